@@ -1,0 +1,35 @@
+// The one exception type. Building throws it, the C boundary (src/api) turns it into a result code and a text.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+
+namespace tutti {
+
+// The same numbers as tuttiResult_t, which are NCCL's.
+enum class ErrorCode : uint8_t {
+  kCuda = 1, kSystem = 2, kInternal = 3, kInvalidArgument = 4, kInvalidUsage = 5, kRemote = 6, kInProgress = 7,
+  kTimeout = 8
+};
+
+// What happened, to whom, and what to do: the text says all three; `where` is for the log.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& what, std::source_location where = std::source_location::current())
+      : std::runtime_error(what), code_(code), where_(where) {}
+  ErrorCode code() const noexcept { return code_; }
+  const std::source_location& where() const noexcept { return where_; }
+
+ private:
+  ErrorCode code_;
+  std::source_location where_;
+};
+
+// An Error of kSystem that ends in the text of `errnoValue`.
+Error systemError(const std::string& what, int errnoValue,
+                  std::source_location where = std::source_location::current());
+
+}  // namespace tutti

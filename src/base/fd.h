@@ -1,0 +1,60 @@
+// Owners of the operating system's handles: file descriptors and memory maps.
+#pragma once
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace tutti {
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd() { reset(); }
+  int get() const noexcept { return fd_; }
+  int release() noexcept { return std::exchange(fd_, -1); }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  void reset() noexcept {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+class UniqueMap {
+ public:
+  UniqueMap() = default;
+  UniqueMap(void* data, size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  UniqueMap(UniqueMap&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  UniqueMap& operator=(UniqueMap&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~UniqueMap() {
+    if (data_) ::munmap(data_, bytes_);
+  }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+  size_t bytes() const noexcept { return bytes_; }
+  explicit operator bool() const noexcept { return data_ != nullptr; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Maps `bytes` of the file `fd`, shared, readable and writable. Throws Error.
+UniqueMap mapShared(int fd, size_t bytes);
+// An anonymous file in memory (memfd) of `bytes`: nothing in /dev/shm, gone with its last user. Throws Error.
+UniqueFd createMemoryFile(const char* name, size_t bytes);
+
+}  // namespace tutti

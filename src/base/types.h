@@ -1,0 +1,57 @@
+// The vocabulary that every layer shares: data types, reduction operators and collectives.
+// The numbers of DataType and ReduceOp are NCCL's and the C API's.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tutti {
+
+enum class DataType : uint8_t {
+  kInt8, kUint8, kInt32, kUint32, kInt64, kUint64, kFloat16, kFloat32, kFloat64, kBfloat16, kFloat8e4m3, kFloat8e5m2
+};
+inline constexpr int kDataTypes = 12;
+
+enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAvg, kPreMulSum };
+inline constexpr int kReduceOps = 6;
+
+enum class Collective : uint8_t {
+  kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kGather, kScatter, kAllToAll,
+  kAllGatherV, kReduceScatterV, kAllToAllV, kSendRecv, kBarrier
+};
+inline constexpr int kCollectives = 13;
+
+constexpr size_t sizeOf(DataType type) noexcept {
+  constexpr uint8_t kSizes[kDataTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return kSizes[static_cast<int>(type)];
+}
+
+constexpr std::string_view nameOf(DataType type) noexcept {
+  constexpr std::string_view kNames[kDataTypes] = {"int8",  "uint8", "int32",  "uint32",   "int64",   "uint64",
+                                                   "half",  "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
+  return kNames[static_cast<int>(type)];
+}
+
+constexpr std::string_view nameOf(ReduceOp op) noexcept {
+  constexpr std::string_view kNames[kReduceOps] = {"sum", "prod", "max", "min", "avg", "mulsum"};
+  return kNames[static_cast<int>(op)];
+}
+
+constexpr std::string_view nameOf(Collective collective) noexcept {
+  constexpr std::string_view kNames[kCollectives] = {
+      "all-reduce", "all-gather",   "reduce-scatter",   "broadcast",    "reduce",       "gather", "scatter",
+      "all-to-all", "all-gather-v", "reduce-scatter-v", "all-to-all-v", "send/receive", "barrier"};
+  return kNames[static_cast<int>(collective)];
+}
+
+constexpr bool reduces(Collective collective) noexcept {
+  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
+         collective == Collective::kReduce || collective == Collective::kReduceScatterV;
+}
+
+constexpr bool hasRoot(Collective collective) noexcept {
+  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
+         collective == Collective::kGather || collective == Collective::kScatter;
+}
+
+}  // namespace tutti

@@ -1,0 +1,68 @@
+// The FIFO that every link is made of: slots, a header line for each, and a counter of released slots.
+//
+// One writer for every cache line: the sender writes slots and headers, the receiver writes `released`.
+// A slot is posted by storing its number + 1 into its header's `sequence`, so that flag, fingerprint and, for up to
+// kInlineBytes, the payload itself cross between two cores in one cache line. Numbers are 64 bits wide, count from 0
+// over the whole life of the link and are never reset: a stale header can not look new.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace tutti::link {
+
+// What a slot belongs to. Both ends compute it from their own call; if they differ, the calls did not match.
+struct Fingerprint {
+  uint64_t count = 0;      // elements (0 where the counts of the ranks may differ: all-to-all-v)
+  uint32_t operation = 0;  // number of the collective in its communicator, or of the message between two ranks
+  uint16_t root = 0;
+  uint8_t kindAndType = 0;  // Collective << 4 | DataType
+  uint8_t op = 0;           // ReduceOp
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+static_assert(sizeof(Fingerprint) == 16);
+
+inline constexpr uint32_t kInlineBytes = 32;
+
+// Two header lines never share what an adjacent-line prefetcher fetches together.
+struct alignas(128) SlotHeader {
+  std::atomic<uint64_t> sequence{0};
+  Fingerprint fingerprint;
+  uint32_t bytes = 0;      // payload
+  uint32_t direct = 0;     // reserved for direct links
+  std::byte inlined[kInlineBytes];  // the payload itself when bytes <= kInlineBytes
+};
+static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);
+
+struct alignas(128) Counter {
+  std::atomic<uint64_t> value{0};
+};
+
+// Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release.
+struct alignas(128) Bell {
+  std::atomic<uint32_t> rings{0};
+  std::atomic<uint32_t> sleeping{0};
+};
+
+// Plain data: the same for a host thread and, later, a CUDA block.
+struct Fifo {
+  std::byte* slots = nullptr;
+  SlotHeader* headers = nullptr;
+  Counter* released = nullptr;
+  uint32_t slotBytes = 0;
+  uint32_t depth = 0;  // a power of two
+
+  static constexpr size_t bytesFor(uint32_t slotBytes, uint32_t depth) noexcept {
+    return sizeof(Counter) + depth * (sizeof(SlotHeader) + size_t{slotBytes});
+  }
+  // Lays a FIFO out in `memory` (bytesFor() bytes, zeroed, 128-byte aligned). Both ends do so, over the same memory.
+  static Fifo over(std::byte* memory, uint32_t slotBytes, uint32_t depth) noexcept {
+    auto* released = reinterpret_cast<Counter*>(memory);
+    auto* headers = reinterpret_cast<SlotHeader*>(memory + sizeof(Counter));
+    return {reinterpret_cast<std::byte*>(headers + depth), headers, released, slotBytes, depth};
+  }
+};
+
+}  // namespace tutti::link

@@ -1,0 +1,98 @@
+// The two ends of a link, as an executor sees them.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "link/fifo.h"
+
+namespace tutti::link {
+
+enum class Progress : uint8_t { kIdle, kAdvanced, kFailed };
+
+// Moves what was posted, where the FIFO is not mapped into both ranks. Mapped memory has no driver.
+// One driver serves both directions of an edge. Used by one thread at a time.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  // Sends what the send end has posted and fills the receive end from what has arrived. Never blocks, never throws.
+  virtual Progress progress() noexcept = 0;
+  // True while something posted has not yet been handed to the network.
+  virtual bool sending() const noexcept = 0;
+  // A descriptor to sleep on, and what to wait for on it (POLLIN, POLLOUT).
+  virtual int pollFd() const noexcept = 0;
+  virtual short pollEvents() const noexcept = 0;
+  // After kFailed: what happened, with the peer's address.
+  virtual std::string error() const = 0;
+};
+
+// Wakes the owner of a bell if it sleeps. The sleeper sets `sleeping` before it looks for work a last time, and it
+// sleeps for a bounded time, so a ring that crosses with that look costs one such time and no hang.
+void wake(Bell& bell) noexcept;
+inline void ring(Bell* bell) noexcept {
+  if (bell && bell->sleeping.load(std::memory_order_relaxed) != 0) wake(*bell);
+}
+
+struct SendEnd {
+  Fifo fifo;
+  uint64_t posted = 0;         // slots posted so far; the next slot's number
+  uint64_t knownReleased = 0;  // a lower bound of *fifo.released
+  Bell* peerBell = nullptr;    // null: the peer does not sleep on this link's memory
+  Driver* driver = nullptr;    // null: mapped memory
+  int peer = -1;
+
+  bool hasRoom() noexcept {
+    if (posted - knownReleased < fifo.depth) return true;
+    // Acquire: pairs with RecvEnd::release; the receiver has read the slot that is about to be overwritten.
+    knownReleased = fifo.released->value.load(std::memory_order_acquire);
+    return posted - knownReleased < fifo.depth;
+  }
+  bool drained() noexcept { return fifo.released->value.load(std::memory_order_acquire) == posted; }
+  SlotHeader& header() noexcept { return fifo.headers[posted & (fifo.depth - 1)]; }
+  // Where the payload of the next slot goes; needs hasRoom().
+  std::byte* place(size_t bytes) noexcept {
+    return bytes <= kInlineBytes ? header().inlined : fifo.slots + (posted & (fifo.depth - 1)) * size_t{fifo.slotBytes};
+  }
+  void post(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
+    SlotHeader& line = header();
+    line.fingerprint = fingerprint;
+    line.bytes = bytes;
+    // Release: pairs with RecvEnd::ready; header and payload are visible to whoever sees the number.
+    line.sequence.store(++posted, std::memory_order_release);
+    ring(peerBell);
+  }
+};
+
+struct RecvEnd {
+  Fifo fifo;
+  uint64_t received = 0;  // slots taken so far; the next slot's number
+  Bell* peerBell = nullptr;
+  Driver* driver = nullptr;
+  int peer = -1;
+
+  const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
+  // Acquire: pairs with SendEnd::post.
+  bool ready() const noexcept { return header().sequence.load(std::memory_order_acquire) == received + 1; }
+  const std::byte* payload() const noexcept {
+    const SlotHeader& line = header();
+    return line.bytes <= kInlineBytes ? line.inlined
+                                      : fifo.slots + (received & (fifo.depth - 1)) * size_t{fifo.slotBytes};
+  }
+  void release() noexcept {
+    // Release: pairs with SendEnd::hasRoom; everything read from the slot has been read.
+    fifo.released->value.store(++received, std::memory_order_release);
+    ring(peerBell);
+  }
+};
+
+// Both directions between this rank and one peer on one channel, and whatever must live as long as they do.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  SendEnd send;
+  RecvEnd recv;
+  // Bytes of memory that this rank accounts for (a region shared with the peer counts half on each side).
+  size_t memoryBytes = 0;
+  std::string transport;  // its name
+};
+
+}  // namespace tutti::link

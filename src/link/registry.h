@@ -1,0 +1,50 @@
+// Which transports there are, and which of them an edge gets.
+//
+// For each edge the candidates are ordered by predicted cost, connected, and tested with a small write-read-flag
+// exchange under a deadline. A failure is logged with its cause and the next candidate is taken; both ends agree
+// through the meeting.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.h"
+#include "link/transport.h"
+
+namespace tutti::link {
+
+class Registry {
+ public:
+  void add(std::unique_ptr<Transport> transport);
+  // Narrows the list: "tcp", "shm,tcp" (only these) or "^verbs,tcp" (all but these). Throws Error(kInvalidArgument)
+  // that lists the known names when one is unknown or none is left.
+  void narrow(std::string_view list);
+  // Usable transports between two ranks, cheapest first (latency + 64 KiB / bandwidth); the same list at both ends,
+  // whichever asks. `excluded`, if given, receives a line "name: reason" for each of the rest.
+  std::vector<Transport*> candidates(const topology::Card& self, const topology::Card& peer,
+                                     std::vector<std::string>* excluded = nullptr) const;
+  const std::vector<std::unique_ptr<Transport>>& all() const noexcept { return transports_; }
+
+ private:
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<bool> allowed_;
+};
+
+// Brings one edge up: candidate after candidate, self-test, agreement. Non-blocking; drive it with advance().
+class EdgeSetup {
+ public:
+  EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting, Deadline deadline);
+  ~EdgeSetup();
+  // The connection once both ends have agreed on it; null before. Throws Error(kTimeout or kSystem) that names the
+  // peer, each transport tried and what went wrong with it.
+  std::unique_ptr<Connection> advance();
+  const Edge& edge() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tutti::link

@@ -1,0 +1,69 @@
+// The port that every transport implements, and the port through which it meets its peer.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "link/link.h"
+#include "topology/card.h"
+
+namespace tutti::link {
+
+
+
+enum class StreamKind : uint8_t { kUnix, kTcp };
+
+// One edge's private line to the peer, over the control plane. Nothing here blocks. Both ends use it alike.
+class Meeting {
+ public:
+  virtual ~Meeting() = default;
+  virtual void put(std::span<const std::byte> blob) = 0;  // arrives at the peer's poll(), in order
+  virtual std::optional<Bytes> poll() = 0;                // the next blob of the peer, if it has come
+  // Asks for a connected stream socket to the peer, authenticated at both ends. Both ends ask; the first pollStream()
+  // that returns a value gives each its end. Throws Error when it cannot be had (and says why).
+  virtual void requestStream(StreamKind kind) = 0;
+  virtual std::optional<UniqueFd> pollStream() = 0;
+};
+
+struct Edge {
+  int self = 0, peer = 0;  // ranks
+  int channel = 0;
+  topology::Card selfCard, peerCard;
+  Bell* selfBell = nullptr;     // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
+  int selfBellFd = -1;          // memory file to pass to a peer on the same host
+  uint32_t slotBytes = 128 << 10, depth = 4;
+};
+
+// What a transport could do between two ranks; or, when `possible` is false, the reason why not.
+struct Reach {
+  bool possible = false;
+  double latencyUs = 0;       // one slot of a few bytes, from post to ready
+  double bandwidthGBs = 0;    // a long message
+  std::string reason;
+};
+
+// A connection in the making: a small state machine, so that one thread can set up many at once and no order of calls
+// on the ranks can deadlock.
+class Setup {
+ public:
+  virtual ~Setup() = default;
+  // Does what can be done now. Returns the connection once it stands, null before. Never blocks. Throws Error on failure.
+  virtual std::unique_ptr<Connection> advance() = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const noexcept = 0;
+  virtual Reach reach(const topology::Card& self, const topology::Card& peer) const = 0;
+  // `meeting` outlives the Setup. Both ends open the same transport for the same edge.
+  virtual std::unique_ptr<Setup> open(const Edge& edge, Meeting& meeting) = 0;
+};
+
+}  // namespace tutti::link
