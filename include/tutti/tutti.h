@@ -1,0 +1,235 @@
+/* tutti: collective communication between processes, threads and machines. Plain C, no CUDA header needed.
+ *
+ * Units. Counts are elements of the given data type; sizes are bytes. Ranks count from 0.
+ * Buffers. The caller owns them. A send buffer is only read; a receive buffer is written in full on success and has
+ *   unspecified contents after an error. Any alignment. They may not overlap, except that "in place" is allowed:
+ *   send == recv (all-reduce, broadcast, reduce, all-to-all is not), recv + rank * count == send for all-gather and
+ *   gather at the root, send + rank * count == recv for reduce-scatter and scatter at the root. A count of 0 is allowed
+ *   everywhere, with any buffer pointer.
+ * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
+ *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
+ *   again after tuttiStreamSynchronize.
+ * Order. All ranks of a communicator make the same collective calls in the same order.
+ * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except for
+ *   tuttiCommAbort, tuttiCommGetAsyncError and tuttiGetLastError, which any thread may call. Different communicators are
+ *   independent. Groups belong to the calling thread.
+ * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
+ *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
+ *   zero. max and min of a NaN are NaN. All ranks get the same bits.
+ * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to do.
+ *   No call hangs: joining, connecting and each operation have deadlines (tuttiConfig_t).
+ */
+#ifndef TUTTI_TUTTI_H
+#define TUTTI_TUTTI_H
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(TUTTI_BUILDING_LIBRARY)
+#define TUTTI_API __attribute__((visibility("default")))
+#else
+#define TUTTI_API
+#endif
+
+#define TUTTI_MAJOR 0
+#define TUTTI_MINOR 1
+#define TUTTI_PATCH 0
+#define TUTTI_VERSION_CODE (TUTTI_MAJOR * 10000 + TUTTI_MINOR * 100 + TUTTI_PATCH)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tuttiComm* tuttiComm_t;
+/* The CUDA runtime's stream type, or a stream made by tuttiStreamCreate. */
+typedef struct CUstream_st* tuttiStream_t;
+
+/* Results, data types and operators have NCCL's numbers. */
+typedef enum {
+  tuttiSuccess = 0,
+  tuttiUnhandledCudaError = 1,
+  tuttiSystemError = 2,      /* the operating system refused something */
+  tuttiInternalError = 3,    /* a defect of this library */
+  tuttiInvalidArgument = 4,  /* one argument of this call is wrong in itself */
+  tuttiInvalidUsage = 5,     /* the call does not fit what was called before, here or on another rank */
+  tuttiRemoteError = 6,      /* another rank failed, left or aborted */
+  tuttiInProgress = 7,
+  tuttiTimeout = 8           /* a deadline passed */
+} tuttiResult_t;
+
+typedef enum {
+  tuttiInt8 = 0, tuttiUint8 = 1, tuttiInt32 = 2, tuttiUint32 = 3, tuttiInt64 = 4, tuttiUint64 = 5,
+  tuttiFloat16 = 6, tuttiFloat32 = 7, tuttiFloat64 = 8, tuttiBfloat16 = 9, tuttiFloat8e4m3 = 10, tuttiFloat8e5m2 = 11,
+  tuttiNumTypes = 12
+} tuttiDataType_t;
+
+/* Values from tuttiNumOps on are operators made by tuttiRedOpCreatePreMulSum. */
+typedef enum {
+  tuttiSum = 0, tuttiProd = 1, tuttiMax = 2, tuttiMin = 3, tuttiAvg = 4, tuttiNumOps = 5,
+  tuttiMaxRedOp = 0x7fffffff
+} tuttiRedOp_t;
+
+typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalarResidence_t;
+
+/* ---- Version and errors ------------------------------------------------------------------------------------------- */
+
+/* The library's TUTTI_VERSION_CODE. */
+TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
+/* A short, constant text for a result code; never NULL. */
+TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
+/* The text of the last error: of `comm`, or with NULL of the calling thread. Empty when there was none. Valid until the
+ * calling thread's next tuttiGetLastError. Any thread. */
+TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
+
+/* ---- Communicators ------------------------------------------------------------------------------------------------ */
+
+#define TUTTI_UNIQUE_ID_BYTES 128
+/* Carries the root's addresses and a secret: whoever has it can join. */
+typedef struct { char internal[TUTTI_UNIQUE_ID_BYTES]; } tuttiUniqueId;
+
+/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". Must be the same on every
+ * rank, apart from the name. */
+typedef struct {
+  size_t size;
+  unsigned int version;
+  int joinTimeoutMs;         /* default 60,000 */
+  int connectTimeoutMs;      /* default 20,000 */
+  int operationTimeoutMs;    /* default 1,800,000 */
+  int channels;              /* lanes that split each collective; default: the plan decides */
+  const char* transports;    /* as TUTTI_TRANSPORT, which it overrides: "tcp", "shm,tcp", "^verbs" */
+  const char* algorithm;     /* as TUTTI_ALGO, which it overrides: "ring", "tree", "oneshot", … */
+  const char* name;          /* for logs and error texts; copied */
+} tuttiConfig_t;
+
+#define TUTTI_CONFIG_INITIALIZER { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL }
+
+/* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
+ * others. The process that made it must live until all have joined. */
+TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
+/* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. */
+TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
+TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
+                                                const tuttiConfig_t* config);
+/* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
+ * variables). `config` may be NULL. Without any launcher this is an error that lists what was looked for. */
+TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
+/* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` is for CUDA
+ * and may be NULL. Drive them from one thread inside a group, or each from a thread of its own. */
+TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
+
+#define TUTTI_SPLIT_NOCOLOR -1
+/* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
+ * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. */
+TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
+                                       const tuttiConfig_t* config);
+
+/* Waits for the operations that were queued on streams. */
+TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
+/* Finalizes, leaves in good order and frees. Does not wait for other ranks. The handle is invalid from then on: later use
+ * gets tuttiInvalidArgument. */
+TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
+/* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
+ * Returns without waiting for any operation. Any thread. */
+TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
+/* *result: tuttiSuccess, tuttiInProgress (work is queued on a stream) or the error that stopped the communicator. */
+TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result);
+
+TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
+TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
+/* The CUDA device, or -1 for host memory. */
+TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
+
+/* What a communicator uses. Set `size` to sizeof(tuttiCommStats_t) before the call. */
+typedef struct {
+  size_t size;
+  uint64_t memoryBytes;       /* FIFOs (a shared region counts half at each end), schedules, scratch */
+  uint64_t connectedPeers;
+  uint64_t operations;        /* calls completed */
+  char lastAlgorithm[16];     /* of the last collective: "ring", … */
+  char lastTransports[32];    /* of its links: "shm", "shm,tcp", … */
+} tuttiCommStats_t;
+TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+
+/* Memory that peers on the same host can map: operations on it may be read in place. Page aligned, zeroed. */
+TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
+TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
+/* Tells the communicator about a buffer that will be used often. Local. Correctness never depends on it. */
+TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle);
+TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
+
+/* ---- Operators ---------------------------------------------------------------------------------------------------- */
+
+/* An operator that multiplies each rank's input by its own scalar (a value of `type`) and adds. Host communicators read
+ * the scalar during this call, whatever `residence`. Destroy it after the last operation that uses it was called. */
+TUTTI_API tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDataType_t type,
+                                                  tuttiScalarResidence_t residence, tuttiComm_t comm);
+TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
+
+/* ---- Collectives -------------------------------------------------------------------------------------------------- */
+
+/* recv[i] = op over ranks of send[i], i < count, on every rank. */
+TUTTI_API tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                                       tuttiComm_t comm, tuttiStream_t stream);
+/* recv[i] = the root's send[i]. Only the root's send is read. */
+TUTTI_API tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                       tuttiComm_t comm, tuttiStream_t stream);
+/* As all-reduce, at the root only. Only the root's recv is written. */
+TUTTI_API tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                                    int root, tuttiComm_t comm, tuttiStream_t stream);
+/* recv[r * count + i] = rank r's send[i]; recv holds ranks * count elements. */
+TUTTI_API tuttiResult_t tuttiAllGather(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                       tuttiComm_t comm, tuttiStream_t stream);
+/* recv[i] = op over ranks of send[rank * count + i]; send holds ranks * count elements. */
+TUTTI_API tuttiResult_t tuttiReduceScatter(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                           tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+/* As all-gather, at the root only. */
+TUTTI_API tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                    tuttiComm_t comm, tuttiStream_t stream);
+/* recv[i] = the root's send[rank * count + i]. */
+TUTTI_API tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                     tuttiComm_t comm, tuttiStream_t stream);
+/* recv[r * count + i] = rank r's send[rank * count + i]; both hold ranks * count elements. Not in place. */
+TUTTI_API tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                      tuttiComm_t comm, tuttiStream_t stream);
+
+/* The v-variants: a count for each rank. Displacements are elements from the start of the buffer. The arrays have one
+ * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. */
+TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
+                                        tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream);
+/* The send buffer holds the segments one after the other, without gaps. */
+TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
+                                            tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                                       const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type,
+                                       tuttiComm_t comm, tuttiStream_t stream);
+
+/* A message to, and from, another rank (or oneself, in a group). Messages between two ranks match in the order of the calls;
+ * counts and types must be equal. Calls in one group run side by side, in no order. */
+TUTTI_API tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                                  tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                                  tuttiStream_t stream);
+/* Returns (or, on a stream, is done) when every rank has called it. */
+TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
+
+/* ---- Groups ------------------------------------------------------------------------------------------------------- */
+
+/* Calls between the two are collected and run together at the outer tuttiGroupEnd, which reports the first error. */
+TUTTI_API tuttiResult_t tuttiGroupStart(void);
+TUTTI_API tuttiResult_t tuttiGroupEnd(void);
+
+/* ---- Streams for host communicators ------------------------------------------------------------------------------- */
+
+TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream);
+/* Waits for what is queued, then frees. */
+TUTTI_API tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream);
+/* Waits until the queue is empty; returns the first error of an operation since the last call. */
+TUTTI_API tuttiResult_t tuttiStreamSynchronize(tuttiStream_t stream);
+/* tuttiSuccess when the queue is empty, tuttiInProgress when not. */
+TUTTI_API tuttiResult_t tuttiStreamQuery(tuttiStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+// The 128 bytes with which the ranks of a communicator find and trust each other.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tutti::control {
+
+inline constexpr size_t kUniqueIdBytes = 128;
+inline constexpr size_t kSecretBytes = 16;
+
+using Secret = std::array<std::byte, kSecretBytes>;
+using RawUniqueId = std::array<std::byte, kUniqueIdBytes>;
+
+// An address at which the root listens: IPv4 (first 4 bytes used) or IPv6.
+struct Address {
+  bool v6 = false;
+  std::array<uint8_t, 16> ip{};
+  uint16_t port = 0;
+  uint32_t scope = 0;  // of a link-local IPv6 address
+  friend bool operator==(const Address&, const Address&) = default;
+};
+std::string toString(const Address& address);
+
+struct UniqueId {
+  Secret secret{};
+  uint64_t job = 0;                 // names the root's abstract Unix socket; random
+  std::vector<Address> addresses;   // of the root, best first; as many as fit are kept
+};
+
+RawUniqueId encode(const UniqueId& id);
+// Throws Error(kInvalidArgument) when the bytes are not a unique id of this version (checked by a magic and a checksum).
+UniqueId decode(const RawUniqueId& raw);
+
+std::string toHex(const RawUniqueId& raw);
+RawUniqueId fromHex(const std::string& text);  // throws Error(kInvalidArgument)
+
+}  // namespace tutti::control
