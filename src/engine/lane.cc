@@ -1,0 +1,207 @@
+#include "engine/lane.h"
+
+#include <algorithm>
+
+namespace tutti::engine {
+
+using schedule::Operand;
+using schedule::Schedule;
+using schedule::Step;
+
+void Binding::prepare(uint32_t bytesPerSlot) {
+  slotBytes = bytesPerSlot;
+  scratch.resize(size_t{schedule->scratches} * slotBytes);
+  size_t widestFrom = 1, widestTo = 1;
+  for (const Step& step : schedule->steps) {
+    widestFrom = std::max<size_t>(widestFrom, step.fromCount);
+    widestTo = std::max<size_t>(widestTo, step.toCount);
+  }
+  sources.resize(widestFrom);
+  destinations.resize(widestTo);
+  hasDrivers = std::any_of(ins.begin(), ins.end(), [](auto* end) { return end->driver != nullptr; }) ||
+               std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
+}
+
+void Lane::start(Binding& binding, const Work& work) noexcept {
+  binding_ = &binding;
+  work_ = work;
+  iteration_ = 0;
+  step_ = 0;
+  rounds_ = work.layout.rounds();
+  iterations_ = rounds_ == 0 ? 0 : rounds_ + binding.schedule->maxLag;
+  waitingFor_ = -1;
+}
+
+LaneState Lane::run(bool& moved) noexcept {
+  const Schedule& schedule = *binding_->schedule;
+  const auto stepCount = static_cast<uint32_t>(schedule.steps.size());
+  for (; iteration_ < iterations_; ++iteration_, step_ = 0) {
+    for (; step_ < stepCount; ++step_) {
+      const Step& step = schedule.steps[step_];
+      const size_t round = iteration_ - step.lag;  // wraps to a huge number before the step's first round
+      if (round >= rounds_) continue;
+      const size_t bytes = bytesOf(step, round);
+      if (bytes == 0) continue;
+      if (!ready(step)) return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
+      if (!matches(step, bytes)) return LaneState::kFailed;
+      execute(step, round, bytes);
+      moved = true;
+      if (!finishStep(step, bytes)) return LaneState::kFailed;
+    }
+  }
+  if (!binding_->hasDrivers) return LaneState::kDone;
+  if (!driveSenders()) return LaneState::kFailed;
+  const bool sending = std::any_of(binding_->outs.begin(), binding_->outs.end(),
+                                   [](auto* end) { return end->driver && end->driver->sending(); });
+  return sending ? LaneState::kBlocked : LaneState::kDone;
+}
+
+bool Lane::readsInput(const Step& step) const noexcept {
+  const auto from = binding_->schedule->from(step);
+  return std::find(from.begin(), from.end(), Operand::input()) != from.end();
+}
+
+size_t Lane::bytesOf(const Step& step, size_t round) const noexcept {
+  const bool byInput = work_.layout.inputCounts != nullptr && readsInput(step);
+  size_t count = 0;
+  uint32_t segment = step.segment;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    count += work_.layout.piece(segment, round, byInput).count;
+    if (++segment == work_.layout.segments) segment = 0;
+  }
+  return count * work_.elementBytes;
+}
+
+bool Lane::drive(link::Driver* driver, int peer) noexcept {
+  if (driver->progress() != link::Progress::kFailed) return true;
+  if (failure_.kind == LaneFailure::Kind::kNone) {
+    failure_.kind = LaneFailure::Kind::kLink;
+    failure_.peer = peer;
+    failure_.text = driver->error();
+  }
+  return false;
+}
+
+bool Lane::driveSenders() noexcept {
+  for (link::SendEnd* end : binding_->outs)
+    if (end->driver && end->driver->sending() && !drive(end->driver, end->peer)) return false;
+  return true;
+}
+
+// All sources posted and all destinations free? Network links that are waited for, or that still have something to
+// send, are driven; a second look follows at once.
+bool Lane::ready(const Step& step) noexcept {
+  for (const Operand operand : binding_->schedule->from(step)) {
+    if (!operand.isLink()) continue;
+    link::RecvEnd& end = *binding_->ins[operand.index()];
+    if (end.ready()) continue;
+    waitingFor_ = end.peer;
+    if (!end.driver) {
+      if (binding_->hasDrivers) driveSenders();
+      return false;
+    }
+    if (!drive(end.driver, end.peer) || !driveSenders() || !end.ready()) return false;
+  }
+  for (const Operand operand : binding_->schedule->to(step)) {
+    if (!operand.isLink()) continue;
+    link::SendEnd& end = *binding_->outs[operand.index()];
+    if (end.hasRoom()) continue;
+    waitingFor_ = end.peer;
+    if (!end.driver) {
+      if (binding_->hasDrivers) driveSenders();
+      return false;
+    }
+    if (!drive(end.driver, end.peer) || !end.hasRoom()) return false;
+  }
+  return true;
+}
+
+bool Lane::matches(const Step& step, size_t bytes) noexcept {
+  for (const Operand operand : binding_->schedule->from(step)) {
+    if (!operand.isLink()) continue;
+    const link::RecvEnd& end = *binding_->ins[operand.index()];
+    const link::SlotHeader& header = end.header();
+    if (header.fingerprint == work_.fingerprint && header.bytes == bytes) [[likely]]
+      continue;
+    failure_.kind =
+        header.fingerprint == work_.fingerprint ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
+    failure_.peer = end.peer;
+    failure_.theirs = header.fingerprint;
+    failure_.bytes = header.bytes;
+    failure_.expected = bytes;
+    return false;
+  }
+  return true;
+}
+
+// A step's pieces, one a segment, lie side by side in the slot. Where they also lie side by side in the caller's buffers
+// (one round, equal strides) they are combined in one go.
+void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
+  const bool byInput = work_.layout.inputCounts != nullptr && readsInput(step);
+  kernels::Piece run;
+  size_t slotOffset = 0;
+  uint32_t segment = step.segment;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    const kernels::Piece piece = work_.layout.piece(segment, round, byInput);
+    if (++segment == work_.layout.segments) segment = 0;
+    if (piece.count == 0) continue;
+    if (run.count != 0 && piece.input == run.input + run.count && piece.output == run.output + run.count) {
+      run.count += piece.count;
+      continue;
+    }
+    if (run.count != 0) {
+      combineRun(step, run, slotOffset, bytes);
+      slotOffset += run.count * work_.elementBytes;
+    }
+    run = piece;
+  }
+  combineRun(step, run, slotOffset, bytes);
+}
+
+void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept {
+  const auto from = binding_->schedule->from(step);
+  const auto to = binding_->schedule->to(step);
+  std::byte* const input = const_cast<std::byte*>(work_.input) + run.input * work_.elementBytes;
+  std::byte* const output = work_.output + run.output * work_.elementBytes;
+  const auto scratch = [&](Operand operand) {
+    return binding_->scratch.data() + size_t(operand.index()) * binding_->slotBytes + slotOffset;
+  };
+  int scaled = -1;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const std::byte*& source = binding_->sources[i];
+    switch (from[i].kind()) {
+      case Operand::Kind::kInput:
+        source = input;
+        if (work_.scalesInput) scaled = static_cast<int>(i);
+        break;
+      case Operand::Kind::kOutput: source = output; break;
+      case Operand::Kind::kScratch: source = scratch(from[i]); break;
+      case Operand::Kind::kLink: source = binding_->ins[from[i].index()]->payload() + slotOffset; break;
+    }
+  }
+  for (size_t i = 0; i < to.size(); ++i) {
+    std::byte*& destination = binding_->destinations[i];
+    if (to[i].isLink())
+      destination = binding_->outs[to[i].index()]->place(bytes) + slotOffset;
+    else
+      destination = to[i].kind() == Operand::Kind::kScratch ? scratch(to[i]) : output;
+  }
+  kernels::Arithmetic arithmetic = work_.arithmetic;
+  if (!(step.flags & schedule::kFinalise)) arithmetic.divisor = 1;
+  kernels::combine(arithmetic, binding_->destinations.data(), step.toCount, binding_->sources.data(), step.fromCount,
+                   run.count, scaled);
+}
+
+bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
+  for (const Operand operand : binding_->schedule->from(step))
+    if (operand.isLink()) binding_->ins[operand.index()]->release();
+  for (const Operand operand : binding_->schedule->to(step)) {
+    if (!operand.isLink()) continue;
+    link::SendEnd& end = *binding_->outs[operand.index()];
+    end.post(work_.fingerprint, static_cast<uint32_t>(bytes));
+    if (end.driver && !drive(end.driver, end.peer)) return false;
+  }
+  return true;
+}
+
+}  // namespace tutti::engine
