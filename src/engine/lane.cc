@@ -52,7 +52,7 @@ LaneState Lane::run(bool& moved) noexcept {
   if (!binding_->hasDrivers) return LaneState::kDone;
   if (!driveSenders()) return LaneState::kFailed;
   const bool sending = std::any_of(binding_->outs.begin(), binding_->outs.end(),
-                                   [](auto* end) { return end->driver && end->driver->sending(); });
+                                   [](auto* end) { return end->driver && !end->drained(); });
   return sending ? LaneState::kBlocked : LaneState::kDone;
 }
 
@@ -73,7 +73,7 @@ size_t Lane::bytesOf(const Step& step, size_t round) const noexcept {
 }
 
 bool Lane::drive(link::Driver* driver, int peer) noexcept {
-  if (driver->progress() != link::Progress::kFailed) return true;
+  if (driver->drive() != link::Progress::kFailed) return true;
   if (failure_.kind == LaneFailure::Kind::kNone) {
     failure_.kind = LaneFailure::Kind::kLink;
     failure_.peer = peer;
@@ -84,7 +84,7 @@ bool Lane::drive(link::Driver* driver, int peer) noexcept {
 
 bool Lane::driveSenders() noexcept {
   for (link::SendEnd* end : binding_->outs)
-    if (end->driver && end->driver->sending() && !drive(end->driver, end->peer)) return false;
+    if (end->driver && !end->drained() && !drive(end->driver, end->peer)) return false;
   return true;
 }
 

@@ -13,7 +13,6 @@ Stream::~Stream() {
   }
   changed_.notify_all();
   thread_.join();
-  magic = 0;
 }
 
 void Stream::submit(std::function<void()> job) {

@@ -26,10 +26,6 @@ class Stream {
   void synchronize();
   bool idle();
 
-  // Tells a stream handle from any other pointer.
-  static constexpr uint64_t kMagic = 0x7475747469737472;  // "tuttistr"
-  uint64_t magic = kMagic;
-
  private:
   void work();
 

@@ -10,10 +10,17 @@ namespace tutti::link {
 enum class Progress : uint8_t { kIdle, kAdvanced, kFailed };
 
 // Moves what was posted, where the FIFO is not mapped into both ranks. Mapped memory has no driver.
-// One driver serves both directions of an edge. Used by one thread at a time.
+// One driver serves both directions of an edge.
 class Driver {
  public:
   virtual ~Driver() = default;
+  // progress(), unless another thread is in it right now (a send and a receive on streams of their own share the edge).
+  Progress drive() noexcept {
+    if (busy_.test_and_set(std::memory_order_acquire)) return Progress::kIdle;
+    const Progress result = progress();
+    busy_.clear(std::memory_order_release);  // pairs with the acquire above: the next thread sees the driver's state
+    return result;
+  }
   // Sends what the send end has posted and fills the receive end from what has arrived. Never blocks, never throws.
   virtual Progress progress() noexcept = 0;
   // True while something posted has not yet been handed to the network.
@@ -23,6 +30,9 @@ class Driver {
   virtual short pollEvents() const noexcept = 0;
   // After kFailed: what happened, with the peer's address.
   virtual std::string error() const = 0;
+
+ private:
+  std::atomic_flag busy_;
 };
 
 // Wakes the owner of a bell if it sleeps. The sleeper sets `sleeping` before it looks for work a last time, and it

@@ -32,6 +32,10 @@ class Registry {
   std::vector<bool> allowed_;
 };
 
+// All transports of this build, narrowed by `list` when it is not empty. Defined beside the transports, which src/ does
+// not know. Throws Error(kInvalidArgument).
+Registry builtinTransports(std::string_view list);
+
 // Brings one edge up: candidate after candidate, self-test, agreement. Non-blocking; drive it with advance().
 class EdgeSetup {
  public:

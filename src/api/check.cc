@@ -1,0 +1,62 @@
+#include "api/check.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace tutti::api {
+namespace {
+
+[[noreturn]] void invalid(const char* call, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", call, what));
+}
+
+}  // namespace
+
+void checkPointer(const void* pointer, const char* call, const char* argument) {
+  if (pointer == nullptr) invalid(call, fmt::format("{} is NULL", argument));
+}
+
+void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument) {
+  if (buffer == nullptr && count != 0) invalid(call, fmt::format("{} is NULL, but {} elements are asked for", argument, count));
+}
+
+DataType checkType(tuttiDataType_t type, const char* call) {
+  const int number = static_cast<int>(type);
+  if (number < 0 || number >= tuttiNumTypes) invalid(call, fmt::format("type is {}: no data type has this number", number));
+  return static_cast<DataType>(number);
+}
+
+int checkRank(int rank, int size, const char* call, const char* argument) {
+  if (rank < 0 || rank >= size)
+    invalid(call, fmt::format("{} is {}: ranks of this communicator are 0 to {}", argument, rank, size - 1));
+  return rank;
+}
+
+size_t checkBytes(size_t count, size_t parts, DataType type, const char* call) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, parts, &bytes) || __builtin_mul_overflow(bytes, sizeOf(type), &bytes) ||
+      bytes > PTRDIFF_MAX)
+    invalid(call, fmt::format("count is {}: {} times that many elements of {} do not fit into memory", count, parts,
+                              nameOf(type)));
+  return bytes;
+}
+
+void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t recvBytes, bool inPlace,
+                  const char* call) {
+  const auto a = reinterpret_cast<uintptr_t>(send), b = reinterpret_cast<uintptr_t>(recv);
+  if (inPlace || sendBytes == 0 || recvBytes == 0 || a + sendBytes <= b || b + recvBytes <= a) return;
+  invalid(call, "send and recv overlap, but not as an operation in place does");
+}
+
+std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* call) {
+  if (stream == nullptr) return nullptr;
+  if (stream->magic != CUstream_st::kMagic)
+    invalid(call, "stream is not one made by tuttiStreamCreate, and this communicator is for host memory");
+  if (!stream->stream) invalid(call, "stream was destroyed");
+  return stream->stream;
+}
+
+}  // namespace tutti::api

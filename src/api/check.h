@@ -1,0 +1,30 @@
+// The arguments of the calls: each check names the call and the argument.
+#pragma once
+#include <cstddef>
+#include <memory>
+
+#include "comm/call.h"
+#include "engine/stream.h"
+#include "tutti/tutti.h"
+
+struct CUstream_st {
+  uint64_t magic = kMagic;
+  std::shared_ptr<tutti::engine::Stream> stream;  // null once destroyed; the shell stays, as a communicator's does
+  static constexpr uint64_t kMagic = 0x7475747469737472;  // "tuttistr"
+};
+
+namespace tutti::api {
+
+void checkPointer(const void* pointer, const char* call, const char* argument);
+// A buffer of `count` elements: may be NULL only when that is 0.
+void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument);
+DataType checkType(tuttiDataType_t type, const char* call);
+int checkRank(int rank, int size, const char* call, const char* argument);
+// count * parts * size of an element; throws when that does not fit into memory.
+size_t checkBytes(size_t count, size_t parts, DataType type, const char* call);
+// The two ranges may be the same memory, at the offset that "in place" means, but may not overlap otherwise.
+void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t recvBytes, bool inPlace, const char* call);
+// Null for the NULL stream.
+std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* call);
+
+}  // namespace tutti::api

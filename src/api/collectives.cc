@@ -1,0 +1,298 @@
+// The collectives: check the arguments, say them as a Call, submit.
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "api/check.h"
+#include "api/guard.h"
+#include "api/submit.h"
+
+using namespace tutti;
+using namespace tutti::api;
+
+namespace {
+
+const std::byte* bytes(const void* p) { return static_cast<const std::byte*>(p); }
+std::byte* bytes(void* p) { return static_cast<std::byte*>(p); }
+
+// The frame of every operation: enter the communicator, let `fill` check and complete the call, submit it.
+template <class Fill>
+tuttiResult_t operation(const char* name, Collective collective, tuttiDataType_t type, tuttiComm_t comm,
+                        tuttiStream_t stream, Fill&& fill) noexcept {
+  return guarded(comm, [&] {
+    try {
+      Visit visit(comm, name);
+      comm::Call call;
+      call.collective = collective;
+      call.type = checkType(type, name);
+      fill(call, comm->size);
+      submit(visit, std::move(call), stream, comm, name);
+    } catch (const Error& error) {
+      spoilGroup(error);
+      throw;
+    }
+  });
+}
+
+void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char* name) {
+  const int number = static_cast<int>(op);
+  if (number >= 0 && number < tuttiNumOps) {
+    call.op = static_cast<ReduceOp>(number);
+    return;
+  }
+  const auto index = static_cast<size_t>(number - tuttiNumOps);
+  if (number < 0 || index >= comm->operators.size() || !comm->operators[index].alive)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: op is {}: neither a built-in operator nor one made on this communicator", name, number));
+  const Operator& made = comm->operators[index];
+  if (made.type != call.type)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: op was made for {}, the call is of {}", name,
+                                                         nameOf(made.type), nameOf(call.type)));
+  call.op = ReduceOp::kPreMulSum;
+  call.factor = made.factor;
+}
+
+void setBuffers(comm::Call& call, const void* send, void* recv, size_t count) {
+  call.send = bytes(send);
+  call.recv = bytes(recv);
+  call.count = count;
+}
+
+std::vector<size_t> copyTable(const size_t* table, int size, const char* name, const char* argument) {
+  checkPointer(table, name, argument);
+  return {table, table + size};
+}
+
+std::vector<size_t> offsetsOf(const std::vector<size_t>& counts) {
+  std::vector<size_t> offsets(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), size_t{0});
+  return offsets;
+}
+
+size_t sum(const std::vector<size_t>& counts) { return std::accumulate(counts.begin(), counts.end(), size_t{0}); }
+
+// Elements from the start of a buffer to the end of its last part.
+size_t extent(const std::vector<size_t>& counts, const std::vector<size_t>& offsets) {
+  size_t end = 0;
+  for (size_t r = 0; r < counts.size(); ++r)
+    if (counts[r] != 0) end = std::max(end, offsets[r] + counts[r]);
+  return end;
+}
+
+}  // namespace
+
+extern "C" {
+
+tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiAllReduce";
+  return operation(name, Collective::kAllReduce, type, comm, stream, [&](comm::Call& call, int) {
+    setOperator(call, op, comm, name);
+    checkBuffer(send, count, name, "send");
+    checkBuffer(recv, count, name, "recv");
+    const size_t size = checkBytes(count, 1, call.type, name);
+    checkOverlap(send, size, recv, size, send == recv, name);
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiBroadcast";
+  return operation(name, Collective::kBroadcast, type, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(root, ranks, name, "root");
+    checkBuffer(recv, count, name, "recv");
+    const size_t size = checkBytes(count, 1, call.type, name);
+    if (comm->rank == root) {
+      checkBuffer(send, count, name, "send");
+      checkOverlap(send, size, recv, size, send == recv, name);
+    }
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op, int root,
+                          tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiReduce";
+  return operation(name, Collective::kReduce, type, comm, stream, [&](comm::Call& call, int ranks) {
+    setOperator(call, op, comm, name);
+    call.root = checkRank(root, ranks, name, "root");
+    checkBuffer(send, count, name, "send");
+    const size_t size = checkBytes(count, 1, call.type, name);
+    if (comm->rank == root) {
+      checkBuffer(recv, count, name, "recv");
+      checkOverlap(send, size, recv, size, send == recv, name);
+    }
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiAllGather(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                             tuttiStream_t stream) {
+  const char* name = "tuttiAllGather";
+  return operation(name, Collective::kAllGather, type, comm, stream, [&](comm::Call& call, int ranks) {
+    checkBuffer(send, count, name, "send");
+    checkBuffer(recv, count, name, "recv");
+    const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
+    const size_t part = count * sizeOf(call.type);
+    checkOverlap(send, part, recv, whole, bytes(send) == bytes(recv) + static_cast<size_t>(comm->rank) * part, name);
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiReduceScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                                 tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiReduceScatter";
+  return operation(name, Collective::kReduceScatter, type, comm, stream, [&](comm::Call& call, int ranks) {
+    setOperator(call, op, comm, name);
+    checkBuffer(send, count, name, "send");
+    checkBuffer(recv, count, name, "recv");
+    const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
+    const size_t part = count * sizeOf(call.type);
+    checkOverlap(send, whole, recv, part, bytes(recv) == bytes(send) + static_cast<size_t>(comm->rank) * part, name);
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
+                          tuttiStream_t stream) {
+  const char* name = "tuttiGather";
+  return operation(name, Collective::kGather, type, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(root, ranks, name, "root");
+    checkBuffer(send, count, name, "send");
+    const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
+    const size_t part = count * sizeOf(call.type);
+    if (comm->rank == root) {
+      checkBuffer(recv, count, name, "recv");
+      checkOverlap(send, part, recv, whole, bytes(send) == bytes(recv) + static_cast<size_t>(root) * part, name);
+    }
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
+                           tuttiStream_t stream) {
+  const char* name = "tuttiScatter";
+  return operation(name, Collective::kScatter, type, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(root, ranks, name, "root");
+    checkBuffer(recv, count, name, "recv");
+    const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
+    const size_t part = count * sizeOf(call.type);
+    if (comm->rank == root) {
+      checkBuffer(send, count, name, "send");
+      checkOverlap(send, whole, recv, part, bytes(recv) == bytes(send) + static_cast<size_t>(root) * part, name);
+    }
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                            tuttiStream_t stream) {
+  const char* name = "tuttiAllToAll";
+  return operation(name, Collective::kAllToAll, type, comm, stream, [&](comm::Call& call, int ranks) {
+    checkBuffer(send, count, name, "send");
+    checkBuffer(recv, count, name, "recv");
+    const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
+    checkOverlap(send, whole, recv, whole, false, name);
+    setBuffers(call, send, recv, count);
+  });
+}
+
+tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
+                              tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiAllGatherV";
+  return operation(name, Collective::kAllGatherV, type, comm, stream, [&](comm::Call& call, int ranks) {
+    auto tables = std::make_shared<comm::Tables>();
+    tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
+    tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
+    const auto self = static_cast<size_t>(comm->rank);
+    const size_t own = tables->outputCounts[self];
+    const size_t whole = extent(tables->outputCounts, tables->outputOffsets);
+    checkBuffer(send, own, name, "send");
+    checkBuffer(recv, whole, name, "recv");
+    const size_t recvBytes = checkBytes(whole, 1, call.type, name);
+    const std::byte* place = bytes(recv) + tables->outputOffsets[self] * sizeOf(call.type);
+    checkOverlap(send, own * sizeOf(call.type), recv, recvBytes, bytes(send) == place, name);
+    call.tables = std::move(tables);
+    setBuffers(call, send, recv, 0);
+  });
+}
+
+tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
+                                  tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiReduceScatterV";
+  return operation(name, Collective::kReduceScatterV, type, comm, stream, [&](comm::Call& call, int ranks) {
+    setOperator(call, op, comm, name);
+    auto tables = std::make_shared<comm::Tables>();
+    tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
+    tables->inputOffsets = offsetsOf(tables->outputCounts);
+    const auto self = static_cast<size_t>(comm->rank);
+    const size_t own = tables->outputCounts[self];
+    const size_t whole = sum(tables->outputCounts);
+    checkBuffer(send, whole, name, "send");
+    checkBuffer(recv, own, name, "recv");
+    const size_t sendBytes = checkBytes(whole, 1, call.type, name);
+    const std::byte* place = bytes(send) + tables->inputOffsets[self] * sizeOf(call.type);
+    checkOverlap(send, sendBytes, recv, own * sizeOf(call.type), bytes(recv) == place, name);
+    call.tables = std::move(tables);
+    setBuffers(call, send, recv, 0);
+  });
+}
+
+tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                             const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
+                             tuttiStream_t stream) {
+  const char* name = "tuttiAllToAllV";
+  return operation(name, Collective::kAllToAllV, type, comm, stream, [&](comm::Call& call, int ranks) {
+    auto tables = std::make_shared<comm::Tables>();
+    tables->inputCounts = copyTable(sendCounts, ranks, name, "sendCounts");
+    tables->inputOffsets = copyTable(sendDispls, ranks, name, "sendDispls");
+    tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
+    tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
+    const auto self = static_cast<size_t>(comm->rank);
+    if (tables->inputCounts[self] != tables->outputCounts[self])
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: rank {} sends itself {} elements but expects {}", name, comm->rank,
+                              tables->inputCounts[self], tables->outputCounts[self]));
+    const size_t sendExtent = extent(tables->inputCounts, tables->inputOffsets);
+    const size_t recvExtent = extent(tables->outputCounts, tables->outputOffsets);
+    checkBuffer(send, sendExtent, name, "send");
+    checkBuffer(recv, recvExtent, name, "recv");
+    checkOverlap(send, checkBytes(sendExtent, 1, call.type, name), recv, checkBytes(recvExtent, 1, call.type, name),
+                 false, name);
+    call.tables = std::move(tables);
+    setBuffers(call, send, recv, 0);
+  });
+}
+
+tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                        tuttiStream_t stream) {
+  const char* name = "tuttiSend";
+  return operation(name, Collective::kSendRecv, type, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(peer, ranks, name, "peer");
+    call.sends = true;
+    checkBuffer(send, count, name, "send");
+    checkBytes(count, 1, call.type, name);
+    setBuffers(call, send, nullptr, count);
+  });
+}
+
+tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                        tuttiStream_t stream) {
+  const char* name = "tuttiRecv";
+  return operation(name, Collective::kSendRecv, type, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(peer, ranks, name, "peer");
+    checkBuffer(recv, count, name, "recv");
+    checkBytes(count, 1, call.type, name);
+    setBuffers(call, nullptr, recv, count);
+  });
+}
+
+tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {
+  return operation("tuttiBarrier", Collective::kBarrier, tuttiInt8, comm, stream, [&](comm::Call& call, int) {
+    call.op = ReduceOp::kMax;
+    call.count = 1;  // of a byte that the task itself brings
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,230 @@
+// Communicators: made, split, asked, ended.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "api/check.h"
+#include "api/guard.h"
+#include "plan/plan.h"
+
+using namespace tutti;
+using namespace tutti::api;
+
+namespace {
+
+// The environment's settings, and over them what the caller's struct says.
+comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
+  if (given == nullptr) return config;
+  if (given->size < offsetof(tuttiConfig_t, version) + sizeof given->version || given->size > sizeof(tuttiConfig_t))
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: config.size is {}; start from TUTTI_CONFIG_INITIALIZER", call, given->size));
+  tuttiConfig_t full = TUTTI_CONFIG_INITIALIZER;  // an older caller's shorter struct leaves the rest at its default
+  std::memcpy(&full, given, given->size);
+  const auto timeout = [call](const char* field, int value, std::chrono::milliseconds& into) {
+    if (value < 0) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.{} is {}", call, field, value));
+    if (value > 0) into = std::chrono::milliseconds(value);
+  };
+  timeout("joinTimeoutMs", full.joinTimeoutMs, config.joinTimeout);
+  timeout("connectTimeoutMs", full.connectTimeoutMs, config.connectTimeout);
+  timeout("operationTimeoutMs", full.operationTimeoutMs, config.operationTimeout);
+  if (full.channels < 0 || full.channels > 64)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.channels is {}: 0 to 64", call, full.channels));
+  if (full.channels > 0) config.channels = full.channels;
+  if (full.transports) config.transports = full.transports;
+  if (full.algorithm) config.algorithm = plan::algorithmByName(full.algorithm);
+  if (full.name) config.name = full.name;
+  return config;
+}
+
+void checkRanks(int ranks, int rank, const char* call) {
+  if (ranks < 1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: ranks is {}", call, ranks));
+  checkRank(rank, ranks, call, "rank");
+}
+
+control::UniqueId decodeId(const tuttiUniqueId& id) {
+  static_assert(sizeof id.internal == control::kUniqueIdBytes);
+  control::RawUniqueId raw;
+  std::memcpy(raw.data(), id.internal, raw.size());
+  return control::decode(raw);
+}
+
+// Ranks that are threads must not wait for one another in turn: each joins on a thread of its own.
+void initAll(tuttiComm_t* comms, int ranks) {
+  const comm::Config config = comm::Config::fromEnvironment();
+  const auto id = control::openRoot(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
+  std::vector<std::shared_ptr<comm::Communicator>> made(static_cast<size_t>(ranks));
+  std::vector<std::exception_ptr> failures(made.size());
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < made.size(); ++r)
+    threads.emplace_back([&, r] {
+      try {
+        made[r] = comm::Communicator::join(id, static_cast<int>(r), ranks, config);
+      } catch (...) {
+        failures[r] = std::current_exception();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  std::transform(made.begin(), made.end(), comms, makeHandle);
+}
+
+void copyText(char* into, size_t room, const std::string& text) {
+  const size_t length = std::min(room - 1, text.size());
+  std::memcpy(into, text.data(), length);
+  into[length] = '\0';
+}
+
+}  // namespace
+
+extern "C" {
+
+tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
+  return guarded(nullptr, [&] {
+    checkPointer(id, "tuttiGetUniqueId", "id");
+    const auto timeout = comm::Config::fromEnvironment().joinTimeout;
+    const auto raw = control::encode(control::openRoot(control::Network::fromEnvironment(), Deadline::in(timeout)));
+    std::memcpy(id->internal, raw.data(), raw.size());
+  });
+}
+
+tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank) {
+  return tuttiCommInitRankConfig(comm, ranks, id, rank, nullptr);
+}
+
+tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
+                                      const tuttiConfig_t* config) {
+  const char* name = "tuttiCommInitRank";
+  return guarded(nullptr, [&] {
+    checkPointer(comm, name, "comm");
+    checkRanks(ranks, rank, name);
+    const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
+    *comm = makeHandle(comm::Communicator::join(decodeId(id), rank, ranks, settings));
+  });
+}
+
+tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
+  const char* name = "tuttiCommInitEnv";
+  return guarded(nullptr, [&] {
+    checkPointer(comm, name, "comm");
+    const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
+    const control::Launch launch = control::readLaunch();
+    const auto id =
+        control::meetingPlace(launch, control::Network::fromEnvironment(), Deadline::in(settings.joinTimeout));
+    *comm = makeHandle(comm::Communicator::join(id, launch.rank, launch.size, settings));
+  });
+}
+
+tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int*) {
+  const char* name = "tuttiCommInitAll";
+  return guarded(nullptr, [&] {
+    checkPointer(comms, name, "comms");
+    checkRanks(ranks, 0, name);
+    initAll(comms, ranks);
+  });
+}
+
+tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child, const tuttiConfig_t* config) {
+  const char* name = "tuttiCommSplit";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    checkPointer(child, name, "child");
+    if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", name, color));
+    const auto made = visit->split(color, key, resolve(config, visit->config(), name));
+    *child = made ? makeHandle(made) : nullptr;
+  });
+}
+
+tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
+  return guarded(comm, [&] {
+    Visit visit(comm, "tuttiCommFinalize");
+    visit->waitUntilIdle();
+  });
+}
+
+tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
+  if (comm == nullptr) return tuttiSuccess;
+  return guarded(comm, [&] {
+    Visit visit(comm, "tuttiCommDestroy");
+    visit->waitUntilIdle();
+    destroyHandle(comm);
+  });
+}
+
+tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
+  return guarded(comm, [&] {
+    checkHandle(comm, "tuttiCommAbort");
+    abortHandle(comm);
+  });
+}
+
+tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
+  const char* name = "tuttiCommGetAsyncError";
+  return guarded(comm, [&] {
+    checkHandle(comm, name);
+    checkPointer(result, name, "result");
+    std::lock_guard lock(comm->errorMutex);
+    *result = comm->asyncError;
+    if (*result != tuttiSuccess) return;
+    const auto communicator = comm->stopper.lock();
+    if (!communicator) return;
+    if (communicator->broken()) {
+      const Error error = communicator->failure("no call");
+      *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
+      comm->lastError = error.what();
+    } else if (!communicator->idle()) {
+      *result = tuttiInProgress;
+    }
+  });
+}
+
+tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count) {
+  return guarded(comm, [&] {
+    Visit visit(comm, "tuttiCommCount");
+    checkPointer(count, "tuttiCommCount", "count");
+    *count = comm->size;
+  });
+}
+
+tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
+  return guarded(comm, [&] {
+    Visit visit(comm, "tuttiCommUserRank");
+    checkPointer(rank, "tuttiCommUserRank", "rank");
+    *rank = comm->rank;
+  });
+}
+
+tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
+  return guarded(comm, [&] {
+    Visit visit(comm, "tuttiCommDevice");
+    checkPointer(device, "tuttiCommDevice", "device");
+    *device = -1;
+  });
+}
+
+tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
+  const char* name = "tuttiCommGetStats";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    checkPointer(stats, name, "stats");
+    if (stats->size < sizeof(size_t) || stats->size > sizeof(tuttiCommStats_t))
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: stats->size is {}; set it to sizeof(tuttiCommStats_t)", name, stats->size));
+    const comm::Stats now = visit->stats();
+    tuttiCommStats_t full = {};
+    full.size = stats->size;
+    full.memoryBytes = now.memoryBytes;
+    full.connectedPeers = now.connectedPeers;
+    full.operations = now.operations;
+    copyText(full.lastAlgorithm, sizeof full.lastAlgorithm, now.lastAlgorithm);
+    copyText(full.lastTransports, sizeof full.lastTransports, now.lastTransports);
+    std::memcpy(stats, &full, stats->size);
+  });
+}
+
+}  // extern "C"

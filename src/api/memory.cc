@@ -1,0 +1,111 @@
+// Shareable memory, registration and operators.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "api/check.h"
+#include "api/guard.h"
+#include "base/fd.h"
+
+using namespace tutti;
+using namespace tutti::api;
+
+namespace {
+
+// What tuttiMemAlloc has given out; process-wide, as malloc's heap is.
+class Allocations {
+ public:
+  void* allocate(size_t bytes) {
+    const UniqueFd file = createMemoryFile("tutti-memory", bytes);
+    UniqueMap map = mapShared(file.get(), bytes);
+    void* const address = map.data();
+    std::lock_guard lock(mutex_);
+    maps_.emplace(address, std::move(map));
+    return address;
+  }
+  bool release(void* pointer) {
+    std::lock_guard lock(mutex_);
+    return maps_.erase(pointer) != 0;
+  }
+  static Allocations& instance() {
+    static auto* const all = new Allocations;  // outlives every thread of the program
+    return *all;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, UniqueMap> maps_;
+};
+
+}  // namespace
+
+extern "C" {
+
+tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
+  return guarded(nullptr, [&] {
+    checkPointer(pointer, "tuttiMemAlloc", "pointer");
+    *pointer = Allocations::instance().allocate(bytes == 0 ? 1 : bytes);
+  });
+}
+
+tuttiResult_t tuttiMemFree(void* pointer) {
+  return guarded(nullptr, [&] {
+    if (pointer != nullptr && !Allocations::instance().release(pointer))
+      throw Error(ErrorCode::kInvalidArgument, "tuttiMemFree: pointer did not come from tuttiMemAlloc, or is freed already");
+  });
+}
+
+tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle) {
+  const char* name = "tuttiCommRegister";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    checkPointer(buffer, name, "buffer");
+    checkPointer(handle, name, "handle");
+    comm->registrations.push_back(std::make_unique<Registration>(Registration{buffer, bytes}));
+    *handle = comm->registrations.back().get();
+  });
+}
+
+tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
+  const char* name = "tuttiCommDeregister";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    const auto erased = std::erase_if(comm->registrations, [handle](const auto& r) { return r.get() == handle; });
+    if (erased == 0)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: handle was not made by tuttiCommRegister on this communicator", name));
+  });
+}
+
+tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDataType_t type,
+                                        tuttiScalarResidence_t residence, tuttiComm_t comm) {
+  const char* name = "tuttiRedOpCreatePreMulSum";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    checkPointer(op, name, "op");
+    checkPointer(scalar, name, "scalar");
+    if (residence != tuttiScalarDevice && residence != tuttiScalarHostImmediate)
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: residence is {}", name, static_cast<int>(residence)));
+    Operator made{checkType(type, name), 0, true};
+    std::memcpy(&made.factor, scalar, sizeOf(made.type));
+    comm->operators.push_back(made);
+    *op = static_cast<tuttiRedOp_t>(tuttiNumOps + static_cast<int>(comm->operators.size()) - 1);
+  });
+}
+
+tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
+  const char* name = "tuttiRedOpDestroy";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    const auto index = static_cast<size_t>(static_cast<int>(op) - tuttiNumOps);
+    if (static_cast<int>(op) < tuttiNumOps || index >= comm->operators.size() || !comm->operators[index].alive)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: op is {}: not an operator made on this communicator", name, static_cast<int>(op)));
+    comm->operators[index].alive = false;
+    while (!comm->operators.empty() && !comm->operators.back().alive) comm->operators.pop_back();
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,100 @@
+#include "comm/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace tutti::comm {
+
+size_t Call::planBytes(int ranks) const noexcept {
+  if (collective == Collective::kAllToAllV) return 0;  // the counts differ from rank to rank
+  if (!tables) return count * sizeOf(type);
+  const size_t total = std::accumulate(tables->outputCounts.begin(), tables->outputCounts.end(), size_t{0});
+  return total / static_cast<size_t>(ranks) * sizeOf(type);
+}
+
+link::Fingerprint Call::fingerprint(uint64_t number) const noexcept {
+  link::Fingerprint mark;
+  mark.count = tables ? planBytes(1) : count;
+  mark.operation = static_cast<uint32_t>(number);
+  mark.root = hasRoot(collective) ? static_cast<uint16_t>(root) : 0;
+  mark.kindAndType = static_cast<uint8_t>(static_cast<int>(collective) << 4 | static_cast<int>(type));
+  mark.op = reduces(collective) ? static_cast<uint8_t>(op) : 0;
+  return mark;
+}
+
+std::string describe(const link::Fingerprint& mark) {
+  const auto collective = static_cast<Collective>(mark.kindAndType >> 4);
+  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  if (static_cast<int>(collective) >= kCollectives || static_cast<int>(type) >= kDataTypes || mark.op >= kReduceOps)
+    return "an unknown operation";
+  std::string text = fmt::format("{} #{} ({}, {} elements", nameOf(collective), mark.operation, nameOf(type), mark.count);
+  if (reduces(collective)) text += fmt::format(", {}", nameOf(static_cast<ReduceOp>(mark.op)));
+  if (hasRoot(collective)) text += fmt::format(", root {}", mark.root);
+  return text + ")";
+}
+
+std::string Call::describe(uint64_t number) const {
+  if (collective != Collective::kSendRecv) return comm::describe(fingerprint(number));
+  return fmt::format("{} rank {} #{} ({}, {} elements)", sends ? "send to" : "receive from", root, number,
+                     nameOf(type), count);
+}
+
+namespace {
+
+kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, uint32_t slotBytes) noexcept {
+  kernels::Layout layout;
+  layout.segments = schedule.segments;
+  layout.perRank = schedule.map == schedule::SegmentMap::kPerRank;
+  const size_t elementBytes = sizeOf(call.type);
+  if (layout.perRank) {
+    layout.stride = call.count;
+  } else {
+    // Segments start at whole cache lines, if the buffer does.
+    const size_t line = 64 / elementBytes;
+    const size_t share = (call.count + layout.segments - 1) / layout.segments;
+    layout.total = call.count;
+    layout.stride = (share + line - 1) / line * line;
+  }
+  const Collective kind = call.collective;
+  layout.inputIsSegment =
+      kind == Collective::kAllGather || kind == Collective::kGather || kind == Collective::kAllGatherV;
+  layout.outputIsSegment =
+      kind == Collective::kReduceScatter || kind == Collective::kScatter || kind == Collective::kReduceScatterV;
+  if (call.tables) {
+    const auto orNull = [](const std::vector<size_t>& table) { return table.empty() ? nullptr : table.data(); };
+    layout.stride = 0;
+    layout.inputCounts = orNull(call.tables->inputCounts);
+    layout.inputOffsets = orNull(call.tables->inputOffsets);
+    layout.outputCounts = orNull(call.tables->outputCounts);
+    layout.outputOffsets = orNull(call.tables->outputOffsets);
+  }
+  const size_t chunkBytes = slotBytes / schedule.maxSpan;
+  layout.chunk = std::max<size_t>(1, (chunkBytes >= 64 ? chunkBytes / 64 * 64 : chunkBytes) / elementBytes);
+  return layout;
+}
+
+}  // namespace
+
+engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, uint32_t slotBytes,
+                    uint32_t channel, uint32_t channels) noexcept {
+  engine::Work work;
+  work.input = call.send;
+  work.output = call.recv;
+  work.layout = layoutOf(call, schedule, slotBytes);
+  work.layout.channel = channel;
+  work.layout.channels = channels;
+  work.elementBytes = sizeOf(call.type);
+  work.arithmetic.type = call.type;
+  work.arithmetic.op = call.op;
+  if (reduces(call.collective)) {
+    if (call.op == ReduceOp::kAvg) work.arithmetic.divisor = static_cast<uint32_t>(schedule.size);
+    work.arithmetic.factor = call.factor;
+    work.scalesInput = call.op == ReduceOp::kPreMulSum;
+  }
+  work.fingerprint = call.fingerprint(number);
+  return work;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,44 @@
+// What the user asked for, as plain data, already checked by src/api.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "engine/lane.h"
+#include "schedule/schedule.h"
+
+namespace tutti::comm {
+
+// Tables of the v-variants: elements, one entry a rank.
+struct Tables {
+  std::vector<size_t> inputCounts, inputOffsets, outputCounts, outputOffsets;
+};
+
+struct Call {
+  Collective collective = Collective::kAllReduce;
+  DataType type = DataType::kInt8;
+  ReduceOp op = ReduceOp::kSum;
+  uint64_t factor = 0;       // of a pre-mul-sum
+  int root = 0;              // or the peer of a send or receive
+  bool sends = false;        // kSendRecv: which side
+  const std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+  size_t count = 0;          // elements: the whole message, or one rank's part
+  std::shared_ptr<const Tables> tables;
+
+  // Bytes that the plan goes by; the same on every rank.
+  size_t planBytes(int ranks) const noexcept;
+  // "all-reduce #42 (float, 262144 elements, sum)"
+  std::string describe(uint64_t number) const;
+  link::Fingerprint fingerprint(uint64_t number) const noexcept;
+};
+
+std::string describe(const link::Fingerprint& fingerprint);
+
+// The call as a lane sees it. `slotBytes` and the schedule fix the chunk.
+engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, uint32_t slotBytes,
+                    uint32_t channel, uint32_t channels) noexcept;
+
+}  // namespace tutti::comm

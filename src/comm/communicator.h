@@ -1,0 +1,80 @@
+// A communicator: one rank's membership in a group of ranks, with everything that hangs on it.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/config.h"
+#include "comm/links.h"
+#include "comm/plans.h"
+#include "comm/task.h"
+#include "control/launcher.h"
+#include "control/plane.h"
+#include "topology/card.h"
+
+namespace tutti::comm {
+
+struct Stats {
+  uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0;
+  std::string lastAlgorithm, lastTransports;
+};
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  // Joins. Blocks until all ranks are there; throws Error.
+  static std::shared_ptr<Communicator> join(const control::UniqueId& id, int rank, int size, const Config& config);
+  Communicator(std::unique_ptr<control::Plane> plane, const Config& config);
+
+  // A child of the ranks with the same color; null for a negative color. Collective over this communicator.
+  std::shared_ptr<Communicator> split(int color, int key, const Config& config);
+
+  int rank() const noexcept { return plane_->rank(); }
+  int size() const noexcept { return plane_->size(); }
+  const Config& config() const noexcept { return config_; }
+  Turnstile& turnstileFor(const Call& call) noexcept;
+  Plans& plans() noexcept { return plans_; }
+  link::Bell& bell() noexcept { return links_.bell(); }
+  bool spins() const noexcept { return spins_; }
+
+  // True once something stopped this communicator: an error here, on another rank, or an abort.
+  bool broken() const noexcept { return broken_.load(std::memory_order_acquire) || plane_->failed().load(); }
+  // What stopped it, as the error that a call gets which was at `operation` then.
+  Error failure(const std::string& operation) const;
+  // Records the first failure, and tells the other ranks.
+  void fail(const Error& error) noexcept;
+  void abort(const std::string& reason) noexcept;
+
+  bool idle() const noexcept;   // nothing queued or running
+  // Waits for the calls that streams still work on. They end by themselves: each has a deadline.
+  void waitUntilIdle() const noexcept;
+  void countOperation() noexcept { operations_.fetch_add(1, std::memory_order_relaxed); }
+  Stats stats() const;
+  std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
+
+ private:
+  std::vector<topology::Card> decodeCards() const;
+  plan::Machine describeMachine() const;
+  std::vector<int> groups() const;
+  bool decideSpinning() const;
+  std::vector<int> hostNumbers() const;
+
+  Config config_;
+  std::unique_ptr<control::Plane> plane_;
+  std::vector<topology::Card> cards_;
+  link::Registry registry_;
+  bool spins_;
+  Links links_;
+  Plans plans_;
+  Turnstile collectives_;
+  std::vector<Turnstile> sends_, receives_;
+  std::atomic<bool> broken_{false};
+  std::atomic<uint64_t> operations_{0};
+  mutable std::mutex failureMutex_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,49 @@
+// The connections of one communicator: made when a plan first needs them, kept until the end.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "control/plane.h"
+#include "link/registry.h"
+#include "topology/card.h"
+
+namespace tutti::comm {
+
+class Links {
+ public:
+  // Messages between two ranks have links of their own, so that they run beside the collectives.
+  static constexpr int kMessageChannel = 255;
+
+  Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::Card>& cards,
+        std::chrono::milliseconds connectTimeout);
+
+  // The connection to a peer on a channel, or null while it is being set up (each call helps it along; the peer must ask
+  // for it too). Throws Error when it cannot be had. Any thread.
+  link::Connection* find(int peer, int channel);
+
+  link::Bell& bell() noexcept { return *reinterpret_cast<link::Bell*>(bellMemory_.data()); }
+  size_t memoryBytes() const;
+  size_t connectedPeers() const;
+  std::string transportNames() const;  // "shm", "shm,tcp", …
+
+ private:
+  using Key = std::pair<int, int>;  // peer, channel
+  std::unique_ptr<link::EdgeSetup> begin(int peer, int channel);
+
+  control::Plane& plane_;
+  const link::Registry& registry_;
+  const std::vector<topology::Card>& cards_;
+  std::chrono::milliseconds connectTimeout_;
+  UniqueFd bellFd_;
+  UniqueMap bellMemory_;
+  mutable std::mutex mutex_;
+  std::map<Key, std::unique_ptr<link::EdgeSetup>> setups_;
+  std::map<Key, std::unique_ptr<link::Connection>> connections_;
+};
+
+}  // namespace tutti::comm

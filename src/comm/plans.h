@@ -1,0 +1,68 @@
+// The plans of one communicator: chosen, built and bound to links once, then looked up.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "comm/call.h"
+#include "comm/config.h"
+#include "comm/links.h"
+#include "engine/lane.h"
+#include "plan/plan.h"
+#include "schedule/builders.h"
+
+namespace tutti::comm {
+
+// A schedule bound to its links, with a lane a channel. Used by one call at a time: the communicator's turnstiles see to it.
+struct BoundPlan {
+  schedule::Schedule schedule;
+  uint32_t slotBytes = 0;
+  bool bound = false;
+  std::vector<engine::Binding> bindings;  // one a channel
+  std::vector<engine::Lane> lanes;
+};
+
+class Plans {
+ public:
+  Plans(int rank, int size, const Config& config, plan::Machine machine, std::vector<int> groupOf, Links& links);
+
+  // The plan of a call; its links may still have to be made. Throws Error. Collectives: one thread at a time, in turn;
+  // messages: one thread at a time for each peer and direction.
+  BoundPlan& find(const Call& call);
+  // True once all links of the plan stand; helps them along otherwise. Throws Error.
+  bool bind(BoundPlan& plan);
+
+  schedule::Algorithm lastAlgorithm() const noexcept { return last_; }
+  size_t memoryBytes() const;
+
+ private:
+  struct Slot {
+    uint64_t key = ~uint64_t{0};
+    size_t bytes = 0;
+    BoundPlan* plan = nullptr;
+  };
+  using Key = std::tuple<Collective, schedule::Algorithm, int, int>;  // collective, algorithm, root, channels
+
+  BoundPlan& choose(const Call& call, size_t bytes);
+  BoundPlan& message(const Call& call);
+  std::optional<schedule::Algorithm> forcedFor(Collective collective) const;
+  std::unique_ptr<BoundPlan> make(schedule::Schedule schedule, int channels);
+  void proveIfAsked(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const;
+
+  int rank_, size_;
+  const Config& config_;
+  plan::Machine machine_;
+  std::vector<int> groupOf_;
+  Links& links_;
+  bool proves_;
+  schedule::Algorithm last_ = schedule::Algorithm::kRing;
+  std::array<Slot, 256> recent_;  // direct-mapped by a hash of (collective, root, bytes)
+  std::map<Key, std::unique_ptr<BoundPlan>> plans_;
+  std::vector<std::unique_ptr<BoundPlan>> sends_, receives_;  // by peer
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,76 @@
+// One call on its way: waits for its turn, gets its plan and links, runs its lanes.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/error.h"
+#include "comm/call.h"
+#include "comm/plans.h"
+
+namespace tutti::comm {
+
+class Communicator;
+
+// Calls of one kind on one communicator pass one after the other, in the order in which they were made, whichever thread
+// or stream runs them.
+class Turnstile {
+ public:
+  uint64_t take() noexcept { return next_++; }  // by the thread that makes the call
+  // Acquire: pairs with pass(); what the call before did to plans and links is visible.
+  bool isTurn(uint64_t ticket) const noexcept { return current_.load(std::memory_order_acquire) == ticket; }
+  void pass(uint64_t ticket) noexcept { current_.store(ticket + 1, std::memory_order_release); }
+  bool idle() const noexcept { return current_.load(std::memory_order_acquire) == next_; }
+
+ private:
+  uint64_t next_ = 0;
+  std::atomic<uint64_t> current_{0};
+};
+
+class Task {
+ public:
+  Task(Communicator& communicator, Call call);  // takes the ticket: the order of construction is the order of the calls
+
+  // Does what can be done now; `moved` is set when that was something. A failure is recorded in the communicator, which
+  // every other task of it then sees. Never blocks.
+  void advance(bool& moved) noexcept;
+  bool done() const noexcept { return phase_ == Phase::kDone; }
+  bool failed() const noexcept { return failed_; }
+  // The slow checks of a wait: a failure known to the communicator, the deadline.
+  void check() noexcept;
+  Communicator& communicator() const noexcept { return *communicator_; }
+  std::string describe() const { return call_.describe(ticket_); }
+  template <class Visit>
+  void visitDrivers(Visit visit) const {
+    if (phase_ == Phase::kRunning)
+      for (const auto& lane : plan_->lanes) lane.visitDrivers(visit);
+  }
+
+ private:
+  enum class Phase : uint8_t { kTurn, kBinding, kRunning, kDone };
+  void start();
+  void run(bool& moved);
+  void finish() noexcept;
+  void failWith(const Error& error) noexcept;
+  [[noreturn]] void report(const engine::LaneFailure& failure) const;
+  std::string waitingFor() const;
+
+  Communicator* communicator_;
+  Call call_;
+  Turnstile* turnstile_;
+  uint64_t ticket_;
+  Phase phase_ = Phase::kTurn;
+  BoundPlan* plan_ = nullptr;
+  Deadline deadline_;
+  bool hasDeadline_ = false;
+  bool failed_ = false;
+  std::byte barrier_[2] = {};  // what a barrier reduces
+};
+
+// Runs the tasks side by side on the calling thread until all are done. Throws the error of the first that failed.
+void runTasks(std::vector<Task>& tasks);
+void runTask(Task& task);
+
+}  // namespace tutti::comm
