@@ -40,7 +40,7 @@ void copy(std::byte* const* destinations, int destinationCount, const std::byte*
 
 void fold(const Job& job) {
   if ((job.end - job.begin) * sizeOf(job.type) <= kTinyBytes) return foldScalar(job);
-  foldScalar(job);
+  foldVector(job);
 }
 
 // Sums a block into the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
@@ -67,8 +67,17 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
   const uint32_t divisor = arithmetic.op == ReduceOp::kAvg && arithmetic.divisor > 1 ? arithmetic.divisor : 1;
   if (sourceCount == 1 && how != Fold::kScaledSum && divisor == 1)
     return copy(destinations, destinationCount, sources[0], count * sizeOf(arithmetic.type));
-  const Job job{destinations,      sources,      destinationCount, sourceCount,     0,  count,
-                arithmetic.factor, scaledSource, divisor,          arithmetic.type, how};
+  const Job job{destinations,
+                sources,
+                destinationCount,
+                sourceCount,
+                0,
+                count,
+                arithmetic.factor,
+                how == Fold::kScaledSum ? scaledSource : -1,
+                divisor,
+                arithmetic.type,
+                how};
   if (divisor > 1 && isInteger(job.type)) return averageIntegers(job, divisor);
   fold(job);
 }

@@ -2,8 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 
 namespace tutti::kernels {
 
@@ -77,6 +78,19 @@ inline uint16_t encode<Bfloat16>(float value) noexcept {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffff) > kFloatInfinity) return 0x7fff;
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+// The same at any address, aligned or not.
+template <class Format>
+inline float decodeAt(const std::byte* array, size_t index) noexcept {
+  typename Format::Storage stored;
+  std::memcpy(&stored, array + index * sizeof stored, sizeof stored);
+  return decode<Format>(stored);
+}
+template <class Format>
+inline void encodeAt(std::byte* array, size_t index, float value) noexcept {
+  const typename Format::Storage stored = encode<Format>(value);
+  std::memcpy(array + index * sizeof stored, &stored, sizeof stored);
 }
 
 // The result of an operation in the element's own type: a NaN is made the one NaN that results carry. Which of two
