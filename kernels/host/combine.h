@@ -11,7 +11,7 @@ namespace tutti::kernels {
 struct Arithmetic {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  uint32_t divisor = 1;          // kAvg only: the final value is divided by it; 1 leaves it alone
+  uint32_t divisor = 1;  // kAvg only: the final value is divided by it; 1 leaves it alone
   // kPreMulSum only: the factor, a value of `type`, in the low bytes. It multiplies the sources named by scaledSources.
   uint64_t factor = 0;
 };
@@ -24,13 +24,13 @@ struct Arithmetic {
 // Max and min return NaN if any source is NaN. An average divides the complete sum: floats in their accumulator,
 // before rounding; integers as type values, towards zero. One source and nothing to scale or divide is a memory copy.
 // The bits of the result depend on the values and their order alone, not on the machine's vector width.
-// `scaledSource`: index of the source that is multiplied by `factor` (kPreMulSum), or -1. Products of fp16, bf16 and fp8
-// are made in float and not rounded before they are added.
+// `scaledSource`: index of the source that is multiplied by `factor` (kPreMulSum), or -1. Products of fp16, bf16 and
+// fp8 are made in float and not rounded before they are added.
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource = -1) noexcept;
 
 // Conversions, shared with the programs and tests. Round to nearest even; NaN stays NaN.
-float toFloat(DataType type, uint32_t bits) noexcept;      // kFloat16, kBfloat16, kFloat8e4m3, kFloat8e5m2
+float toFloat(DataType type, uint32_t bits) noexcept;  // kFloat16, kBfloat16, kFloat8e4m3, kFloat8e5m2
 uint32_t fromFloat(DataType type, float value) noexcept;
 
 }  // namespace tutti::kernels

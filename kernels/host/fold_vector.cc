@@ -1,0 +1,214 @@
+// The vector kernel. Highway compiles this file once for each target and chooses among them at run time.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/host/job.h"
+
+// What SSSE3 and AVX3_DL add to their neighbours is of no use here; the scalable ones would not allow groups of
+// vectors.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/host/fold_vector.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/host/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::kernels::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+
+void foldHere(const Job& job) { foldScalar(job); }
+
+#else
+
+// One type and one fold. `kHot` kernels take four groups at a time, which hides the latency of the arithmetic and the
+// cost of the loops over sources and destinations; the others are there to be small.
+template <class Lanes, class Op, bool kScaled, bool kHot>
+struct Kernel {
+  using D = typename Lanes::D;
+  using Accumulators = typename Lanes::Accumulators;
+  static constexpr int kParts = sizeof(Accumulators) / sizeof(hn::Vec<D>);
+  static constexpr bool kDivides = std::is_same_v<Op, Sum> && !kScaled && hwy::IsFloat<hn::TFromD<D> >();
+
+  static HWY_INLINE Accumulators loadScaled(const Job& job, int source, const std::byte* from) {
+    const Accumulators plain = Lanes::load(from);
+    if (!kScaled || source != job.scaledSource) return plain;
+    const auto factor = repeated<hn::Vec<D>, kParts>(hn::Set(D(), Lanes::scalar(job.factor)));
+    return combineGroups<Product>(D(), plain, factor);
+  }
+
+  static HWY_INLINE Accumulators fold(const Accumulators& a, const Accumulators& b) {
+    return combineGroups<Op>(D(), a, b);
+  }
+
+  static HWY_INLINE typename Lanes::Stored finish(const Job& job, Accumulators result) {
+    if constexpr (kDivides) {
+      using T = hn::TFromD<D>;
+      const auto divisor = repeated<hn::Vec<D>, kParts>(hn::Set(D(), static_cast<T>(job.divisor)));
+      if (job.divisor > 1) result = combineGroups<Quotient>(D(), result, divisor);
+    }
+    return Lanes::encode(result);
+  }
+
+  static HWY_INLINE void foldOne(const Job& job, size_t offset) {
+    Accumulators result = loadScaled(job, 0, job.sources[0] + offset);
+    for (int s = 1; s < job.sourceCount; ++s) result = fold(result, loadScaled(job, s, job.sources[s] + offset));
+    const auto stored = finish(job, result);
+    for (int d = 0; d < job.destinationCount; ++d) Lanes::store(stored, job.destinations[d] + offset);
+  }
+
+  static HWY_INLINE void foldFour(const Job& job, size_t offset) {
+    const size_t step = Lanes::bytes();
+    const std::byte* from = job.sources[0] + offset;
+    Accumulators a = loadScaled(job, 0, from), b = loadScaled(job, 0, from + step);
+    Accumulators c = loadScaled(job, 0, from + 2 * step), d = loadScaled(job, 0, from + 3 * step);
+    for (int s = 1; s < job.sourceCount; ++s) {
+      from = job.sources[s] + offset;
+      a = fold(a, loadScaled(job, s, from));
+      b = fold(b, loadScaled(job, s, from + step));
+      c = fold(c, loadScaled(job, s, from + 2 * step));
+      d = fold(d, loadScaled(job, s, from + 3 * step));
+    }
+    const auto storedA = finish(job, a), storedB = finish(job, b);
+    const auto storedC = finish(job, c), storedD = finish(job, d);
+    for (int i = 0; i < job.destinationCount; ++i) {
+      std::byte* const to = job.destinations[i] + offset;
+      Lanes::store(storedA, to);
+      Lanes::store(storedB, to + step);
+      Lanes::store(storedC, to + 2 * step);
+      Lanes::store(storedD, to + 3 * step);
+    }
+  }
+
+  // The last bytes go through a vector's worth of memory, and so through the same arithmetic.
+  static HWY_INLINE Accumulators loadPart(const Job& job, int source, size_t offset, size_t bytes) {
+    HWY_ALIGN std::byte padded[HWY_MAX_BYTES] = {};
+    std::memcpy(padded, job.sources[source] + offset, bytes);
+    return loadScaled(job, source, padded);
+  }
+
+  static HWY_INLINE void foldPart(const Job& job, size_t offset, size_t bytes) {
+    Accumulators result = loadPart(job, 0, offset, bytes);
+    for (int s = 1; s < job.sourceCount; ++s) result = fold(result, loadPart(job, s, offset, bytes));
+    HWY_ALIGN std::byte padded[HWY_MAX_BYTES];
+    Lanes::store(finish(job, result), padded);
+    for (int d = 0; d < job.destinationCount; ++d) std::memcpy(job.destinations[d] + offset, padded, bytes);
+  }
+
+  static void run(const Job& job) {
+    const size_t size = sizeOf(job.type);
+    const size_t step = Lanes::bytes();
+    const size_t end = job.end * size;
+    size_t offset = job.begin * size;
+    if constexpr (kHot) {
+      for (; end - offset >= 4 * step; offset += 4 * step) foldFour(job, offset);
+    }
+    for (; end - offset >= step; offset += step) foldOne(job, offset);
+    if (offset < end) foldPart(job, offset, end - offset);
+  }
+};
+
+using Run = void (*)(const Job&);
+struct Runs {
+  Run byFold[kFolds];
+};
+
+// Signed and unsigned integers differ in their order alone.
+template <bool kHot, class Lanes, class Ordered = Lanes>
+constexpr Runs runsOf() {
+  return {{Kernel<Lanes, Sum, false, kHot>::run, Kernel<Lanes, Product, false, false>::run,
+           Kernel<Ordered, Larger, false, kHot>::run, Kernel<Ordered, Smaller, false, kHot>::run,
+           Kernel<Lanes, Sum, true, false>::run}};
+}
+
+constexpr Runs kFloatRuns = runsOf<true, PlainLanes<float> >();
+
+// Types without vectors of their own are unpacked, a block and a source at a time, into floats that stay in the L1
+// cache. Folding two by two gives the bits that folding in registers does.
+template <class Format>
+struct Unpacked {
+  static constexpr size_t kBlock = 1024;
+  static constexpr size_t kSize = sizeof(typename Format::Storage);
+
+  static void fold(const Job& job, float* sum, const float* value, int source, size_t count) {
+    const bool last = source >= job.sourceCount - 1;
+    auto* const result = reinterpret_cast<std::byte*>(sum);
+    const std::byte* const operands[] = {result, reinterpret_cast<const std::byte*>(value)};
+    Job step = job;
+    step.destinations = &result;
+    step.destinationCount = 1;
+    step.sources = operands;
+    step.sourceCount = source == 0 ? 1 : 2;
+    step.begin = 0;
+    step.end = count;
+    step.factor = std::bit_cast<uint32_t>(decode<Format>(static_cast<typename Format::Storage>(job.factor)));
+    step.scaledSource = job.scaledSource == source ? (source == 0 ? 0 : 1) : -1;
+    step.divisor = last ? job.divisor : 1;
+    step.type = DataType::kFloat32;
+    kFloatRuns.byFold[static_cast<int>(job.fold)](step);
+  }
+
+  static void foldBlock(const Job& job, size_t begin, size_t count) {
+    HWY_ALIGN float sum[kBlock];
+    HWY_ALIGN float value[kBlock];
+    decodeArray<Format>(job.sources[0] + begin * kSize, sum, count);
+    if (job.sourceCount == 1 || job.scaledSource == 0) fold(job, sum, value, 0, count);
+    for (int source = 1; source < job.sourceCount; ++source) {
+      decodeArray<Format>(job.sources[source] + begin * kSize, value, count);
+      fold(job, sum, value, source, count);
+    }
+    std::byte* const first = job.destinations[0] + begin * kSize;
+    encodeArray<Format>(sum, first, count);
+    for (int d = 1; d < job.destinationCount; ++d)
+      std::memcpy(job.destinations[d] + begin * kSize, first, count * kSize);
+  }
+
+  static void run(const Job& job) {
+    for (size_t begin = job.begin; begin < job.end; begin += kBlock)
+      foldBlock(job, begin, std::min(kBlock, job.end - begin));
+  }
+};
+
+template <class Format>
+constexpr Runs unpackedRuns() {
+  constexpr Run kRun = Unpacked<Format>::run;
+  return {{kRun, kRun, kRun, kRun, kRun}};
+}
+
+constexpr Runs kRuns[kDataTypes] = {
+    runsOf<false, PlainLanes<uint8_t>, PlainLanes<int8_t> >(),
+    runsOf<false, PlainLanes<uint8_t> >(),
+    runsOf<true, PlainLanes<uint32_t>, PlainLanes<int32_t> >(),
+    runsOf<true, PlainLanes<uint32_t> >(),
+    runsOf<true, PlainLanes<uint64_t>, PlainLanes<int64_t> >(),
+    runsOf<true, PlainLanes<uint64_t> >(),
+#if TUTTI_NATIVE_FLOAT16
+    runsOf<true, Float16Lanes>(),
+#else
+    unpackedRuns<Float16>(),
+#endif
+    kFloatRuns,
+    runsOf<true, PlainLanes<double> >(),
+    runsOf<true, Bfloat16Lanes>(),
+    unpackedRuns<Float8e4m3>(),
+    unpackedRuns<Float8e5m2>(),
+};
+
+void foldHere(const Job& job) { kRuns[static_cast<int>(job.type)].byFold[static_cast<int>(job.fold)](job); }
+
+#endif
+
+}  // namespace tutti::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tutti::kernels {
+
+HWY_EXPORT(foldHere);
+void foldVector(const Job& job) noexcept { HWY_DYNAMIC_DISPATCH(foldHere)(job); }
+
+}  // namespace tutti::kernels
+#endif

@@ -1,0 +1,34 @@
+// What one run of a kernel does: the arguments of combine(), narrowed to a range of elements.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace tutti::kernels {
+
+// The folds that kernels implement. An average is a sum with a divisor; a pre-multiplied sum scales one source.
+enum class Fold : uint8_t { kSum, kProd, kMax, kMin, kScaledSum };
+inline constexpr int kFolds = 5;
+
+struct Job {
+  std::byte* const* destinations;
+  const std::byte* const* sources;
+  int destinationCount;
+  int sourceCount;
+  size_t begin, end;  // elements
+  uint64_t factor;    // kScaledSum: a value of the type, in the low bytes
+  int scaledSource;   // kScaledSum
+  uint32_t divisor;   // kSum of floating-point types; 1 leaves the sum alone
+  DataType type;
+  Fold fold;
+};
+
+// Any type and fold, one element after the other; integers are not divided here.
+void foldScalar(const Job& job) noexcept;
+// The same, and the same bits, a vector at a time, with the widest vectors that this machine has.
+void foldVector(const Job& job) noexcept;
+// Divides the elements [begin, end) of an integer array by the divisor, towards zero.
+void divideIntegers(DataType type, std::byte* elements, size_t begin, size_t end, uint32_t divisor) noexcept;
+
+}  // namespace tutti::kernels

@@ -1,0 +1,212 @@
+// Groups of elements in vector registers: how each type is loaded, accumulated and stored. Compiled once a target.
+// The arithmetic is that of fold_scalar.cc and convert.h, step by step, so that the bits agree.
+// clang-format off: the guard below is Highway's idiom for a header that is read once per target.
+#if defined(TUTTI_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TUTTI_KERNELS_LANES_INL_H_
+#undef TUTTI_KERNELS_LANES_INL_H_
+#else
+#define TUTTI_KERNELS_LANES_INL_H_
+#endif
+// clang-format on
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "kernels/host/convert.h"
+#include "kernels/host/narrow-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A few vectors that are treated alike. (A plain array would be kept in memory by some compilers.)
+template <class V, int kParts>
+struct Group {
+  V head;
+  Group<V, kParts - 1> rest;
+};
+template <class V>
+struct Group<V, 1> {
+  V head;
+};
+
+template <class Op, class D, class V, int kParts>
+HWY_INLINE Group<V, kParts> combineGroups(D d, const Group<V, kParts>& a, const Group<V, kParts>& b) {
+  if constexpr (kParts == 1) {
+    return {Op::apply(d, a.head, b.head)};
+  } else {
+    return {Op::apply(d, a.head, b.head), combineGroups<Op>(d, a.rest, b.rest)};
+  }
+}
+
+template <class V, int kParts>
+HWY_INLINE Group<V, kParts> repeated(V value) {
+  if constexpr (kParts == 1) {
+    return {value};
+  } else {
+    return {value, repeated<V, kParts - 1>(value)};
+  }
+}
+
+// Highway multiplies no bytes, so they go two by two as 16-bit lanes.
+template <class D>
+HWY_INLINE hn::Vec<D> wrappingProduct(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  if constexpr (sizeof(hn::TFromD<D>) > 1) {
+    return hn::Mul(a, b);
+  } else {
+    const hn::RepartitionToWide<D> wide;
+    const auto evenA = hn::BitCast(wide, a), evenB = hn::BitCast(wide, b);
+    const auto even = hn::And(hn::Mul(evenA, evenB), hn::Set(wide, 0xff));
+    const auto odd = hn::ShiftLeft<8>(hn::Mul(hn::ShiftRight<8>(evenA), hn::ShiftRight<8>(evenB)));
+    return hn::BitCast(d, hn::Or(even, odd));
+  }
+}
+
+struct Sum {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V sum, V value) {
+    return hn::Add(sum, value);
+  }
+};
+
+struct Product {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V product, V value) {
+    return wrappingProduct(d, product, value);
+  }
+};
+
+struct Quotient {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V value, V divisor) {
+    return hn::Div(value, divisor);
+  }
+};
+
+struct Larger {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V best, V value) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+      return hn::IfThenElse(hn::Or(hn::Lt(best, value), hn::Ne(value, value)), value, best);
+    else
+      return hn::Max(best, value);
+  }
+};
+
+struct Smaller {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V best, V value) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+      return hn::IfThenElse(hn::Or(hn::Lt(value, best), hn::Ne(value, value)), value, best);
+    else
+      return hn::Min(best, value);
+  }
+};
+
+// Types that accumulate as they are stored.
+template <class T>
+struct PlainLanes {
+  using D = hn::ScalableTag<T>;
+  using Accumulators = Group<hn::Vec<D>, 1>;
+  using Stored = hn::Vec<D>;
+
+  static HWY_INLINE size_t bytes() { return hn::Lanes(D()) * sizeof(T); }
+  static HWY_INLINE Accumulators load(const std::byte* from) {
+    return {hn::LoadU(D(), reinterpret_cast<const T*>(from))};
+  }
+  static HWY_INLINE Stored encode(const Accumulators& group) {
+    if constexpr (hwy::IsFloat<T>()) {
+      return hn::IfThenElse(hn::Eq(group.head, group.head), group.head,
+                            hn::Set(D(), canonical(std::numeric_limits<T>::quiet_NaN())));
+    } else {
+      return group.head;
+    }
+  }
+  static HWY_INLINE void store(const Stored& stored, std::byte* to) {
+    hn::StoreU(stored, D(), reinterpret_cast<T*>(to));
+  }
+  static T scalar(uint64_t low) {
+    T value;
+    std::memcpy(&value, &low, sizeof value);
+    return value;
+  }
+};
+
+// bfloat16 as 32-bit words of two elements each, which are converted where they stand: nothing moves between lanes.
+struct Bfloat16Lanes {
+  using D = FloatTag;
+  using Accumulators = Group<Floats, 2>;
+  using Stored = Words;
+
+  static HWY_INLINE Words high() { return hn::Set(WordTag(), 0xffff0000); }
+
+  // The rounded value is in the upper half of each word, and the lower half is not cleared.
+  static HWY_INLINE Words round(Floats value) {
+    const WordTag words;
+    const Words bits = hn::BitCast(words, value);
+    const Words odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
+    const Words rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7fff)));
+    const auto isNumber = hn::RebindMask(words, hn::Eq(value, value));
+    return hn::IfThenElse(isNumber, rounded, hn::Set(words, kFloatNan));
+  }
+
+  static HWY_INLINE size_t bytes() { return hn::Lanes(WordTag()) * 4; }
+  static HWY_INLINE Accumulators load(const std::byte* from) {
+    const Words both = hn::LoadU(WordTag(), reinterpret_cast<const uint32_t*>(from));
+    return {hn::BitCast(FloatTag(), hn::ShiftLeft<16>(both)), {hn::BitCast(FloatTag(), hn::And(both, high()))}};
+  }
+  static HWY_INLINE Stored encode(const Accumulators& group) {
+    return hn::Or(hn::ShiftRight<16>(round(group.head)), hn::And(round(group.rest.head), high()));
+  }
+  static HWY_INLINE void store(const Stored& stored, std::byte* to) {
+    hn::StoreU(stored, WordTag(), reinterpret_cast<uint32_t*>(to));
+  }
+  static float scalar(uint64_t low) { return decode<Bfloat16>(static_cast<uint16_t>(low)); }
+};
+
+// Where the hardware converts float16, to nearest even.
+#undef TUTTI_NATIVE_FLOAT16
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
+#define TUTTI_NATIVE_FLOAT16 1
+#else
+#define TUTTI_NATIVE_FLOAT16 0
+#endif
+
+#if TUTTI_NATIVE_FLOAT16
+struct Float16Lanes {
+  using D = FloatTag;
+  using Half = hn::Rebind<hwy::float16_t, FloatTag>;
+  using Accumulators = Group<Floats, 2>;
+  using Stored = Group<hn::Vec<Half>, 2>;
+
+  static HWY_INLINE Floats loadHalf(const std::byte* from) {
+    return hn::PromoteTo(FloatTag(), hn::LoadU(Half(), reinterpret_cast<const hwy::float16_t*>(from)));
+  }
+  static HWY_INLINE hn::Vec<Half> encodeHalf(Floats value) {
+    const Floats nan = hn::BitCast(FloatTag(), hn::Set(WordTag(), kFloatNan));
+    return hn::DemoteTo(Half(), hn::IfThenElse(hn::Eq(value, value), value, nan));
+  }
+
+  static HWY_INLINE size_t bytes() { return hn::Lanes(WordTag()) * 4; }
+  static HWY_INLINE Accumulators load(const std::byte* from) {
+    return {loadHalf(from), {loadHalf(from + bytes() / 2)}};
+  }
+  static HWY_INLINE Stored encode(const Accumulators& group) {
+    return {encodeHalf(group.head), {encodeHalf(group.rest.head)}};
+  }
+  static HWY_INLINE void store(const Stored& stored, std::byte* to) {
+    hn::StoreU(stored.head, Half(), reinterpret_cast<hwy::float16_t*>(to));
+    hn::StoreU(stored.rest.head, Half(), reinterpret_cast<hwy::float16_t*>(to + bytes() / 2));
+  }
+  static float scalar(uint64_t low) { return decode<Float16>(static_cast<uint16_t>(low)); }
+};
+#endif
+
+}  // namespace tutti::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // once per target
