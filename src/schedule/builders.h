@@ -11,7 +11,7 @@ namespace tutti::schedule {
 struct Shape {
   Collective collective = Collective::kAllReduce;
   int size = 1;
-  int root = 0;                    // rooted collectives only
+  int root = 0;  // rooted collectives only
   // groupOf[r] numbers the host (or other island) of rank r, for the hierarchical builder; empty: one group.
   std::vector<int> groupOf;
 };

@@ -43,7 +43,7 @@ class Operand {
 // around at the end; one slot then carries one chunk of each, packed in that order. A chunk is at most
 // slotBytes / maxSpan bytes. In iteration t the step works on round t - lag and is skipped unless that is a round.
 struct Step {
-  uint32_t fromBegin = 0, toBegin = 0;   // positions in Schedule::operands
+  uint32_t fromBegin = 0, toBegin = 0;  // positions in Schedule::operands
   uint16_t fromCount = 0, toCount = 0;
   uint32_t segment = 0;
   uint16_t span = 1;
@@ -59,8 +59,8 @@ enum class Algorithm : uint8_t { kRing, kTree, kOneShot, kTwoShot, kHalving, kBr
 inline constexpr int kAlgorithms = 8;
 
 constexpr std::string_view nameOf(Algorithm algorithm) noexcept {
-  constexpr std::string_view kNames[kAlgorithms] = {"ring",  "tree",   "oneshot", "twoshot", "halving",
-                                                    "bruck", "direct", "hierarchical"};
+  constexpr std::string_view kNames[kAlgorithms] = {"ring",    "tree",  "oneshot", "twoshot",
+                                                    "halving", "bruck", "direct",  "hierarchical"};
   return kNames[static_cast<int>(algorithm)];
 }
 
@@ -79,10 +79,10 @@ struct Schedule {
   SegmentMap map = SegmentMap::kSplit;
   int rank = 0, size = 1, root = 0;
   uint32_t segments = 1;
-  uint16_t scratches = 0;   // number of scratch buffers
-  uint16_t maxSpan = 1;     // largest Step::span of any rank of this collective
-  uint8_t maxLag = 0;       // largest Step::lag of this rank
-  uint16_t depth = 1;       // smallest FIFO depth with which all ranks together finish; the same on every rank
+  uint16_t scratches = 0;  // number of scratch buffers
+  uint16_t maxSpan = 1;    // largest Step::span of any rank of this collective
+  uint8_t maxLag = 0;      // largest Step::lag of this rank
+  uint16_t depth = 1;      // smallest FIFO depth with which all ranks together finish; the same on every rank
   std::vector<int> inPeers, outPeers;
   std::vector<Operand> operands;
   std::vector<Step> steps;

@@ -19,8 +19,8 @@ struct Verdict {
   std::vector<std::string> problems;
 };
 
-// Runs the schedules of all ranks (schedules[r].rank == r) over FIFOs of `depth` slots, for enough rounds to reach every
-// lag and every wrap of the FIFO. Checks what Schedule::collective promises, out of place and in place.
+// Runs the schedules of all ranks (schedules[r].rank == r) over FIFOs of `depth` slots, for enough rounds to reach
+// every lag and every wrap of the FIFO. Checks what Schedule::collective promises, out of place and in place.
 Verdict verify(std::span<const Schedule> schedules, int depth);
 
 // The smallest depth with which they finish, or 0 if no depth up to `limit` does.

@@ -1,0 +1,103 @@
+// What every builder writes with: it numbers the peers as they are first named and keeps steps and operands flat.
+#pragma once
+#include <unordered_map>
+#include <utility>
+
+#include "schedule/builders.h"
+
+namespace tutti::schedule {
+
+class Builder {
+ public:
+  Builder(Algorithm algorithm, const Shape& shape, int rank, SegmentMap map, int segments) : rank_(rank) {
+    made_.collective = shape.collective;
+    made_.algorithm = algorithm;
+    made_.map = map;
+    made_.rank = rank;
+    made_.size = shape.size;
+    made_.root = shape.root;
+    made_.segments = static_cast<uint32_t>(segments);
+  }
+
+  // A step under construction. Sources come first, in the order of the reduction, then destinations.
+  class Draft {
+   public:
+    Draft& from(Operand source) {
+      builder_.made_.operands.push_back(source);
+      step().toBegin++;
+      step().fromCount++;
+      return *this;
+    }
+    Draft& to(Operand destination) {
+      builder_.made_.operands.push_back(destination);
+      step().toCount++;
+      return *this;
+    }
+    Draft& fromRank(int peer) { return from(builder_.receive(peer)); }
+    Draft& toRank(int peer) { return to(builder_.send(peer)); }
+    Draft& lag(int iterations) {
+      step().lag = static_cast<uint8_t>(iterations);
+      if (step().lag > builder_.made_.maxLag) builder_.made_.maxLag = step().lag;
+      return *this;
+    }
+    Draft& span(int segments) {
+      step().span = static_cast<uint16_t>(segments);
+      return *this;
+    }
+    // The value is complete; nothing happens to it in collectives that do not reduce.
+    Draft& finalise() {
+      step().flags |= kFinalise;
+      return *this;
+    }
+
+   private:
+    friend class Builder;
+    explicit Draft(Builder& builder) : builder_(builder) {}
+    Step& step() { return builder_.made_.steps.back(); }
+    Builder& builder_;
+  };
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return made_.size; }
+
+  Draft at(int segment) {
+    Step step;
+    step.fromBegin = step.toBegin = static_cast<uint32_t>(made_.operands.size());
+    step.segment = static_cast<uint32_t>(segment);
+    made_.steps.push_back(step);
+    return Draft(*this);
+  }
+
+  // `depth` is the smallest that lets all ranks finish; `maxSpan` the largest span on any rank.
+  Schedule finish(int depth, int maxSpan = 1) {
+    made_.depth = static_cast<uint16_t>(depth);
+    made_.maxSpan = static_cast<uint16_t>(maxSpan);
+    return std::move(made_);
+  }
+
+ private:
+  Operand receive(int peer) { return Operand::link(numberOf(peer, inNumbers_, made_.inPeers)); }
+  Operand send(int peer) { return Operand::link(numberOf(peer, outNumbers_, made_.outPeers)); }
+
+  static int numberOf(int peer, std::unordered_map<int, int>& numbers, std::vector<int>& peers) {
+    const auto [place, added] = numbers.try_emplace(peer, static_cast<int>(peers.size()));
+    if (added) peers.push_back(peer);
+    return place->second;
+  }
+
+  int rank_;
+  Schedule made_;
+  std::unordered_map<int, int> inNumbers_, outNumbers_;
+};
+
+// The builders, one per file. build() has checked the shape, that size > 1, and that the algorithm has the collective.
+Schedule buildRing(const Shape& shape, int rank);
+Schedule buildTree(const Shape& shape, int rank);
+Schedule buildOneShot(const Shape& shape, int rank);
+Schedule buildTwoShot(const Shape& shape, int rank);
+Schedule buildHalving(const Shape& shape, int rank);
+Schedule buildBruck(const Shape& shape, int rank);
+Schedule buildDirect(const Shape& shape, int rank);
+Schedule buildHierarchical(const Shape& shape, int rank);
+
+}  // namespace tutti::schedule

@@ -1,0 +1,238 @@
+#include "schedule/grid.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tutti::schedule {
+
+Hosts Hosts::eachAlone(int size) {
+  Hosts hosts;
+  hosts.ranks_.resize(size);
+  std::iota(hosts.ranks_.begin(), hosts.ranks_.end(), 0);
+  hosts.place_ = hosts.ranks_;
+  hosts.begin_.resize(size + 1);
+  std::iota(hosts.begin_.begin(), hosts.begin_.end(), 0);
+  return hosts;
+}
+
+Hosts Hosts::together(int size) {
+  Hosts hosts = eachAlone(size);
+  hosts.begin_ = {0, size};
+  return hosts;
+}
+
+Hosts Hosts::of(std::span<const int> groupOf, int size) {
+  if (groupOf.empty()) return together(size);
+  std::unordered_map<int, int> numbers;
+  std::vector<int> host(size);
+  Hosts hosts;
+  hosts.begin_ = {0};
+  for (int rank = 0; rank < size; ++rank) {
+    const auto [place, added] = numbers.try_emplace(groupOf[rank], static_cast<int>(numbers.size()));
+    if (added) hosts.begin_.push_back(0);
+    host[rank] = place->second;
+    hosts.begin_[host[rank] + 1]++;
+  }
+  std::partial_sum(hosts.begin_.begin(), hosts.begin_.end(), hosts.begin_.begin());
+  std::vector<int> next = hosts.begin_;
+  hosts.ranks_.resize(size);
+  hosts.place_.resize(size);
+  for (int rank = 0; rank < size; ++rank) {
+    hosts.place_[rank] = next[host[rank]]++;
+    hosts.ranks_[hosts.place_[rank]] = rank;
+  }
+  return hosts;
+}
+
+int Hosts::hostOf(int rank) const noexcept {
+  const auto after = std::upper_bound(begin_.begin(), begin_.end(), place_[rank]);
+  return static_cast<int>(after - begin_.begin()) - 1;
+}
+
+int Hosts::memberOf(int rank) const noexcept { return place_[rank] - begin_[hostOf(rank)]; }
+
+int Hosts::smallest() const noexcept {
+  int least = static_cast<int>(ranks_.size());
+  for (int host = 0; host < count(); ++host) least = std::min(least, membersOf(host));
+  return least;
+}
+
+namespace {
+
+// A cell (lane, host) is the list of segments that the lane's ring ends (reduce-scatter) or starts (all-gather) with on
+// that host. A split message has one segment per cell; with a segment per rank the cell holds those of the host's
+// members lane, lane + lanes, ….
+//
+// In position k of the reduce-scatter phase a host works on the cells of host h - 1 - k, in position k of the
+// all-gather phase on those of h - k, so that the last position of the first phase and the first of the second are the
+// host's own cells: there the all-reduce joins them in one step. Within a position the entries q of the cells follow
+// one another.
+//
+// No deadlock at depth 2, whatever the lengths of the segments: order all steps of all ranks by iteration, phase,
+// position, entry, and then feed < pass < take. A step that waits for a slot waits for a step that stands earlier in
+// this order; one that waits for room with two slots in between waits for the taker of the message before the last,
+// which stands earlier too.
+class Grid {
+ public:
+  Grid(Builder& builder, const Hosts& hosts, bool segmentPerRank)
+      : builder_(builder),
+        hosts_(hosts),
+        perRank_(segmentPerRank),
+        lanes_(hosts.smallest()),
+        host_(hosts.hostOf(builder.rank())),
+        member_(hosts.memberOf(builder.rank())),
+        members_(hosts.membersOf(host_)) {}
+
+  void reduceScatter(bool thenGather) {
+    const int count = hosts_.count();
+    for (int k = 0; k < count; ++k) {
+      const int target = (host_ + 2 * count - 1 - k) % count;
+      for (int entry = 0; entry < entries(target); ++entry) {
+        feed(target, entry);
+        if (runsLane() && has(member_, target, entry)) pass(k, target, entry, thenGather);
+      }
+    }
+    if (thenGather) {
+      take(host_, 0);
+    } else if (!runsLane()) {
+      builder_.at(builder_.rank()).fromRank(local(member_ % lanes_)).to(Operand::output());
+    }
+  }
+
+  void gatherOwn() {
+    if (!runsLane()) {
+      auto step = builder_.at(builder_.rank()).from(Operand::input()).to(Operand::output());
+      step.toRank(local(member_ % lanes_));
+    }
+    for (int entry = 0; entry < entries(host_); ++entry) {
+      if (runsLane() && has(member_, host_, entry)) spreadOwn(entry);
+      take(host_, entry);
+    }
+  }
+
+  void gatherOthers() {
+    const int count = hosts_.count();
+    for (int k = 1; k < count; ++k) {
+      const int source = (host_ + count - k) % count;
+      for (int entry = 0; entry < entries(source); ++entry) {
+        if (runsLane() && has(member_, source, entry)) relay(source, entry, k < count - 1);
+        take(source, entry);
+      }
+    }
+  }
+
+ private:
+  bool runsLane() const { return member_ < lanes_; }
+  int local(int member) const { return hosts_.rankOf(host_, member); }
+  int neighbour(int by) const { return hosts_.rankOf((host_ + by + hosts_.count()) % hosts_.count(), member_); }
+
+  // The member whose segment is that entry of the lane's cells, if segments belong to ranks.
+  int ownerOf(int lane, int entry) const { return lane + entry * lanes_; }
+  int entries(int host) const { return perRank_ ? (hosts_.membersOf(host) + lanes_ - 1) / lanes_ : 1; }
+  bool has(int lane, int host, int entry) const { return !perRank_ || ownerOf(lane, entry) < hosts_.membersOf(host); }
+  int segmentOf(int lane, int host, int entry) const {
+    return perRank_ ? hosts_.rankOf(host, ownerOf(lane, entry)) : lane * hosts_.count() + host;
+  }
+
+  // Lanes in an order that starts at a different one on every member, so that not all feed the same lane at once.
+  template <class Visit>
+  void forOtherLanes(int direction, Visit visit) const {
+    for (int d = runsLane() ? 1 : 0; d < lanes_; ++d) visit((member_ % lanes_ + direction * d + lanes_) % lanes_);
+  }
+
+  void feed(int target, int entry) {
+    forOtherLanes(+1, [&](int lane) {
+      if (!has(lane, target, entry)) return;
+      builder_.at(segmentOf(lane, target, entry)).from(Operand::input()).toRank(local(lane));
+    });
+  }
+
+  // Adds what all members of this host have to what came along the ring.
+  void pass(int k, int target, int entry, bool thenGather) {
+    auto step = builder_.at(segmentOf(member_, target, entry));
+    if (k > 0) step.fromRank(neighbour(-1));
+    for (int member = 0; member < members_; ++member) fromMember(step, member);
+    if (k < hosts_.count() - 1) {
+      step.toRank(neighbour(+1));
+      return;
+    }
+    step.finalise();
+    if (thenGather) {
+      spread(step, member_);
+    } else if (entry == 0) {
+      step.to(Operand::output());
+    } else {
+      step.toRank(local(ownerOf(member_, entry)));
+    }
+  }
+
+  void fromMember(Builder::Draft step, int member) {
+    if (member == member_) {
+      step.from(Operand::input());
+    } else {
+      step.fromRank(local(member));
+    }
+  }
+
+  void spreadOwn(int entry) {
+    auto step = builder_.at(segmentOf(member_, host_, entry));
+    fromMember(step, ownerOf(member_, entry));
+    spread(step, ownerOf(member_, entry));
+  }
+
+  void spread(Builder::Draft step, int owner) {
+    step.to(Operand::output());
+    if (hosts_.count() > 1) step.toRank(neighbour(+1));
+    toMembers(step, owner);
+  }
+
+  void relay(int source, int entry, bool further) {
+    auto step = builder_.at(segmentOf(member_, source, entry)).fromRank(neighbour(-1)).to(Operand::output());
+    if (further) step.toRank(neighbour(+1));
+    toMembers(step, member_);
+  }
+
+  void toMembers(Builder::Draft step, int except) {
+    for (int d = 1; d < members_; ++d) {
+      const int member = (member_ + d) % members_;
+      if (member != except) step.toRank(local(member));
+    }
+  }
+
+  void take(int source, int entry) {
+    forOtherLanes(-1, [&](int lane) {
+      const bool mine = perRank_ && source == host_ && ownerOf(lane, entry) == member_;
+      if (mine || !has(lane, source, entry)) return;
+      builder_.at(segmentOf(lane, source, entry)).fromRank(local(lane)).to(Operand::output());
+    });
+  }
+
+  Builder& builder_;
+  const Hosts& hosts_;
+  bool perRank_;
+  int lanes_, host_, member_, members_;
+};
+
+}  // namespace
+
+Schedule buildOnGrid(Algorithm algorithm, const Shape& shape, int rank, const Hosts& hosts) {
+  const bool perRank = shape.collective != Collective::kAllReduce && shape.collective != Collective::kBarrier;
+  const int segments = perRank ? shape.size : hosts.smallest() * hosts.count();
+  Builder builder(algorithm, shape, rank, perRank ? SegmentMap::kPerRank : SegmentMap::kSplit, segments);
+  Grid grid(builder, hosts, perRank);
+  const int count = hosts.count();
+  if (!perRank) {
+    grid.reduceScatter(true);
+    grid.gatherOthers();
+    return builder.finish(2);
+  }
+  if (reduces(shape.collective)) {
+    grid.reduceScatter(false);
+  } else {
+    grid.gatherOwn();
+    grid.gatherOthers();
+  }
+  return builder.finish(count > 2 ? 2 : 1);
+}
+
+}  // namespace tutti::schedule

@@ -1,0 +1,39 @@
+// Ranks as a grid of hosts × members, and the two phases that all bandwidth-optimal builders are made of.
+//
+// Every host has `lanes` lanes; lane c of a host is run by its member c. Within a host a lane exchanges with all
+// members directly; between hosts each lane is a ring of its own. A flat ring is the grid of one member per host, the
+// direct (two-shot) exchange is the grid of one host, and the hierarchical builder takes everything between. The
+// hosts may be of different sizes: lanes are as many as the smallest host has members, and the members beyond that
+// only feed the lanes and are fed by them.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "schedule/builder.h"
+
+namespace tutti::schedule {
+
+// Which ranks share a host. Hosts are numbered in the order of their first rank, members in the order of rank.
+class Hosts {
+ public:
+  static Hosts eachAlone(int size);
+  static Hosts together(int size);
+  static Hosts of(std::span<const int> groupOf, int size);
+
+  int count() const noexcept { return static_cast<int>(begin_.size()) - 1; }
+  int membersOf(int host) const noexcept { return begin_[host + 1] - begin_[host]; }
+  int rankOf(int host, int member) const noexcept { return ranks_[begin_[host] + member]; }
+  int hostOf(int rank) const noexcept;
+  int memberOf(int rank) const noexcept;
+  int smallest() const noexcept;
+
+ private:
+  std::vector<int> ranks_;  // host after host
+  std::vector<int> begin_;  // where each host starts in ranks_, and the end
+  std::vector<int> place_;  // rank → position in ranks_
+};
+
+// All-reduce, all-gather(-v) or reduce-scatter(-v) on the grid.
+Schedule buildOnGrid(Algorithm algorithm, const Shape& shape, int rank, const Hosts& hosts);
+
+}  // namespace tutti::schedule

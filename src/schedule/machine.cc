@@ -1,0 +1,111 @@
+#include "schedule/machine.h"
+
+namespace tutti::schedule {
+namespace {
+
+uint64_t mix(uint64_t x) noexcept {  // the finaliser of splitmix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Lengths Lengths::prefix(int rounds, uint32_t segments, uint32_t full, int last) {
+  Lengths lengths(rounds);
+  lengths.kind_ = full < segments ? Kind::kPrefix : Kind::kUniform;
+  lengths.full_ = full;
+  lengths.last_ = last;
+  return lengths;
+}
+
+Lengths Lengths::random(int rounds, uint64_t seed) {
+  Lengths lengths(rounds);
+  lengths.kind_ = Kind::kRandom;
+  lengths.seed_ = seed;
+  return lengths;
+}
+
+int Lengths::of(const Schedule& schedule, const Step& step, uint32_t segment) const noexcept {
+  if (kind_ == Kind::kUniform) return rounds_;
+  if (kind_ == Kind::kPrefix) return segment < full_ ? rounds_ : segment == full_ ? last_ : 0;
+  uint64_t key = segment;
+  if (schedule.collective == Collective::kAllToAllV || schedule.collective == Collective::kAllToAll) {
+    const bool sends = schedule.from(step)[0].kind() == Operand::Kind::kInput;
+    const auto self = static_cast<uint64_t>(schedule.rank);
+    key = sends ? self << 32 | segment : uint64_t{segment} << 32 | self;
+  }
+  return static_cast<int>(mix(mix(key + 1) + seed_) % static_cast<uint64_t>(rounds_ + 1));
+}
+
+bool Lengths::any(const Schedule& schedule, const Step& step, int round) const noexcept {
+  if (round >= rounds_) return false;
+  if (kind_ == Kind::kUniform) return true;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    if (round < of(schedule, step, (step.segment + i) % schedule.segments)) return true;
+  }
+  return false;
+}
+
+Wiring::Wiring(std::span<const Schedule> schedules) : in(schedules.size()), out(schedules.size()) {
+  const size_t size = schedules.size();
+  std::vector<std::vector<uint32_t>> arriving(size);
+  for (size_t rank = 0; rank < size; ++rank) {
+    for (int peer : schedules[rank].outPeers) {
+      const auto link = static_cast<uint32_t>(links.size());
+      links.push_back({static_cast<int>(rank), peer});
+      out[rank].push_back(link);
+      arriving[peer].push_back(link);
+    }
+  }
+  std::vector<uint32_t> linkFrom(size);
+  for (size_t rank = 0; rank < size; ++rank) {
+    for (uint32_t link : arriving[rank]) linkFrom[links[link].sender] = link;
+    for (int peer : schedules[rank].inPeers) in[rank].push_back(linkFrom[peer]);
+  }
+}
+
+Machine::Machine(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Lengths lengths)
+    : schedules_(schedules),
+      wiring_(wiring),
+      depth_(static_cast<uint64_t>(depth)),
+      lengths_(lengths),
+      flows_(wiring.links.size()),
+      lanes_(schedules.size()),
+      waiting_(schedules.size(), false) {}
+
+bool Machine::canRun(int rank, const Step& step) const noexcept {
+  for (Operand source : schedules_[rank].from(step)) {
+    if (!source.isLink()) continue;
+    const Flow& flow = flows_[wiring_.in[rank][source.index()]];
+    if (flow.posted == flow.taken) return false;
+  }
+  for (Operand destination : schedules_[rank].to(step)) {
+    if (!destination.isLink()) continue;
+    const Flow& flow = flows_[wiring_.out[rank][destination.index()]];
+    if (flow.posted - flow.taken >= depth_) return false;
+  }
+  return true;
+}
+
+void Machine::advance(int rank, const Step& step, std::vector<int>& ready) {
+  const auto wake = [&](int peer) {
+    if (!waiting_[peer]) return;
+    waiting_[peer] = false;
+    ready.push_back(peer);
+  };
+  for (Operand source : schedules_[rank].from(step)) {
+    if (!source.isLink()) continue;
+    const uint32_t link = wiring_.in[rank][source.index()];
+    flows_[link].taken++;
+    wake(wiring_.links[link].sender);
+  }
+  for (Operand destination : schedules_[rank].to(step)) {
+    if (!destination.isLink()) continue;
+    const uint32_t link = wiring_.out[rank][destination.index()];
+    flows_[link].posted++;
+    wake(wiring_.links[link].receiver);
+  }
+}
+
+}  // namespace tutti::schedule

@@ -1,0 +1,34 @@
+// Messages between two ranks, as schedules of one step.
+#include "schedule/builder.h"
+
+namespace tutti::schedule {
+namespace {
+
+Builder messageBuilder(int rank, int size) {
+  Shape shape;
+  shape.collective = Collective::kSendRecv;
+  shape.size = size;
+  return Builder(Algorithm::kDirect, shape, rank, SegmentMap::kSplit, 1);
+}
+
+}  // namespace
+
+Schedule buildSend(int rank, int size, int peer) {
+  Builder builder = messageBuilder(rank, size);
+  builder.at(0).from(Operand::input()).toRank(peer);
+  return builder.finish(1);
+}
+
+Schedule buildReceive(int rank, int size, int peer) {
+  Builder builder = messageBuilder(rank, size);
+  builder.at(0).fromRank(peer).to(Operand::output());
+  return builder.finish(1);
+}
+
+Schedule buildSelf(int rank, int size) {
+  Builder builder = messageBuilder(rank, size);
+  builder.at(0).from(Operand::input()).to(Operand::output());
+  return builder.finish(1);
+}
+
+}  // namespace tutti::schedule
