@@ -1,0 +1,49 @@
+// One attempt's share of an edge's meeting.
+//
+// Two ends need not notice at the same time that an attempt is over. So every blob carries the attempt's number, and
+// the streams asked for are counted: a stream that one end still waits for is asked for by the other as well, taken
+// and dropped, so that the next attempt never gets a stream that was meant for this one.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "base/bytes.h"
+#include "link/transport.h"
+
+namespace tutti::link {
+
+enum class EdgeMessage : uint8_t { kHello = 1, kBlob, kVerdict };
+
+inline constexpr size_t kStreamKinds = 2;
+using StreamCounts = std::array<uint8_t, kStreamKinds>;
+
+class AttemptLine : public Meeting {
+ public:
+  AttemptLine(Meeting& meeting, uint32_t attempt) : meeting_(meeting), attempt_(attempt) {}
+
+  void put(std::span<const std::byte> blob) override;
+  std::optional<Bytes> poll() override;
+  void requestStream(StreamKind kind) override;
+  std::optional<UniqueFd> pollStream() override;
+
+  uint32_t attempt() const noexcept { return attempt_; }
+  void arrived(Bytes blob) { blobs_.push_back(std::move(blob)); }
+  const StreamCounts& requested() const noexcept { return requested_; }
+  // After the attempt: makes up leeway with what the peer has asked for, and drops what comes. True once nothing is
+  // outstanding. Never throws for a stream that can not be had.
+  bool settle(const StreamCounts& requestedByPeer);
+
+ private:
+  void makeUp(const StreamCounts& requestedByPeer);
+  int outstanding() const noexcept;
+
+  Meeting& meeting_;
+  uint32_t attempt_;
+  std::deque<Bytes> blobs_;
+  StreamCounts requested_{};
+  int taken_ = 0;
+};
+
+}  // namespace tutti::link

@@ -1,0 +1,27 @@
+// The memory of one edge: a FIFO for each direction, side by side, the lower rank's first.
+//
+// Memory transports map one such region into both ranks; network transports keep one at each end.
+#pragma once
+#include <cstddef>
+
+#include "base/fd.h"
+#include "link/link.h"
+#include "link/transport.h"
+
+namespace tutti::link {
+
+// Bytes of the region. Throws Error(kInvalidArgument) when slotBytes is 0 or depth is no power of two.
+size_t edgeMemoryBytes(const Edge& edge);
+
+// Lays the two FIFOs out in `memory` (edgeMemoryBytes() zeroed bytes, 128-byte aligned) and makes `connection`'s ends
+// speak over them: each rank sends on its own direction. `peerBell` may be null.
+void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Bell* peerBell);
+
+// Anonymous zeroed memory of the process, committed page by page as it is touched. Throws Error.
+UniqueMap mapPrivate(size_t bytes);
+
+// Maps the bell in the memory file `fd`: the owner of the returned page can ring it for as long as it likes, whether
+// the sleeper is still there or not. Throws Error(kRemote) when the file is no memory file that holds a Bell.
+UniqueMap mapBell(int fd);
+
+}  // namespace tutti::link

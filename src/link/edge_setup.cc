@@ -1,0 +1,264 @@
+// How the two ends of an edge come to use the same transport.
+//
+// Each end first says what it could use (hello). The agreed list is the lower rank's order without what the higher rank
+// lacks, so both derive the same. Then attempt after attempt: both open candidate k, test the connection, and tell each
+// other their verdict, exactly one per attempt and end. Both good: done. Otherwise both clear away what is left of the
+// attempt and go on to candidate k + 1.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "link/attempt_line.h"
+#include "link/registry.h"
+#include "link/self_test.h"
+
+namespace tutti::link {
+namespace {
+
+struct Hello {
+  uint32_t slotBytes = 0, depth = 0;
+  std::vector<std::string> names;
+};
+
+struct Verdict {
+  bool good = false;
+  StreamCounts requested{};
+  std::string reason;
+};
+
+Hello readHello(Reader& in) {
+  Hello hello{in.value<uint32_t>(), in.value<uint32_t>(), {}};
+  while (!in.empty()) hello.names.push_back(in.text());
+  return hello;
+}
+
+Verdict readVerdict(Reader& in) {
+  Verdict verdict;
+  verdict.good = in.value<uint8_t>() != 0;
+  for (auto& count : verdict.requested) count = in.value<uint8_t>();
+  verdict.reason = in.text();
+  return verdict;
+}
+
+// What one candidate needs while it is tried. Members go in reverse: the Setup before the line that it talks over.
+struct Attempt {
+  Attempt(Meeting& meeting, uint32_t number, Transport& of, Deadline until)
+      : line(meeting, number), transport(of), deadline(until) {}
+  AttemptLine line;
+  Transport& transport;
+  Deadline deadline;
+  std::unique_ptr<Setup> setup;
+  std::unique_ptr<Connection> connection;
+  std::optional<SelfTest> test;
+  std::optional<Verdict> own;
+  std::optional<Verdict> peers;
+
+  std::string state() const {
+    if (own) return own->good ? "waiting for the peer's verdict" : own->reason;
+    return test ? test->state() : "still connecting";
+  }
+};
+
+}  // namespace
+
+struct EdgeSetup::State {
+  State(const Registry& from, const Edge& of, std::unique_ptr<Meeting> over, Deadline until)
+      : registry(from), edge(of), meeting(std::move(over)), deadline(until) {}
+
+  void sayHello();
+  void readMail();
+  void deliver(Bytes message);
+  void agree();
+  void startAttempt();
+  void work();
+  void tryToStand();
+  void finish(bool good, const std::string& reason);
+  bool concluded();
+  void moveOn();
+  std::string peerName() const;
+  [[noreturn]] void giveUp(ErrorCode code, const std::string& what) const;
+
+  const Registry& registry;
+  Edge edge;
+  std::unique_ptr<Meeting> meeting;
+  Deadline deadline;
+
+  std::vector<Transport*> own;
+  std::vector<std::string> failures;  // "name: reason" for each transport that was left out or has failed
+  std::optional<Hello> peerHello;
+  std::vector<Transport*> agreed;
+  uint32_t next = 0;  // candidate to try
+  std::optional<Attempt> attempt;
+  // The peer may be one attempt ahead: its mail waits here until this end begins the same attempt.
+  std::map<uint32_t, std::vector<Bytes>> earlyBlobs;
+  std::map<uint32_t, Verdict> verdicts;
+};
+
+std::string EdgeSetup::State::peerName() const {
+  return fmt::format("rank {} (host {}, pid {}) on channel {}", edge.peer, edge.peerCard.hostName, edge.peerCard.pid,
+                     edge.channel);
+}
+
+void EdgeSetup::State::giveUp(ErrorCode code, const std::string& what) const {
+  std::vector<std::string> said = failures;
+  if (attempt) said.push_back(fmt::format("{}: {}", attempt->transport.name(), attempt->state()));
+  throw Error(code, fmt::format("rank {} {} {}. {}", edge.self, what, peerName(),
+                                said.empty() ? std::string("No transport was tried yet: the peer has not answered")
+                                             : fmt::format("Tried: {}", fmt::join(said, "; "))));
+}
+
+void EdgeSetup::State::sayHello() {
+  own = registry.candidates(edge.selfCard, edge.peerCard, &failures);
+  Writer out;
+  out.value(EdgeMessage::kHello).value(edge.slotBytes).value(edge.depth);
+  for (const Transport* transport : own) out.text(transport->name());
+  meeting->put(out.take());
+}
+
+void EdgeSetup::State::readMail() {
+  while (auto message = meeting->poll()) deliver(std::move(*message));
+}
+
+void EdgeSetup::State::deliver(Bytes message) {
+  Reader in(message);
+  const auto kind = in.value<EdgeMessage>();
+  if (kind == EdgeMessage::kHello && !peerHello) {
+    peerHello = readHello(in);
+    return agree();
+  }
+  const auto number = in.value<uint32_t>();
+  if (kind == EdgeMessage::kBlob) {
+    const auto blob = in.block();
+    if (attempt && attempt->line.attempt() == number) return attempt->line.arrived({blob.begin(), blob.end()});
+    if (number >= next) earlyBlobs[number].emplace_back(blob.begin(), blob.end());
+  } else if (kind == EdgeMessage::kVerdict) {
+    verdicts[number] = readVerdict(in);
+  } else {
+    throw Error(ErrorCode::kRemote, fmt::format("{} sent a message that belongs to no set-up of a link", peerName()));
+  }
+}
+
+void EdgeSetup::State::agree() {
+  if (peerHello->slotBytes != edge.slotBytes || peerHello->depth != edge.depth)
+    giveUp(ErrorCode::kInvalidUsage,
+           fmt::format("has {} slots of {} bytes for a link, but {} of {} are wanted by (give all ranks the same)",
+                       edge.depth, edge.slotBytes, peerHello->depth, peerHello->slotBytes));
+  const auto& names = peerHello->names;
+  std::ranges::copy_if(own, std::back_inserter(agreed),
+                       [&](Transport* one) { return std::ranges::find(names, one->name()) != names.end(); });
+  if (edge.self > edge.peer)
+    std::ranges::stable_sort(agreed, {},
+                             [&](Transport* one) { return std::ranges::find(names, one->name()) - names.begin(); });
+  for (const Transport* one : own)
+    if (std::ranges::find(agreed, one) == agreed.end())
+      failures.push_back(fmt::format("{}: the peer can not or may not use it", one->name()));
+}
+
+void EdgeSetup::State::startAttempt() {
+  if (next == agreed.size()) giveUp(ErrorCode::kSystem, "found no transport that works to");
+  // A candidate that hangs must leave time for those after it.
+  const auto share = deadline.left() / static_cast<int>(agreed.size() - next);
+  attempt.emplace(*meeting, next, *agreed[next], Deadline::in(share));
+  for (auto& blob : earlyBlobs[next]) attempt->line.arrived(std::move(blob));
+  earlyBlobs.erase(next);
+  ++next;
+}
+
+// Opens, connects and tests. Whatever is thrown on the way is this end's verdict on the candidate.
+void EdgeSetup::State::work() {
+  if (attempt->own) return;
+  try {
+    if (verdicts.contains(attempt->line.attempt()) && !verdicts[attempt->line.attempt()].good)
+      return finish(false, "the peer gave it up");
+    tryToStand();
+    if (!attempt->own && attempt->deadline.passed()) finish(false, "took too long, " + attempt->state());
+  } catch (const std::exception& failure) {
+    finish(false, failure.what());
+  }
+}
+
+void EdgeSetup::State::tryToStand() {
+  if (!attempt->setup && !attempt->connection) attempt->setup = attempt->transport.open(edge, attempt->line);
+  if (!attempt->connection) {
+    attempt->connection = attempt->setup->advance();
+    if (!attempt->connection) return;
+    attempt->setup.reset();
+    attempt->test.emplace(*attempt->connection, edge.self, edge.peer);
+  }
+  if (attempt->test->advance()) finish(true, "");
+}
+
+void EdgeSetup::State::finish(bool good, const std::string& reason) {
+  attempt->own = Verdict{good, attempt->line.requested(), reason};
+  Writer out;
+  out.value(EdgeMessage::kVerdict).value(attempt->line.attempt()).value(static_cast<uint8_t>(good));
+  for (const auto count : attempt->own->requested) out.value(count);
+  meeting->put(out.text(reason).take());
+  if (good) return;
+  attempt->test.reset();
+  attempt->connection.reset();
+  attempt->setup.reset();
+}
+
+// True once both verdicts are known.
+bool EdgeSetup::State::concluded() {
+  if (!attempt->own) return false;
+  if (const auto found = verdicts.find(attempt->line.attempt()); found != verdicts.end()) {
+    attempt->peers = std::move(found->second);
+    verdicts.erase(found);
+  }
+  return attempt->peers.has_value();
+}
+
+// After a failed attempt: its streams are settled, its reason is kept, the next candidate is due.
+void EdgeSetup::State::moveOn() {
+  attempt->test.reset();
+  attempt->connection.reset();
+  attempt->setup.reset();
+  if (!attempt->line.settle(attempt->peers->requested)) return;
+  const std::string reason =
+      attempt->peers->good || attempt->peers->reason == "the peer gave it up"
+          ? attempt->own->reason
+          : (attempt->own->good || attempt->own->reason == "the peer gave it up"
+                 ? fmt::format("at the peer: {}", attempt->peers->reason)
+                 : fmt::format("{}; at the peer: {}", attempt->own->reason, attempt->peers->reason));
+  failures.push_back(fmt::format("{}: {}", attempt->transport.name(), reason));
+  log::warn("{} does not work to {}: {}; {}", attempt->transport.name(), peerName(), reason,
+            next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
+  attempt.reset();
+}
+
+EdgeSetup::EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting, Deadline deadline)
+    : state_(std::make_unique<State>(registry, edge, std::move(meeting), deadline)) {
+  state_->sayHello();
+}
+
+EdgeSetup::~EdgeSetup() = default;
+
+const Edge& EdgeSetup::edge() const noexcept { return state_->edge; }
+
+std::unique_ptr<Connection> EdgeSetup::advance() {
+  State& state = *state_;
+  state.readMail();
+  if (state.peerHello && !state.attempt) state.startAttempt();
+  if (state.attempt) {
+    state.work();
+    if (state.concluded()) {
+      if (state.attempt->own->good && state.attempt->peers->good) {
+        log::info("{} to {}", state.attempt->transport.name(), state.peerName());
+        return std::move(state.attempt->connection);
+      }
+      state.moveOn();
+    }
+  }
+  if (state.deadline.passed()) state.giveUp(ErrorCode::kTimeout, "did not get a link in time to");
+  return nullptr;
+}
+
+}  // namespace tutti::link

@@ -1,0 +1,84 @@
+#include "link/registry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "link/reach_constants.h"
+
+namespace tutti::link {
+namespace {
+
+double costOf(const Reach& reach) noexcept {
+  return reach.latencyUs + (reach.bandwidthGBs > 0 ? kTypicalBytes / (reach.bandwidthGBs * 1e3) : 1e12);
+}
+
+std::string_view trimmed(std::string_view text) noexcept {
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::vector<std::string_view> splitAtCommas(std::string_view list) {
+  std::vector<std::string_view> names;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t comma = std::min(list.find(',', at), list.size());
+    names.push_back(trimmed(list.substr(at, comma - at)));
+    at = comma + 1;
+  }
+  return names;
+}
+
+}  // namespace
+
+void Registry::add(std::unique_ptr<Transport> transport) {
+  transports_.push_back(std::move(transport));
+  allowed_.push_back(true);
+}
+
+void Registry::narrow(std::string_view list) {
+  std::vector<std::string_view> known;
+  for (const auto& transport : transports_) known.push_back(transport->name());
+  const std::string_view text = trimmed(list);
+  const bool excludes = text.starts_with('^');
+  const auto names = splitAtCommas(excludes ? text.substr(1) : text);
+  for (const auto name : names)
+    if (std::ranges::find(known, name) == known.end())
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the list of transports \"{}\" names \"{}\"; this build has {}. Give some of these, "
+                              "separated by commas, or ^ and those to leave out",
+                              list, name, fmt::join(known, ", ")));
+  std::vector<bool> allowed = allowed_;
+  for (size_t i = 0; i < known.size(); ++i)
+    allowed[i] = allowed[i] && (std::ranges::find(names, known[i]) != names.end()) != excludes;
+  if (std::ranges::find(allowed, true) == allowed.end())
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("the list of transports \"{}\" leaves none; this build has {}",
+                                                         list, fmt::join(known, ", ")));
+  allowed_ = std::move(allowed);
+}
+
+std::vector<Transport*> Registry::candidates(const topology::Card& self, const topology::Card& peer,
+                                             std::vector<std::string>* excluded) const {
+  std::vector<std::pair<double, Transport*>> usable;
+  for (size_t i = 0; i < transports_.size(); ++i) {
+    Transport& transport = *transports_[i];
+    const Reach reach =
+        allowed_[i] ? transport.reach(self, peer) : Reach{.reason = "left out by the list of transports"};
+    if (reach.possible) {
+      usable.emplace_back(costOf(reach), &transport);
+    } else if (excluded != nullptr) {
+      excluded->push_back(fmt::format("{}: {}", transport.name(), reach.reason));
+    }
+  }
+  // Equal costs fall back on the name, so that two ranks that registered in another order agree all the same.
+  std::ranges::sort(usable, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second->name() < b.second->name();
+  });
+  std::vector<Transport*> ordered;
+  for (const auto& [cost, transport] : usable) ordered.push_back(transport);
+  return ordered;
+}
+
+}  // namespace tutti::link

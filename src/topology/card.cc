@@ -1,0 +1,132 @@
+#include "topology/card.h"
+
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/settings.h"
+
+namespace tutti::topology {
+namespace {
+
+constexpr uint32_t kMagic = 0x64726163;  // "card"
+constexpr uint8_t kVersion = 1;
+constexpr size_t kMaxName = 256;
+
+// FNV-1a, for equality only.
+uint64_t hashOf(std::string_view text) noexcept {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+std::string lineOf(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+uint64_t findHostId(const std::string& hostName) {
+  if (const auto given = settings::find("TUTTI_HOST_ID")) return hashOf("given:" + *given);
+  std::string identity = lineOf("/proc/sys/kernel/random/boot_id");
+  if (identity.empty()) identity = hostName;
+  struct stat space {};
+  if (::stat("/proc/self/ns/net", &space) == 0) identity += "/" + std::to_string(space.st_ino);
+  return hashOf(identity);
+}
+
+uint64_t randomToken() {
+  uint64_t token = 0;
+  if (::getrandom(&token, sizeof token, 0) != sizeof token)
+    token = hashOf(std::to_string(::getpid()) + lineOf("/proc/self/stat"));
+  return token;
+}
+
+// One token per process. A child made by fork() inherits the drawn number, so the pid goes into the token as well.
+uint64_t findProcessToken() {
+  static const uint64_t drawn = randomToken();
+  return hashOf(std::to_string(drawn) + "/" + std::to_string(::getpid()));
+}
+
+bool anyCoreOf(std::string_view list, const cpu_set_t& cores) noexcept {
+  // "0-3,8,10-11", as sysfs writes it.
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  while (at < end) {
+    int first = 0;
+    auto parsed = std::from_chars(at, end, first);
+    if (parsed.ec != std::errc()) return false;
+    int last = first;
+    if (parsed.ptr < end && *parsed.ptr == '-') parsed = std::from_chars(parsed.ptr + 1, end, last);
+    for (int core = first; core <= last && core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &cores)) return true;
+    at = parsed.ptr + 1;
+  }
+  return false;
+}
+
+int32_t findNumaNode(const cpu_set_t& cores) {
+  constexpr int kMaxNodes = 1024;
+  int32_t found = -1;
+  for (int node = 0, missing = 0; node < kMaxNodes && missing < 8; ++node) {
+    const std::string list = lineOf(("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist").c_str());
+    missing = list.empty() ? missing + 1 : 0;
+    if (!anyCoreOf(list, cores)) continue;
+    if (found >= 0) return -1;
+    found = node;
+  }
+  return found;
+}
+
+}  // namespace
+
+Card describeSelf() {
+  Card card;
+  std::array<char, kMaxName> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) card.hostName = name.data();
+  card.hostId = findHostId(card.hostName);
+  card.processToken = findProcessToken();
+  card.pid = ::getpid();
+  card.uid = ::getuid();
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return card;
+  card.cores = static_cast<uint32_t>(CPU_COUNT(&cores));
+  card.numaNode = findNumaNode(cores);
+  return card;
+}
+
+std::vector<std::byte> encode(const Card& card) {
+  Writer out;
+  out.value(kMagic).value(kVersion).text(std::string_view(card.hostName).substr(0, kMaxName));
+  out.value(card.hostId).value(card.processToken).value(card.pid).value(card.uid).value(card.cores);
+  return out.value(card.numaNode).take();
+}
+
+Card decodeCard(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  if (in.value<uint32_t>() != kMagic || in.value<uint8_t>() != kVersion)
+    throw Error(ErrorCode::kRemote,
+                fmt::format("a rank's card is not of version {}: do all ranks run the same tutti?", kVersion));
+  Card card;
+  card.hostName = in.text();
+  card.hostId = in.value<uint64_t>();
+  card.processToken = in.value<uint64_t>();
+  card.pid = in.value<int32_t>();
+  card.uid = in.value<uint32_t>();
+  card.cores = in.value<uint32_t>();
+  card.numaNode = in.value<int32_t>();
+  if (!in.empty() || card.hostName.size() > kMaxName || card.cores == 0)
+    throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
+  return card;
+}
+
+}  // namespace tutti::topology

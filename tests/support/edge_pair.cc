@@ -1,0 +1,39 @@
+#include "support/edge_pair.h"
+
+#include <new>
+
+#include "base/error.h"
+
+namespace tutti::test {
+
+EdgePair::EdgePair(uint32_t slotBytes, uint32_t depth) {
+  for (int side = 0; side < 2; ++side) {
+    files_[side] = createMemoryFile("tutti-test-bell", sizeof(link::Bell));
+    pages_[side] = mapShared(files_[side].get(), sizeof(link::Bell));
+    link::Edge& edge = edges_[side];
+    edge.self = side == 0 ? 2 : 5;
+    edge.peer = side == 0 ? 5 : 2;
+    edge.selfBell = new (pages_[side].data()) link::Bell;
+    edge.selfBellFd = files_[side].get();
+    edge.slotBytes = slotBytes;
+    edge.depth = depth;
+    edge.selfCard = edge.peerCard = topology::describeSelf();
+    edge.selfCard.hostName = side == 0 ? "lowhost" : "highhost";
+    edge.peerCard.hostName = side == 0 ? "highhost" : "lowhost";
+  }
+}
+
+ConnectionPair connect(EdgePair& edges, MeetingPair& meetings, link::Transport& low, link::Transport& high) {
+  std::array<std::unique_ptr<link::Setup>, 2> setups{low.open(edges.edge(0), *meetings.ends[0]),
+                                                     high.open(edges.edge(1), *meetings.ends[1])};
+  ConnectionPair made;
+  const auto deadline = Deadline::in(std::chrono::seconds(20));
+  while (!made[0] || !made[1]) {
+    for (int side = 0; side < 2; ++side)
+      if (!made[side]) made[side] = setups[side]->advance();
+    if (deadline.passed()) throw Error(ErrorCode::kTimeout, "the two ends did not connect");
+  }
+  return made;
+}
+
+}  // namespace tutti::test

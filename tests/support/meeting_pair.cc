@@ -1,0 +1,102 @@
+#include "support/meeting_pair.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace tutti::test {
+namespace {
+
+UniqueFd listenOnLoopback(sockaddr_in& address) {
+  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (!listener || ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    throw systemError("cannot listen on the loopback device", errno);
+  return listener;
+}
+
+}  // namespace
+
+std::pair<UniqueFd, UniqueFd> tcpPair() {
+  sockaddr_in address{};
+  const UniqueFd listener = listenOnLoopback(address);
+  UniqueFd dialled(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    throw systemError("cannot connect over the loopback device", errno);
+  UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!accepted) throw systemError("cannot accept over the loopback device", errno);
+  return {std::move(dialled), std::move(accepted)};
+}
+
+std::pair<UniqueFd, UniqueFd> unixPair() {
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) throw systemError("cannot make a pair", errno);
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+void MeetingRoom::refuse(link::StreamKind kind, std::string why) {
+  const std::lock_guard lock(mutex_);
+  refused_[kind] = std::move(why);
+}
+
+size_t MeetingRoom::streamsMade() const {
+  const std::lock_guard lock(mutex_);
+  return streamsMade_;
+}
+
+void MeetingRoom::match(link::StreamKind kind) {
+  auto& low = sides_[0].wanted[static_cast<size_t>(kind)];
+  auto& high = sides_[1].wanted[static_cast<size_t>(kind)];
+  if (low == 0 || high == 0 || refused_.contains(kind)) return;
+  --low;
+  --high;
+  ++streamsMade_;
+  auto [first, second] = kind == link::StreamKind::kTcp ? tcpPair() : unixPair();
+  sides_[0].streams.push_back(std::move(first));
+  sides_[1].streams.push_back(std::move(second));
+}
+
+void MeetingEnd::put(std::span<const std::byte> blob) {
+  const std::lock_guard lock(room_->mutex_);
+  room_->sides_[1 - side_].mail.emplace_back(blob.begin(), blob.end());
+}
+
+std::optional<Bytes> MeetingEnd::poll() {
+  const std::lock_guard lock(room_->mutex_);
+  auto& mail = room_->sides_[side_].mail;
+  if (mail.empty()) return std::nullopt;
+  Bytes first = std::move(mail.front());
+  mail.erase(mail.begin());
+  return first;
+}
+
+void MeetingEnd::requestStream(link::StreamKind kind) {
+  const std::lock_guard lock(room_->mutex_);
+  ++room_->sides_[side_].wanted[static_cast<size_t>(kind)];
+  room_->sides_[side_].asked.push_back(kind);
+  room_->match(kind);
+}
+
+std::optional<UniqueFd> MeetingEnd::pollStream() {
+  const std::lock_guard lock(room_->mutex_);
+  auto& side = room_->sides_[side_];
+  if (!side.streams.empty()) {
+    UniqueFd first = std::move(side.streams.front());
+    side.streams.erase(side.streams.begin());
+    side.asked.erase(side.asked.begin());
+    return first;
+  }
+  if (!side.asked.empty())
+    if (const auto refused = room_->refused_.find(side.asked.front()); refused != room_->refused_.end())
+      throw Error(ErrorCode::kSystem, refused->second);
+  return std::nullopt;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,61 @@
+// Two ends of a Meeting within one process, for tests of transports and of their set-up. Thread-safe.
+#pragma once
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/fd.h"
+#include "link/transport.h"
+
+namespace tutti::test {
+
+// A connected pair of TCP sockets over the loopback device. Throws Error.
+std::pair<UniqueFd, UniqueFd> tcpPair();
+std::pair<UniqueFd, UniqueFd> unixPair();
+
+// What the two ends share. A test may look into it and break it.
+class MeetingRoom {
+ public:
+  // From now on pollStream() throws for this kind.
+  void refuse(link::StreamKind kind, std::string why);
+  size_t streamsMade() const;
+
+ private:
+  friend class MeetingEnd;
+  struct Side {
+    std::vector<Bytes> mail;  // for this side
+    std::vector<UniqueFd> streams;
+    std::array<int, 2> wanted{};
+    std::vector<link::StreamKind> asked;
+  };
+  void match(link::StreamKind kind);
+
+  mutable std::mutex mutex_;
+  std::array<Side, 2> sides_;
+  std::map<link::StreamKind, std::string> refused_;
+  size_t streamsMade_ = 0;
+};
+
+class MeetingEnd : public link::Meeting {
+ public:
+  MeetingEnd(std::shared_ptr<MeetingRoom> room, int side) : room_(std::move(room)), side_(side) {}
+  void put(std::span<const std::byte> blob) override;
+  std::optional<Bytes> poll() override;
+  void requestStream(link::StreamKind kind) override;
+  std::optional<UniqueFd> pollStream() override;
+
+ private:
+  std::shared_ptr<MeetingRoom> room_;
+  int side_;
+};
+
+struct MeetingPair {
+  std::shared_ptr<MeetingRoom> room = std::make_shared<MeetingRoom>();
+  std::array<std::unique_ptr<link::Meeting>, 2> ends{std::make_unique<MeetingEnd>(room, 0),
+                                                     std::make_unique<MeetingEnd>(room, 1)};
+};
+
+}  // namespace tutti::test

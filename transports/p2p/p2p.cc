@@ -1,0 +1,164 @@
+#include "transports/p2p/p2p.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "link/edge_memory.h"
+#include "link/reach_constants.h"
+
+namespace tutti::transports {
+namespace {
+
+using link::Bell;
+using link::Connection;
+using link::Edge;
+using link::Meeting;
+
+// What the two ends own together; it goes with the last of them. Bells are mapped a second time rather than pointed
+// to, so that an end can ring a peer whose own memory is already gone.
+struct Block {
+  UniqueMap memory;
+  uint32_t slotBytes = 0, depth = 0;
+  std::array<UniqueMap, 2> bellPages;
+  std::array<Bell*, 2> bells{};  // 0: the lower rank's
+  std::atomic<bool> attached{false};
+
+  void setBell(int side, const Edge& edge) {
+    bells[side] = edge.selfBell;
+    if (edge.selfBellFd < 0) return;
+    bellPages[side] = link::mapBell(edge.selfBellFd);
+    bells[side] = reinterpret_cast<Bell*>(bellPages[side].data());
+  }
+};
+
+// Blocks that wait for their second owner. What crosses the control plane is a ticket and never a pointer: bytes from
+// outside must not be dereferenced, and a block whose maker has given up is simply not found. The process itself is
+// what the two ranks share, so this is the one table that hangs on the process.
+class Cloakroom {
+ public:
+  static Cloakroom& ofProcess() {
+    static auto* const instance = new Cloakroom;  // never destroyed: threads may outlive static objects
+    return *instance;
+  }
+  uint64_t leave(std::shared_ptr<Block> block) {
+    const std::lock_guard lock(mutex_);
+    blocks_.emplace(++lastTicket_, std::move(block));
+    return lastTicket_;
+  }
+  std::shared_ptr<Block> take(uint64_t ticket) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(ticket);
+    if (found == blocks_.end()) return nullptr;
+    auto block = std::move(found->second);
+    blocks_.erase(found);
+    return block;
+  }
+
+ private:
+  std::mutex mutex_;
+  uint64_t lastTicket_ = 0;
+  std::unordered_map<uint64_t, std::shared_ptr<Block>> blocks_;
+};
+
+// A block left in the cloakroom, for as long as its maker waits for the taker.
+class Deposit {
+ public:
+  explicit Deposit(std::shared_ptr<Block> block) : ticket_(Cloakroom::ofProcess().leave(std::move(block))) {}
+  Deposit(const Deposit&) = delete;
+  Deposit& operator=(const Deposit&) = delete;
+  ~Deposit() { Cloakroom::ofProcess().take(ticket_); }
+  uint64_t ticket() const noexcept { return ticket_; }
+
+ private:
+  uint64_t ticket_;
+};
+
+std::shared_ptr<Block> makeBlock(const Edge& edge) {
+  auto block = std::make_shared<Block>();
+  block->memory = link::mapPrivate(edgeMemoryBytes(edge));
+  block->slotBytes = edge.slotBytes;
+  block->depth = edge.depth;
+  block->setBell(0, edge);
+  return block;
+}
+
+class P2pConnection : public Connection {
+ public:
+  P2pConnection(const Edge& edge, std::shared_ptr<Block> block) : block_(std::move(block)) {
+    const int peerSide = edge.self < edge.peer ? 1 : 0;
+    connectOver(*this, edge, block_->memory.data(), block_->bells[peerSide]);
+    memoryBytes = block_->memory.bytes() / 2;
+    transport = "p2p";
+  }
+
+ private:
+  std::shared_ptr<Block> block_;
+};
+
+class Maker : public link::Setup {
+ public:
+  Maker(const Edge& edge, Meeting& meeting) : edge_(edge), block_(makeBlock(edge)), deposit_(block_) {
+    meeting.put(Writer().value(deposit_.ticket()).take());
+  }
+
+  std::unique_ptr<Connection> advance() override {
+    // Acquire: pairs with Taker::advance; the peer's bell has been set.
+    if (!block_->attached.load(std::memory_order_acquire)) return nullptr;
+    return std::make_unique<P2pConnection>(edge_, block_);
+  }
+
+ private:
+  Edge edge_;
+  std::shared_ptr<Block> block_;
+  Deposit deposit_;
+};
+
+class Taker : public link::Setup {
+ public:
+  Taker(const Edge& edge, Meeting& meeting) : edge_(edge), meeting_(meeting) {}
+
+  std::unique_ptr<Connection> advance() override {
+    const auto blob = meeting_.poll();
+    if (!blob) return nullptr;
+    auto block = Cloakroom::ofProcess().take(Reader(*blob).value<uint64_t>());
+    if (!block) throw Error(ErrorCode::kRemote, "the memory that the peer announced is not there: it has given up");
+    if (block->slotBytes != edge_.slotBytes || block->depth != edge_.depth)
+      throw Error(ErrorCode::kRemote, fmt::format("the peer made {} slots of {} bytes, this rank expects {} of {}",
+                                                  block->depth, block->slotBytes, edge_.depth, edge_.slotBytes));
+    block->setBell(1, edge_);
+    // Release: pairs with Maker::advance.
+    block->attached.store(true, std::memory_order_release);
+    return std::make_unique<P2pConnection>(edge_, std::move(block));
+  }
+
+ private:
+  Edge edge_;
+  Meeting& meeting_;
+};
+
+class P2p : public link::Transport {
+ public:
+  std::string_view name() const noexcept override { return "p2p"; }
+  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+    if (self.processToken != peer.processToken || self.hostId != peer.hostId)
+      return {.reason = self.hostId != peer.hostId ? "different hosts" : "different processes"};
+    return {true, link::kP2pReach.latencyUs, link::kP2pReach.bandwidthGBs, ""};
+  }
+  std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
+    if (edge.self < edge.peer) return std::make_unique<Maker>(edge, meeting);
+    return std::make_unique<Taker>(edge, meeting);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<link::Transport> makeP2p() { return std::make_unique<P2p>(); }
+
+}  // namespace tutti::transports

@@ -1,0 +1,122 @@
+#include "transports/shm/shm.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "link/edge_memory.h"
+#include "link/reach_constants.h"
+#include "transports/shm/fd_exchange.h"
+
+namespace tutti::transports {
+namespace {
+
+using link::Bell;
+using link::Connection;
+using link::Edge;
+using link::Meeting;
+
+constexpr uint32_t kMagic = 0x6d687374;  // "tshm"
+constexpr uint32_t kVersion = 1;
+
+class ShmConnection : public Connection {
+ public:
+  ShmConnection(const Edge& edge, UniqueMap region, UniqueMap peerBell)
+      : region_(std::move(region)), peerBell_(std::move(peerBell)) {
+    connectOver(*this, edge, region_.data(), reinterpret_cast<Bell*>(peerBell_.data()));
+    memoryBytes = region_.bytes() / 2;
+    transport = "shm";
+  }
+
+ private:
+  UniqueMap region_, peerBell_;
+};
+
+// The lower rank makes the region and passes it; each rank passes its bell. All descriptors are closed once mapped.
+class ShmSetup : public link::Setup {
+ public:
+  ShmSetup(const Edge& edge, Meeting& meeting)
+      : edge_(edge), meeting_(meeting), regionBytes_(edgeMemoryBytes(edge)), maker_(edge.self < edge.peer) {
+    if (maker_) {
+      file_ = createMemoryFile("tutti-link", regionBytes_);
+      region_ = mapShared(file_.get(), regionBytes_);
+    }
+    meeting.requestStream(link::StreamKind::kUnix);
+  }
+
+  std::unique_ptr<Connection> advance() override {
+    if (!exchange_ && !begin()) return nullptr;
+    if (!exchange_->advance()) return nullptr;
+    check(exchange_->greeting(), exchange_->fds().size());
+    auto& fds = exchange_->fds();
+    if (!maker_) takeRegion(fds.front().get());
+    UniqueMap bell;
+    if (exchange_->greeting().bells != 0) bell = link::mapBell(fds.back().get());
+    return std::make_unique<ShmConnection>(edge_, std::move(region_), std::move(bell));
+  }
+
+ private:
+  bool begin() {
+    auto stream = meeting_.pollStream();
+    if (!stream) return false;
+    ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0};
+    std::vector<int> fds;
+    if (maker_) fds.push_back(file_.get());
+    if (edge_.selfBellFd >= 0) {
+      fds.push_back(edge_.selfBellFd);
+      greeting.bells = 1;
+    }
+    exchange_.emplace(std::move(*stream), greeting, std::move(fds));
+    return true;
+  }
+
+  void check(const ShmGreeting& peer, size_t fds) const {
+    if (peer.magic != kMagic || peer.version != kVersion)
+      throw Error(ErrorCode::kRemote, fmt::format("the peer does not speak shm version {}", kVersion));
+    if (peer.slotBytes != edge_.slotBytes || peer.depth != edge_.depth)
+      throw Error(ErrorCode::kRemote, fmt::format("the peer has {} slots of {} bytes, this rank expects {} of {}",
+                                                  peer.depth, peer.slotBytes, edge_.depth, edge_.slotBytes));
+    const size_t region = maker_ ? 0 : 1;
+    if (peer.regionBytes != region * regionBytes_ || peer.bells > 1 || fds != region + peer.bells)
+      throw Error(ErrorCode::kRemote, "the peer announced other files than an edge needs");
+  }
+
+  void takeRegion(int fd) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) throw systemError("cannot look at the peer's memory file", errno);
+    if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != regionBytes_)
+      throw Error(ErrorCode::kRemote,
+                  fmt::format("the peer's memory file has {} bytes instead of {}", status.st_size, regionBytes_));
+    region_ = mapShared(fd, regionBytes_);
+  }
+
+  Edge edge_;
+  Meeting& meeting_;
+  size_t regionBytes_;
+  bool maker_;
+  UniqueFd file_;
+  UniqueMap region_;
+  std::optional<FdExchange> exchange_;
+};
+
+class Shm : public link::Transport {
+ public:
+  std::string_view name() const noexcept override { return "shm"; }
+  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+    if (self.hostId != peer.hostId) return {.reason = "different hosts"};
+    return {true, link::kShmReach.latencyUs, link::kShmReach.bandwidthGBs, ""};
+  }
+  std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
+    return std::make_unique<ShmSetup>(edge, meeting);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<link::Transport> makeShm() { return std::make_unique<Shm>(); }
+
+}  // namespace tutti::transports
