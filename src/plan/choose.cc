@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "plan/constants.h"
@@ -42,12 +43,13 @@ Choice priced(Algorithm algorithm, const Request& request, const Machine& machin
   return {algorithm, std::max(1, forcedChannels), predictUs(algorithm, request, machine)};
 }
 
-// Sorts the candidates by predicted time, and moves the forced one, if any, to the front.
+// Sorts the candidates by predicted time, and moves the forced one, if any, to the front. Of two alike (2 ranks have
+// one neighbour only, whatever the pattern) the one without pipelining has the shorter schedule.
 void rank(std::vector<Choice>& choices, std::optional<Algorithm> forced) {
-  std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
-    const bool aForced = a.algorithm == forced, bForced = b.algorithm == forced;
-    return aForced != bForced ? aForced : a.predictedUs < b.predictedUs;
-  });
+  const auto key = [&](const Choice& choice) {
+    return std::tuple(choice.algorithm != forced, choice.predictedUs, !linksToAll(choice.algorithm));
+  };
+  std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) { return key(a) < key(b); });
 }
 
 }  // namespace
@@ -61,12 +63,12 @@ Plan choose(const Request& request, const Machine& machine, std::optional<Algori
     if (!reason.empty()) plan.excluded.push_back(exclusion(algorithm, reason));
     (reason.empty() ? choices : unwise).push_back(priced(algorithm, request, machine, forcedChannels));
   }
-  if (forced && !has(algorithms, *forced)) {
-    plan.excluded.push_back(exclusion(*forced, fmt::format("{} has no such algorithm", nameOf(request.collective))));
-  }
   // What works, if badly, is better than nothing; send/receive has its own builder and no choice.
   if (choices.empty()) choices.swap(unwise), plan.excluded.clear();
   if (choices.empty()) choices.push_back(priced(Algorithm::kDirect, request, machine, forcedChannels));
+  if (forced && !has(algorithms, *forced)) {
+    plan.excluded.push_back(exclusion(*forced, fmt::format("{} has no such algorithm", nameOf(request.collective))));
+  }
   rank(choices, forced);
   plan.best = choices.front();
   plan.others.assign(choices.begin() + 1, choices.end());
