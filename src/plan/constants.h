@@ -1,0 +1,54 @@
+// The cost model's numbers: every one of them, and nothing else. What depends on the pair of ranks (a link's latency
+// and bandwidth) is not here: the transports report it, and Machine carries it.
+//
+// Measured on a virtual machine with 2 cores of an Intel Xeon (AVX-512, 2 MiB of L2 a core), Linux 6.18, 4 KiB pages,
+// gcc -O3; medians of 3 rounds. Where a constant is a fit or a judgement and no measurement, it says so. Only ratios
+// decide between algorithms, and most of them carry over; a measured profile of the machine will replace the values.
+#pragma once
+#include <cstddef>
+
+namespace tutti::plan {
+
+// GB/s. What a core stores of data that it has at hand: memcpy of 1 MiB, one thread (16.48).
+inline constexpr double kCopyGBs = 16.5;
+
+// GB/s. What a reduction adds to taking the data in: the read of the second source and the arithmetic, in cache
+// (c = a + b over 64 KiB, one thread: 26.95 GB/s of output).
+inline constexpr double kCombineGBs = 27;
+
+// Ratio. A byte of a message that is larger than a core's cache costs this much more (memcpy of 1 MiB to that of 64
+// MiB: 16.48 / 8.18 GB/s), and from here on (bytes) a message is: the L2 of the machine above, half of it the peer's
+// data.
+inline constexpr double kColdFactor = 2.0;
+inline constexpr double kHotBytes = 1 << 20;
+
+// Microseconds. What one more message costs through mapped memory: moving one cache line between two cores
+// (50 to 60 ns a line for messages of 1 to 8 KiB).
+inline constexpr double kMappedMessageUs = 0.06;
+
+// Microseconds. What one more message costs through the kernel: half of a simultaneous exchange of 8 bytes over
+// loopback TCP with busy polling (6.18), as the core is occupied by one send and one receive.
+inline constexpr double kNetworkMessageUs = 3.0;
+
+// Microseconds. From this latency on a link is taken for one through the kernel or a card. A mapped slot's hand-over
+// takes 0.2 to 0.4, loopback TCP 5 to 12.
+inline constexpr double kNetworkLatencyUs = 2.0;
+
+// Microseconds. A turn of the scheduler: sched_yield ping-pong of two threads on one core, one way (1.03). With k ranks
+// a core, every dependent step waits for the turns of k - 1 others.
+inline constexpr double kTurnUs = 1.03;
+
+// Ratio, a fit. Part of a chunk's time that is lost to skew whenever a step waits for the step before it. Makes
+// one-shot and two-shot of 2 ranks with 128 KiB slots meet near 512 KiB, as measured over shared memory (256 KiB: 100
+// against 115 us; 1 MiB: 320 against 396 us unpipelined; pipelined two-shot is ahead from 4 MiB).
+inline constexpr double kSkew = 0.35;
+
+// Ratio, a judgement. Loss of a network's bandwidth for every further peer that sends to one receiver at the same time
+// (full switch queues): why rings are used for long messages over TCP though their bytes are those of two-shot.
+inline constexpr double kFanLoss = 0.02;
+
+// Links, a judgement. Algorithms in which every rank has a link to every other are left out above this many links a
+// rank while there is another: each link is memory (up to 0.5 MiB an end) and, over a network, a connection.
+inline constexpr int kMostLinks = 128;
+
+}  // namespace tutti::plan

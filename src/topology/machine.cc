@@ -1,0 +1,135 @@
+#include "topology/machine.h"
+
+#include <hwloc.h>
+#include <sched.h>
+
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+
+namespace tutti::topology {
+namespace {
+
+struct DestroyTopology {
+  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+
+// Devices and their firmware tables are most of what loading costs, and nobody asks for them here.
+Topology newTopology() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return nullptr;
+  Topology topology(raw);
+  hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
+  for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE}) {
+    hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
+  }
+  return topology;
+}
+
+std::vector<int> numbersOf(hwloc_const_cpuset_t set) {
+  std::vector<int> numbers;
+  if (set == nullptr) return numbers;
+  for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) numbers.push_back(i);
+  return numbers;
+}
+
+Cache cacheOf(hwloc_topology_t topology, hwloc_obj_type_t type, int core) {
+  hwloc_obj_t unit = hwloc_get_pu_obj_by_os_index(topology, static_cast<unsigned>(core));
+  hwloc_obj_t cache = unit == nullptr ? nullptr : hwloc_get_ancestor_obj_by_type(topology, type, unit);
+  if (cache == nullptr || cache->attr == nullptr) return {};
+  return {cache->attr->cache.size, hwloc_bitmap_weight(cache->cpuset)};
+}
+
+std::vector<MemoryNode> nodesOf(hwloc_topology_t topology) {
+  std::vector<MemoryNode> nodes;
+  std::vector<bool> seen;
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+    // Memory without cores, and a second kind of memory beside the same cores (HBM, CXL), are no place to run.
+    MemoryNode found{static_cast<int>(node->os_index), node->attr->numanode.local_memory, {}};
+    for (int core : numbersOf(node->cpuset)) {
+      if (static_cast<size_t>(core) >= seen.size()) seen.resize(static_cast<size_t>(core) + 1);
+      if (!seen[static_cast<size_t>(core)]) found.cores.push_back(core);
+      seen[static_cast<size_t>(core)] = true;
+    }
+    if (!found.cores.empty()) nodes.push_back(std::move(found));
+  }
+  return nodes;
+}
+
+size_t coresIn(const std::vector<MemoryNode>& nodes) {
+  size_t sum = 0;
+  for (const MemoryNode& node : nodes) sum += node.cores.size();
+  return sum;
+}
+
+// The system's own answer, when hwloc has none.
+std::vector<int> affinityMask() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) cores.push_back(i);
+    }
+  }
+  for (unsigned i = 0; cores.empty() && i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+    cores.push_back(static_cast<int>(i));
+  }
+  return cores;
+}
+
+HostMachine machineOf(hwloc_topology_t topology) {
+  HostMachine machine;
+  machine.cores = numbersOf(hwloc_topology_get_allowed_cpuset(topology));
+  if (machine.cores.empty()) return machine;
+  machine.physicalCores = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
+  machine.nodes = nodesOf(topology);
+  machine.l2 = cacheOf(topology, HWLOC_OBJ_L2CACHE, machine.cores.front());
+  machine.l3 = cacheOf(topology, HWLOC_OBJ_L3CACHE, machine.cores.front());
+  return machine;
+}
+
+// Restricts what was loaded to the cores that this process is bound to.
+HostMachine detected() {
+  const Topology topology = newTopology();
+  if (topology == nullptr || hwloc_topology_load(topology.get()) != 0) return {};
+  const std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_t)> bound(hwloc_bitmap_alloc(), hwloc_bitmap_free);
+  if (bound != nullptr && hwloc_get_cpubind(topology.get(), bound.get(), HWLOC_CPUBIND_THREAD) == 0) {
+    hwloc_topology_restrict(topology.get(), bound.get(), 0);
+  }
+  return machineOf(topology.get());
+}
+
+void fillGaps(HostMachine& machine) {
+  if (machine.cores.empty()) {
+    machine.cores = affinityMask();
+    machine.physicalCores = static_cast<int>(machine.cores.size());
+  }
+  if (coresIn(machine.nodes) != machine.cores.size()) machine.nodes = {{0, 0, machine.cores}};
+}
+
+}  // namespace
+
+HostMachine detectMachine() {
+  HostMachine machine = detected();
+  fillGaps(machine);
+  return machine;
+}
+
+HostMachine describeMachine(const std::string& synthetic) {
+  const Topology topology = newTopology();
+  if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), synthetic.c_str()) != 0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' describes no machine; write it as hwloc does, such as 'numa:2 core:4 pu:2'", synthetic));
+  }
+  HostMachine machine = machineOf(topology.get());
+  fillGaps(machine);
+  return machine;
+}
+
+}  // namespace tutti::topology

@@ -1,0 +1,228 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "plan/cost.h"
+#include "schedule/builders.h"
+
+namespace tutti::plan {
+namespace {
+
+using schedule::Algorithm;
+using schedule::algorithmsFor;
+
+constexpr size_t kGiB = size_t{1} << 30;
+
+std::vector<Collective> allCollectives() {
+  std::vector<Collective> all;
+  for (int i = 0; i < kCollectives; ++i) all.push_back(static_cast<Collective>(i));
+  return all;
+}
+
+// 0, and every power of two up to 1 GiB with its neighbours.
+std::vector<size_t> allSizes() {
+  std::vector<size_t> sizes{0};
+  for (size_t power = 1; power <= kGiB; power *= 2) sizes.insert(sizes.end(), {power - 1, power, power + 1});
+  std::sort(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+Machine oneHost(int ranks, double ranksPerCore = 1) {
+  Machine machine;
+  machine.ranks = machine.ranksPerHost = ranks;
+  machine.ranksPerCore = ranksPerCore;
+  return machine;
+}
+
+// Loopback TCP between the ranks of one host.
+Machine oneHostOverTcp(int ranks) {
+  Machine machine = oneHost(ranks);
+  machine.local = {.latencyUs = 6, .bandwidthGBs = 1.9};
+  return machine;
+}
+
+Machine cluster(int hosts, int ranksPerHost) {
+  Machine machine = oneHost(hosts * ranksPerHost);
+  machine.hosts = hosts;
+  machine.ranksPerHost = ranksPerHost;
+  machine.remote = {.latencyUs = 15, .bandwidthGBs = 12};
+  return machine;
+}
+
+std::vector<Machine> someMachines() {
+  return {oneHost(1),    oneHost(2),    oneHost(3),        oneHost(8),     oneHost(8, 4),
+          oneHost(64),   oneHost(200),  oneHostOverTcp(4), cluster(2, 1),  cluster(2, 2),
+          cluster(8, 1), cluster(3, 5), cluster(32, 8),    cluster(512, 8)};
+}
+
+Choice best(Collective collective, size_t bytes, const Machine& machine) {
+  return choose({collective, bytes}, machine, std::nullopt, 0).best;
+}
+
+bool has(Collective collective, Algorithm algorithm) {
+  const auto algorithms = algorithmsFor(collective);
+  return std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
+}
+
+void expectPossible(Collective collective, size_t bytes, const Machine& machine) {
+  const Choice choice = best(collective, bytes, machine);
+  if (collective != Collective::kSendRecv) {
+    EXPECT_TRUE(has(collective, choice.algorithm)) << nameOf(collective) << ' ' << bytes << ' ' << machine.ranks;
+  }
+  EXPECT_GE(choice.channels, 1);
+  EXPECT_GE(choice.predictedUs, 0);
+}
+
+TEST(Plan, EveryCollectiveAndSizeGetsAnAlgorithmItHas) {
+  for (Collective collective : allCollectives()) {
+    for (const Machine& machine : someMachines()) {
+      for (size_t bytes : allSizes()) expectPossible(collective, bytes, machine);
+    }
+  }
+}
+
+TEST(Plan, EveryNumberOfRanksGetsAnAlgorithm) {
+  for (int ranks = 1; ranks <= 4096; ranks += ranks < 140 ? 1 : 13) {
+    for (Collective collective : allCollectives()) {
+      for (size_t bytes : {size_t{0}, size_t{8}, size_t{1} << 20, kGiB})
+        expectPossible(collective, bytes, oneHost(ranks));
+    }
+  }
+}
+
+TEST(Plan, EveryAlgorithmIsChosenRankedOrExcludedWithAReason) {
+  for (Collective collective : allCollectives()) {
+    for (const Machine& machine : someMachines()) {
+      const Plan plan = choose({collective, 1 << 16}, machine, std::nullopt, 0);
+      for (Algorithm algorithm : algorithmsFor(collective)) {
+        const std::string prefix = std::string(nameOf(algorithm)) + ": ";
+        int times = plan.best.algorithm == algorithm;
+        for (const Choice& other : plan.others) times += other.algorithm == algorithm;
+        for (const std::string& text : plan.excluded)
+          times += text.starts_with(prefix) && text.size() > prefix.size() + 10;
+        EXPECT_EQ(times, 1) << nameOf(algorithm) << " of " << nameOf(collective) << ", ranks " << machine.ranks;
+      }
+    }
+  }
+}
+
+TEST(Plan, TheBestIsTheCheapestAndTheOthersAreSorted) {
+  for (const Machine& machine : someMachines()) {
+    for (size_t bytes : allSizes()) {
+      const Plan plan = choose({Collective::kAllReduce, bytes}, machine, std::nullopt, 0);
+      double last = plan.best.predictedUs;
+      for (const Choice& other : plan.others) {
+        EXPECT_GE(other.predictedUs, last);
+        last = other.predictedUs;
+      }
+    }
+  }
+}
+
+TEST(Plan, AForcedAlgorithmAndChannelCountAreHonoured) {
+  for (Collective collective : allCollectives()) {
+    for (Algorithm algorithm : algorithmsFor(collective)) {
+      for (const Machine& machine : someMachines()) {
+        const Plan plan = choose({collective, 4096}, machine, algorithm, 3);
+        EXPECT_EQ(plan.best.algorithm, algorithm) << nameOf(collective) << ", ranks " << machine.ranks;
+        EXPECT_EQ(plan.best.channels, 3);
+      }
+    }
+  }
+}
+
+TEST(Plan, AForcedAlgorithmThatTheCollectiveLacksIsReported) {
+  ASSERT_FALSE(has(Collective::kAllToAll, Algorithm::kTree));
+  const Plan plan = choose({Collective::kAllToAll, 4096}, oneHost(4), Algorithm::kTree, 0);
+  EXPECT_TRUE(has(Collective::kAllToAll, plan.best.algorithm));
+  ASSERT_EQ(plan.excluded.size(), 1u);
+  EXPECT_EQ(plan.excluded[0], "tree: all-to-all has no such algorithm");
+}
+
+TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
+  const auto reasonOn = [](const Machine& machine) {
+    for (const std::string& text : choose({Collective::kAllReduce, 4096}, machine, std::nullopt, 0).excluded) {
+      if (text.starts_with("hierarchical: ")) return text;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(reasonOn(oneHost(8)), "hierarchical: all ranks are on one host");
+  EXPECT_EQ(reasonOn(cluster(8, 1)), "hierarchical: every host has one rank only");
+  EXPECT_EQ(reasonOn(cluster(8, 8)), "");
+}
+
+TEST(Plan, SmallMessagesTakeFewSteps) {
+  for (int ranks : {2, 4, 8}) {
+    for (const Machine& machine : {oneHost(ranks), oneHost(ranks, 4), oneHostOverTcp(ranks)}) {
+      EXPECT_EQ(best(Collective::kAllReduce, 8, machine).algorithm, Algorithm::kOneShot) << ranks;
+    }
+  }
+  const Machine many = oneHost(1024);
+  EXPECT_LE(workOf(best(Collective::kAllReduce, 8, many).algorithm, Collective::kAllReduce, 8, many).steps, 20);
+}
+
+TEST(Plan, LargeMessagesMoveTheFewestBytes) {
+  constexpr double kBytes = 256 << 20;
+  for (const Machine& machine : {oneHost(2), oneHost(4), oneHost(8), oneHost(8, 4), oneHostOverTcp(8), cluster(8, 1)}) {
+    const Work work = workOf(best(Collective::kAllReduce, size_t(kBytes), machine).algorithm, Collective::kAllReduce,
+                             kBytes, machine);
+    EXPECT_LE(work.busiest.sent, 2 * kBytes) << machine.ranks;
+    EXPECT_LE(work.busiest.combined, kBytes) << machine.ranks;
+  }
+  EXPECT_EQ(best(Collective::kAllReduce, size_t(kBytes), oneHost(8)).algorithm, Algorithm::kTwoShot);
+  EXPECT_EQ(best(Collective::kAllReduce, size_t(kBytes), cluster(8, 1)).algorithm, Algorithm::kRing);
+}
+
+// Two ranks have nothing to gain from a second step until its cost is a small part of the whole.
+TEST(Plan, TwoRanksWithCoresOfTheirOwnStayWithOneShotUpToHalfAMegabyte) {
+  EXPECT_EQ(best(Collective::kAllReduce, 256 << 10, oneHost(2)).algorithm, Algorithm::kOneShot);
+  EXPECT_EQ(best(Collective::kAllReduce, 4 << 20, oneHost(2)).algorithm, Algorithm::kTwoShot);
+}
+
+TEST(Plan, PredictedTimesGrowWithSize) {
+  for (Collective collective : allCollectives()) {
+    for (Algorithm algorithm : algorithmsFor(collective)) {
+      for (const Machine& machine : someMachines()) {
+        double last = 0;
+        for (size_t bytes : allSizes()) {
+          const double now = predictUs(algorithm, {collective, bytes}, machine);
+          EXPECT_GE(now, last * (1 - 1e-12)) << nameOf(algorithm) << ' ' << nameOf(collective) << ' ' << bytes;
+          last = now;
+        }
+      }
+    }
+  }
+}
+
+TEST(Plan, CrowdedCoresMakeEverythingSlower) {
+  for (Algorithm algorithm : algorithmsFor(Collective::kAllReduce)) {
+    for (size_t bytes : {size_t{8}, size_t{1} << 20}) {
+      EXPECT_GT(predictUs(algorithm, {Collective::kAllReduce, bytes}, oneHost(8, 4)),
+                predictUs(algorithm, {Collective::kAllReduce, bytes}, oneHost(8)));
+    }
+  }
+}
+
+TEST(Plan, NamesOfAlgorithms) {
+  for (int i = 0; i < schedule::kAlgorithms; ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    EXPECT_EQ(algorithmByName(nameOf(algorithm)), algorithm);
+  }
+  try {
+    algorithmByName("rign");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    const std::string text = error.what();
+    for (int i = 0; i < schedule::kAlgorithms; ++i) {
+      EXPECT_NE(text.find(nameOf(static_cast<Algorithm>(i))), std::string::npos) << text;
+    }
+    EXPECT_NE(text.find("'rign'"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::plan
