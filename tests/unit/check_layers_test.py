@@ -1,0 +1,91 @@
+"""tools/check-layers must see each kind of offence in a small tree that has one of each, and nothing in a good tree."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECK = os.path.join(os.path.dirname(__file__), "..", "..", "tools", "check-layers")
+
+GOOD = {
+    "include/tutti/tutti.h": "#include <stddef.h>\n",
+    "src/base/types.h": "#include <cstdint>\n#include <fmt/format.h>\n",
+    "src/base/settings.cc": "const char* v = std::getenv(name);\n",
+    "src/link/fifo.h": '#include "base/types.h"\n',
+    "src/link/link.h": '#include "link/fifo.h"\n',
+    "src/schedule/schedule.h": "#include <vector>\n",
+    "kernels/host/combine.h": '#include "link/fifo.h"\n',
+    "transports/shm/shm.h": '#include "link/link.h"\n',
+    "transports/shm/shm.cc": '#include "shm.h"\n#include <sys/mman.h>\n',
+    "transports/tcp/tcp.h": '#include "link/link.h"\n',
+    "bench/perf.cc": "#include <tutti/tutti.h>\n#include <CLI/CLI.hpp>\n",
+}
+
+
+def run_on(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        done = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+
+class CheckLayers(unittest.TestCase):
+    def expect_complaint(self, path, text, *words):
+        status, output = run_on({**GOOD, path: text})
+        self.assertEqual(status, 1, output)
+        for word in (path, *words):
+            self.assertIn(word, output)
+        self.assertIn("1 against the rules", output)
+
+    def test_accepts_a_good_tree(self):
+        status, output = run_on(GOOD)
+        self.assertEqual(status, 0, output)
+
+    def test_an_empty_tree_is_no_success(self):
+        self.assertEqual(run_on({})[0], 1)
+
+    def test_a_lower_layer_includes_a_higher_one(self):
+        self.expect_complaint("src/base/bad.h", '#include "link/link.h"\n', ":1:", "src/link/link.h")
+
+    def test_a_layer_includes_a_sibling_it_does_not_know(self):
+        self.expect_complaint("src/schedule/bad.cc", '\n#include "link/fifo.h"\n', ":2:", "src/schedule may include")
+
+    def test_one_transport_includes_another(self):
+        self.expect_complaint("transports/tcp/bad.cc", '#include "transports/shm/shm.h"\n', "transports/shm/shm.h")
+
+    def test_one_transport_reaches_another_by_a_relative_path(self):
+        self.expect_complaint("transports/tcp/bad.cc", '#include "../shm/shm.h"\n', "transports/shm/shm.h")
+
+    def test_kernels_see_of_the_links_the_fifo_only(self):
+        self.expect_complaint("kernels/host/bad.h", '#include "link/link.h"\n', "src/link/fifo.h")
+
+    def test_the_public_header_includes_the_inside(self):
+        self.expect_complaint("include/tutti/bad.h", '#include "base/types.h"\n', "standard headers only")
+
+    def test_a_program_includes_the_inside(self):
+        self.expect_complaint("bench/bad.cc", '#include "base/types.h"\n', "src/base/types.h")
+
+    def test_a_library_in_the_wrong_place(self):
+        self.expect_complaint("src/schedule/bad.cc", "#include <hwloc.h>\n", "src/topology")
+
+    def test_an_unknown_library(self):
+        self.expect_complaint("src/base/bad.h", "#include <absl/strings/str_cat.h>\n", "LIBRARIES")
+
+    def test_a_file_that_does_not_exist(self):
+        self.expect_complaint("src/base/bad.h", '#include "base/nowhere.h"\n', "no file of the project")
+
+    def test_a_folder_without_a_layer(self):
+        self.expect_complaint("src/misc/bad.h", "#include <vector>\n", "LAYERS")
+
+    def test_the_environment_is_read_elsewhere(self):
+        self.expect_complaint("src/link/bad.cc", 'auto* v = getenv("HOME");\n', "settings")
+
+    def test_a_file_too_long(self):
+        self.expect_complaint("src/base/long.h", "//\n" * 601, "601 lines")
+
+
+if __name__ == "__main__":
+    unittest.main()

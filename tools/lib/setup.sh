@@ -1,0 +1,93 @@
+# shellcheck shell=bash
+# What the commands in tools/ share: finding the repository, telling what is going on, and installing what is missing.
+# Sourced, not run.
+
+# shellcheck disable=SC2034  # for those who source this
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+jobs=${JOBS:-$(nproc)}
+
+say() { printf '\n==> %s\n' "$*"; }
+fail() {
+  printf '\n%s\n' "$*" >&2
+  exit 1
+}
+
+# One line each: the Debian package, and the command or header that shows it is there.
+commands="
+cmake cmake
+ninja-build ninja
+g++ g++
+pkg-config pkg-config
+ccache ccache
+python3 python3
+clang-format clang-format
+iproute2 ip
+"
+headers="
+libhwloc-dev hwloc.h
+libhwy-dev hwy/highway.h
+libspdlog-dev spdlog/spdlog.h
+libfmt-dev fmt/format.h
+libcli11-dev CLI/CLI.hpp
+nlohmann-json3-dev nlohmann/json.hpp
+libpugixml-dev pugixml.hpp
+libsodium-dev sodium.h
+libgtest-dev gtest/gtest.h
+libbenchmark-dev benchmark/benchmark.h
+libboost-context-dev boost/context/fiber.hpp
+"
+
+# Prints the packages of `headers` whose header the compiler does not find; all of them when there is no compiler.
+missing_headers() {
+  local package header
+  while read -r package header; do
+    [ -z "$package" ] || printf '#if !__has_include(<%s>)\nmissing %s\n#endif\n' "$header" "$package"
+  done <<<"$headers" |
+    if command -v g++ >/dev/null; then g++ -std=c++20 -E -P -x c++ -; else cat; fi |
+    sed -n 's/^missing //p' | tr -d ' '
+}
+
+missing_packages() {
+  local package program
+  while read -r package program; do
+    [ -z "$package" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || echo "$package"
+  done <<<"$commands"
+  missing_headers
+}
+
+install_packages() {
+  local as_root=()
+  command -v apt-get >/dev/null ||
+    fail "Please install these (names are Debian's; your distribution's may differ), then run this again:" "$@"
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "Please run as root, then run this again: apt-get install" "$@"
+    as_root=(sudo)
+  fi
+  say "Installing $*"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+}
+
+require_cmake() {
+  local version
+  version=$(cmake --version | sed -n 's/^cmake version \([0-9.]*\).*/\1/p')
+  printf '3.25\n%s\n' "$version" | sort -C -V ||
+    fail "CMake 3.25 or newer is needed, and $version is what is here. Its makers have newer ones: https://cmake.org/download"
+}
+
+# Installs what is missing, or says what to install and stops.
+setup() {
+  local missing
+  mapfile -t missing < <(missing_packages)
+  [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
+  require_cmake
+}
+
+# build PRESET [TARGET...]: everything, or only these targets.
+build() {
+  local preset=$1
+  shift
+  say "Building into build/$preset"
+  cmake --preset "$preset"
+  cmake --build --preset "$preset" -j "$jobs" ${1+--target "$@"}
+}
