@@ -8,9 +8,9 @@ namespace tutti::link {
 
 Registry builtinTransports(std::string_view list) {
   Registry registry;
-  registry.add(std::make_unique<P2pTransport>());
-  registry.add(std::make_unique<ShmTransport>());
-  registry.add(std::make_unique<TcpTransport>());
+  registry.add(transports::makeP2p());
+  registry.add(transports::makeShm());
+  registry.add(transports::makeTcp());
   if (!list.empty()) registry.narrow(list);
   return registry;
 }
