@@ -20,12 +20,14 @@ void checkPointer(const void* pointer, const char* call, const char* argument) {
 }
 
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument) {
-  if (buffer == nullptr && count != 0) invalid(call, fmt::format("{} is NULL, but {} elements are asked for", argument, count));
+  if (buffer == nullptr && count != 0)
+    invalid(call, fmt::format("{} is NULL, but {} elements are asked for", argument, count));
 }
 
 DataType checkType(tuttiDataType_t type, const char* call) {
   const int number = static_cast<int>(type);
-  if (number < 0 || number >= tuttiNumTypes) invalid(call, fmt::format("type is {}: no data type has this number", number));
+  if (number < 0 || number >= tuttiNumTypes)
+    invalid(call, fmt::format("type is {}: no data type has this number", number));
   return static_cast<DataType>(number);
 }
 

@@ -23,7 +23,8 @@ int checkRank(int rank, int size, const char* call, const char* argument);
 // count * parts * size of an element; throws when that does not fit into memory.
 size_t checkBytes(size_t count, size_t parts, DataType type, const char* call);
 // The two ranges may be the same memory, at the offset that "in place" means, but may not overlap otherwise.
-void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t recvBytes, bool inPlace, const char* call);
+void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t recvBytes, bool inPlace,
+                  const char* call);
 // Null for the NULL stream.
 std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* call);
 

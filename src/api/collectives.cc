@@ -42,12 +42,13 @@ void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char
   }
   const auto index = static_cast<size_t>(number - tuttiNumOps);
   if (number < 0 || index >= comm->operators.size() || !comm->operators[index].alive)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: op is {}: neither a built-in operator nor one made on this communicator", name, number));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: op is {}: neither a built-in operator nor one made on this communicator", name, number));
   const Operator& made = comm->operators[index];
   if (made.type != call.type)
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: op was made for {}, the call is of {}", name,
-                                                         nameOf(made.type), nameOf(call.type)));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: op was made for {}, the call is of {}", name, nameOf(made.type), nameOf(call.type)));
   call.op = ReduceOp::kPreMulSum;
   call.factor = made.factor;
 }

@@ -47,15 +47,24 @@ const char* tuttiGetLastError(tuttiComm_t comm) {
 
 const char* tuttiGetErrorString(tuttiResult_t result) {
   switch (result) {
-    case tuttiSuccess: return "no error";
-    case tuttiUnhandledCudaError: return "a CUDA call failed";
-    case tuttiSystemError: return "the operating system refused something";
-    case tuttiInternalError: return "a defect of the library";
-    case tuttiInvalidArgument: return "an argument is wrong";
-    case tuttiInvalidUsage: return "the call does not fit what was called before, here or on another rank";
-    case tuttiRemoteError: return "another rank failed, left or aborted";
-    case tuttiInProgress: return "still in progress";
-    case tuttiTimeout: return "a deadline passed";
+    case tuttiSuccess:
+      return "no error";
+    case tuttiUnhandledCudaError:
+      return "a CUDA call failed";
+    case tuttiSystemError:
+      return "the operating system refused something";
+    case tuttiInternalError:
+      return "a defect of the library";
+    case tuttiInvalidArgument:
+      return "an argument is wrong";
+    case tuttiInvalidUsage:
+      return "the call does not fit what was called before, here or on another rank";
+    case tuttiRemoteError:
+      return "another rank failed, left or aborted";
+    case tuttiInProgress:
+      return "still in progress";
+    case tuttiTimeout:
+      return "a deadline passed";
   }
   return "unknown result code";
 }

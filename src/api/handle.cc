@@ -25,7 +25,8 @@ void checkHandle(tuttiComm_t comm, const char* call) {
 namespace {
 
 void leave(tuttiComm_t comm) {
-  // Acquire-release: pairs with the same operation in abortHandle; exactly one of the two sees the other's bit and frees.
+  // Acquire-release: pairs with the same operation in abortHandle; exactly one of the two sees the other's bit and
+  // frees.
   const uint32_t before = comm->state.fetch_and(~kInside, std::memory_order_acq_rel);
   if (before & kAborted) comm->communicator.reset();
 }

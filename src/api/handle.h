@@ -1,5 +1,5 @@
-// What a tuttiComm_t points to: a small shell around a communicator. Shells are never freed, so that using a communicator
-// after its end is an error with a text and not a crash.
+// What a tuttiComm_t points to: a small shell around a communicator. Shells are never freed, so that using a
+// communicator after its end is an error with a text and not a crash.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -53,7 +53,8 @@ tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
 tuttiResult_t tuttiMemFree(void* pointer) {
   return guarded(nullptr, [&] {
     if (pointer != nullptr && !Allocations::instance().release(pointer))
-      throw Error(ErrorCode::kInvalidArgument, "tuttiMemFree: pointer did not come from tuttiMemAlloc, or is freed already");
+      throw Error(ErrorCode::kInvalidArgument,
+                  "tuttiMemFree: pointer did not come from tuttiMemAlloc, or is freed already");
   });
 }
 

@@ -29,7 +29,8 @@ std::string describe(const link::Fingerprint& mark) {
   const auto type = static_cast<DataType>(mark.kindAndType & 15);
   if (static_cast<int>(collective) >= kCollectives || static_cast<int>(type) >= kDataTypes || mark.op >= kReduceOps)
     return "an unknown operation";
-  std::string text = fmt::format("{} #{} ({}, {} elements", nameOf(collective), mark.operation, nameOf(type), mark.count);
+  std::string text =
+      fmt::format("{} #{} ({}, {} elements", nameOf(collective), mark.operation, nameOf(type), mark.count);
   if (reduces(collective)) text += fmt::format(", {}", nameOf(static_cast<ReduceOp>(mark.op)));
   if (hasRoot(collective)) text += fmt::format(", root {}", mark.root);
   return text + ")";
@@ -37,8 +38,8 @@ std::string describe(const link::Fingerprint& mark) {
 
 std::string Call::describe(uint64_t number) const {
   if (collective != Collective::kSendRecv) return comm::describe(fingerprint(number));
-  return fmt::format("{} rank {} #{} ({}, {} elements)", sends ? "send to" : "receive from", root, number,
-                     nameOf(type), count);
+  return fmt::format("{} rank {} #{} ({}, {} elements)", sends ? "send to" : "receive from", root, number, nameOf(type),
+                     count);
 }
 
 namespace {

@@ -48,7 +48,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void fail(const Error& error) noexcept;
   void abort(const std::string& reason) noexcept;
 
-  bool idle() const noexcept;   // nothing queued or running
+  bool idle() const noexcept;  // nothing queued or running
   // Waits for the calls that streams still work on. They end by themselves: each has a deadline.
   void waitUntilIdle() const noexcept;
   void countOperation() noexcept { operations_.fetch_add(1, std::memory_order_relaxed); }

@@ -12,10 +12,10 @@ struct Config {
   std::chrono::milliseconds joinTimeout{60'000};
   std::chrono::milliseconds connectTimeout{20'000};
   std::chrono::milliseconds operationTimeout{30 * 60'000};
-  int channels = 0;                                   // 0: the plan decides
-  std::string transports;                             // empty: all
-  std::optional<schedule::Algorithm> algorithm;       // used by every collective that has it
-  int groupSize = 0;                                  // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
+  int channels = 0;                              // 0: the plan decides
+  std::string transports;                        // empty: all
+  std::optional<schedule::Algorithm> algorithm;  // used by every collective that has it
+  int groupSize = 0;                             // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
   std::string name;
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,

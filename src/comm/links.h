@@ -22,8 +22,8 @@ class Links {
   Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::Card>& cards,
         std::chrono::milliseconds connectTimeout);
 
-  // The connection to a peer on a channel, or null while it is being set up (each call helps it along; the peer must ask
-  // for it too). Throws Error when it cannot be had. Any thread.
+  // The connection to a peer on a channel, or null while it is being set up (each call helps it along; the peer must
+  // ask for it too). Throws Error when it cannot be had. Any thread.
   link::Connection* find(int peer, int channel);
 
   link::Bell& bell() noexcept { return *reinterpret_cast<link::Bell*>(bellMemory_.data()); }

@@ -68,9 +68,8 @@ void Plans::proveIfAsked(schedule::Algorithm algorithm, const schedule::Shape& s
 BoundPlan& Plans::message(const Call& call) {
   auto& bound = (call.sends ? sends_ : receives_)[static_cast<size_t>(call.root)];
   if (!bound)
-    bound = make(call.sends ? schedule::buildSend(rank_, size_, call.root)
-                            : schedule::buildReceive(rank_, size_, call.root),
-                 1);
+    bound = make(
+        call.sends ? schedule::buildSend(rank_, size_, call.root) : schedule::buildReceive(rank_, size_, call.root), 1);
   return *bound;
 }
 
@@ -81,9 +80,9 @@ std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels
   made->lanes.resize(static_cast<size_t>(channels));
   made->slotBytes = link::Edge{}.slotBytes;
   if (made->schedule.depth > link::Edge{}.depth)
-    throw Error(ErrorCode::kInternal, fmt::format("a schedule of {} needs links {} slots deep; they have {}",
-                                                  nameOf(made->schedule.collective), made->schedule.depth,
-                                                  link::Edge{}.depth));
+    throw Error(ErrorCode::kInternal,
+                fmt::format("a schedule of {} needs links {} slots deep; they have {}",
+                            nameOf(made->schedule.collective), made->schedule.depth, link::Edge{}.depth));
   return made;
 }
 
@@ -115,8 +114,8 @@ bool Plans::bind(BoundPlan& plan) {
 size_t Plans::memoryBytes() const {
   size_t bytes = 0;
   const auto add = [&bytes](const BoundPlan& plan) {
-    bytes += plan.schedule.steps.size() * sizeof(schedule::Step) +
-             plan.schedule.operands.size() * sizeof(schedule::Operand);
+    bytes +=
+        plan.schedule.steps.size() * sizeof(schedule::Step) + plan.schedule.operands.size() * sizeof(schedule::Operand);
     for (const auto& binding : plan.bindings) bytes += binding.scratch.size();
   };
   for (const auto& [key, plan] : plans_) add(*plan);

@@ -17,7 +17,8 @@
 
 namespace tutti::comm {
 
-// A schedule bound to its links, with a lane a channel. Used by one call at a time: the communicator's turnstiles see to it.
+// A schedule bound to its links, with a lane a channel. Used by one call at a time: the communicator's turnstiles see
+// to it.
 struct BoundPlan {
   schedule::Schedule schedule;
   uint32_t slotBytes = 0;

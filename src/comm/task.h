@@ -14,8 +14,8 @@ namespace tutti::comm {
 
 class Communicator;
 
-// Calls of one kind on one communicator pass one after the other, in the order in which they were made, whichever thread
-// or stream runs them.
+// Calls of one kind on one communicator pass one after the other, in the order in which they were made, whichever
+// thread or stream runs them.
 class Turnstile {
  public:
   uint64_t take() noexcept { return next_++; }  // by the thread that makes the call

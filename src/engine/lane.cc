@@ -123,8 +123,7 @@ bool Lane::matches(const Step& step, size_t bytes) noexcept {
     const link::SlotHeader& header = end.header();
     if (header.fingerprint == work_.fingerprint && header.bytes == bytes) [[likely]]
       continue;
-    failure_.kind =
-        header.fingerprint == work_.fingerprint ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
+    failure_.kind = header.fingerprint == work_.fingerprint ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
     failure_.peer = end.peer;
     failure_.theirs = header.fingerprint;
     failure_.bytes = header.bytes;
@@ -134,8 +133,8 @@ bool Lane::matches(const Step& step, size_t bytes) noexcept {
   return true;
 }
 
-// A step's pieces, one a segment, lie side by side in the slot. Where they also lie side by side in the caller's buffers
-// (one round, equal strides) they are combined in one go.
+// A step's pieces, one a segment, lie side by side in the slot. Where they also lie side by side in the caller's
+// buffers (one round, equal strides) they are combined in one go.
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   const bool byInput = work_.layout.inputCounts != nullptr && readsInput(step);
   kernels::Piece run;
@@ -174,9 +173,15 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
         source = input;
         if (work_.scalesInput) scaled = static_cast<int>(i);
         break;
-      case Operand::Kind::kOutput: source = output; break;
-      case Operand::Kind::kScratch: source = scratch(from[i]); break;
-      case Operand::Kind::kLink: source = binding_->ins[from[i].index()]->payload() + slotOffset; break;
+      case Operand::Kind::kOutput:
+        source = output;
+        break;
+      case Operand::Kind::kScratch:
+        source = scratch(from[i]);
+        break;
+      case Operand::Kind::kLink:
+        source = binding_->ins[from[i].index()]->payload() + slotOffset;
+        break;
     }
   }
   for (size_t i = 0; i < to.size(); ++i) {

@@ -17,15 +17,15 @@ namespace tutti::engine {
 // A schedule with its links found: made once per plan and channel, used by one lane at a time.
 struct Binding {
   const schedule::Schedule* schedule = nullptr;
-  std::vector<link::RecvEnd*> ins;    // as Schedule::inPeers
-  std::vector<link::SendEnd*> outs;   // as Schedule::outPeers
-  std::vector<std::byte> scratch;     // Schedule::scratches buffers of a slot each
+  std::vector<link::RecvEnd*> ins;   // as Schedule::inPeers
+  std::vector<link::SendEnd*> outs;  // as Schedule::outPeers
+  std::vector<std::byte> scratch;    // Schedule::scratches buffers of a slot each
   uint32_t slotBytes = 0;
   std::vector<const std::byte*> sources;  // room for the widest step
   std::vector<std::byte*> destinations;
-  bool hasDrivers = false;            // some link needs progress()
+  bool hasDrivers = false;  // some link needs progress()
 
-  void prepare(uint32_t bytesPerSlot);    // sizes the rest once schedule, ins and outs are set
+  void prepare(uint32_t bytesPerSlot);  // sizes the rest once schedule, ins and outs are set
 };
 
 // What a lane works on: one call's memory, arithmetic and identity.
@@ -33,9 +33,9 @@ struct Work {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   kernels::Layout layout;
-  kernels::Arithmetic arithmetic;   // divisor: applied by the steps that finalise
+  kernels::Arithmetic arithmetic;  // divisor: applied by the steps that finalise
   size_t elementBytes = 1;
-  bool scalesInput = false;         // pre-mul-sum: every read of the input is multiplied by the factor
+  bool scalesInput = false;  // pre-mul-sum: every read of the input is multiplied by the factor
   link::Fingerprint fingerprint;
 };
 
@@ -44,9 +44,9 @@ enum class LaneState : uint8_t { kBlocked, kDone, kFailed };
 struct LaneFailure {
   enum class Kind : uint8_t { kNone, kMismatch, kBytes, kLink } kind = Kind::kNone;
   int peer = -1;
-  link::Fingerprint theirs;   // kMismatch
+  link::Fingerprint theirs;        // kMismatch
   size_t bytes = 0, expected = 0;  // kBytes
-  std::string text;           // kLink
+  std::string text;                // kLink
 };
 
 class Lane {

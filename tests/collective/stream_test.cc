@@ -1,0 +1,97 @@
+// Streams of host communicators: in-order queues beside the calling thread.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support/api_ranks.h"
+
+namespace {
+
+using namespace tutti::testing;
+
+class Streams {
+ public:
+  explicit Streams(size_t n) : streams_(n) {
+    for (auto& stream : streams_) CHECK_TUTTI(tuttiStreamCreate(&stream));
+  }
+  ~Streams() {
+    for (auto stream : streams_) EXPECT_EQ(tuttiStreamDestroy(stream), tuttiSuccess);
+  }
+  tuttiStream_t operator[](size_t i) const { return streams_[i]; }
+
+ private:
+  std::vector<tuttiStream_t> streams_;
+};
+
+TEST(Stream, RunsInOrderAndReturnsAtOnce) {
+  withCommunicators(3, testConfig(), [](tuttiComm_t comm, int rank) {
+    Streams streams(1);
+    std::vector<double> data(50'000, rank + 1);
+    for (int i = 0; i < 10; ++i)  // each depends on the one before: 6, 18, 54, …
+      CHECK_TUTTI(tuttiAllReduce(data.data(), data.data(), data.size(), tuttiFloat64, tuttiSum, comm, streams[0]));
+    CHECK_TUTTI(tuttiStreamSynchronize(streams[0]));
+    EXPECT_EQ(data, std::vector<double>(50'000, 6 * 19683));
+    EXPECT_EQ(tuttiStreamQuery(streams[0]), tuttiSuccess);
+  });
+}
+
+TEST(Stream, CallsOfOneCommunicatorPassInTheOrderOfTheCallsWhateverTheirStream) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    Streams streams(3);
+    std::vector<std::vector<int>> data(12, std::vector<int>(10'000, rank + 1));
+    for (size_t i = 0; i < data.size(); ++i) {
+      const tuttiStream_t stream = i % 4 == 3 ? nullptr : streams[i % 4];
+      CHECK_TUTTI(tuttiAllReduce(data[i].data(), data[i].data(), data[i].size(), tuttiInt32, tuttiSum, comm, stream));
+    }
+    for (size_t s = 0; s < 3; ++s) CHECK_TUTTI(tuttiStreamSynchronize(streams[s]));
+    for (const auto& values : data) EXPECT_EQ(values, std::vector<int>(10'000, 3));
+  });
+}
+
+TEST(Stream, SendAndReceiveOnStreamsOfTheirOwnOverEachTransport) {
+  for (const char* transport : {"p2p", "tcp", "shm"}) {
+    tuttiConfig_t config = testConfig();
+    config.transports = transport;
+    withCommunicators(2, config, [](tuttiComm_t comm, int rank) {
+      Streams streams(2);
+      constexpr size_t kCount = 400'000;
+      std::vector<int> out(kCount, rank), in(kCount, -1);
+      for (int i = 0; i < 3; ++i) {
+        CHECK_TUTTI(tuttiSend(out.data(), kCount, tuttiInt32, 1 - rank, comm, streams[0]));
+        CHECK_TUTTI(tuttiRecv(in.data(), kCount, tuttiInt32, 1 - rank, comm, streams[1]));
+      }
+      CHECK_TUTTI(tuttiStreamSynchronize(streams[0]));
+      CHECK_TUTTI(tuttiStreamSynchronize(streams[1]));
+      EXPECT_EQ(in, std::vector<int>(kCount, 1 - rank));
+    });
+  }
+}
+
+TEST(Stream, GroupsGoToTheirStreams) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    Streams streams(2);
+    constexpr size_t kCount = 400'000;
+    std::vector<int> out(kCount, rank), in(kCount, -1), sum(kCount, rank + 1);
+    CHECK_TUTTI(tuttiGroupStart());
+    CHECK_TUTTI(tuttiSend(out.data(), kCount, tuttiInt32, 1 - rank, comm, streams[0]));
+    CHECK_TUTTI(tuttiRecv(in.data(), kCount, tuttiInt32, 1 - rank, comm, streams[0]));
+    CHECK_TUTTI(tuttiAllReduce(sum.data(), sum.data(), kCount, tuttiInt32, tuttiSum, comm, streams[1]));
+    CHECK_TUTTI(tuttiGroupEnd());
+    CHECK_TUTTI(tuttiCommFinalize(comm));
+    EXPECT_EQ(in, std::vector<int>(kCount, 1 - rank));
+    EXPECT_EQ(sum, std::vector<int>(kCount, 3));
+  });
+}
+
+TEST(Stream, ADestroyedStreamIsAnArgumentError) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    tuttiStream_t stream = nullptr;
+    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    CHECK_TUTTI(tuttiStreamDestroy(stream));
+    EXPECT_EQ(tuttiBarrier(comm, stream), tuttiInvalidArgument);
+    EXPECT_NE(std::string(tuttiGetLastError(comm)).find("stream was destroyed"), std::string::npos);
+    EXPECT_EQ(tuttiStreamSynchronize(stream), tuttiInvalidArgument);
+  });
+}
+
+}  // namespace

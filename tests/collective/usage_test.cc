@@ -1,0 +1,157 @@
+// Wrong use: each gets a result code and a text that says which argument of which call.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "support/api_ranks.h"
+
+namespace {
+
+using namespace tutti::testing;
+
+void expectText(tuttiComm_t comm, const std::string& part) {
+  EXPECT_NE(std::string(tuttiGetLastError(comm)).find(part), std::string::npos) << tuttiGetLastError(comm);
+}
+
+TEST(Usage, WrongArgumentsAreNamed) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    float data[16] = {};
+    const auto reduce = [&](const void* send, void* recv, size_t count, int type, int op) {
+      return tuttiAllReduce(send, recv, count, static_cast<tuttiDataType_t>(type), static_cast<tuttiRedOp_t>(op), comm,
+                            nullptr);
+    };
+    EXPECT_EQ(reduce(nullptr, data, 4, tuttiFloat32, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "tuttiAllReduce: send is NULL");
+    EXPECT_EQ(reduce(data, nullptr, 4, tuttiFloat32, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "recv is NULL");
+    EXPECT_EQ(reduce(data, data, 4, 12, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "type is 12");
+    EXPECT_EQ(reduce(data, data, 4, tuttiFloat32, 5), tuttiInvalidArgument);
+    expectText(comm, "op is 5");
+    EXPECT_EQ(reduce(data, data + 1, 4, tuttiFloat32, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "overlap");
+    EXPECT_EQ(reduce(data, data, SIZE_MAX / 2, tuttiFloat32, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "count");
+    EXPECT_EQ(tuttiBroadcast(data, data, 4, tuttiFloat32, -1, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiBroadcast: root is -1");
+    EXPECT_EQ(tuttiReduce(data, data, 4, tuttiFloat32, tuttiSum, 1, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "root is 1");
+    EXPECT_EQ(tuttiSend(data, 4, tuttiFloat32, 3, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "peer is 3");
+    EXPECT_EQ(tuttiAllToAll(data, data, 4, tuttiFloat32, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "overlap");
+    EXPECT_EQ(reduce(nullptr, nullptr, 0, tuttiFloat32, tuttiSum), tuttiSuccess);
+    tuttiResult_t state = tuttiInternalError;
+    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
+    EXPECT_EQ(state, tuttiSuccess) << "a wrong argument leaves the communicator usable";
+  });
+}
+
+TEST(Usage, WrongConfigurationsAreNamed) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiComm_t comm = nullptr;
+  tuttiConfig_t config = testConfig();
+  config.transports = "smoke";
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  expectText(nullptr, "smoke");
+  config = testConfig();
+  config.algorithm = "rings";
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  expectText(nullptr, "rings");
+  config = testConfig();
+  config.size = 1;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiCommInitRank(&comm, 2, id, 2), tuttiInvalidArgument);
+  expectText(nullptr, "rank is 2");
+  EXPECT_EQ(tuttiCommInitRank(&comm, 0, id, 0), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiCommInitRank(nullptr, 1, id, 0), tuttiInvalidArgument);
+  id.internal[20] ^= 1;
+  EXPECT_EQ(tuttiCommInitRank(&comm, 1, id, 0), tuttiInvalidArgument);
+}
+
+TEST(Usage, ADestroyedCommunicatorSaysSo) {
+  tuttiComm_t comm = nullptr;
+  CHECK_TUTTI(tuttiCommInitAll(&comm, 1, nullptr));
+  CHECK_TUTTI(tuttiCommDestroy(comm));
+  EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiBarrier: comm (rank 0) was destroyed");
+  EXPECT_EQ(tuttiCommDestroy(comm), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiCommDestroy(nullptr), tuttiSuccess);
+  EXPECT_EQ(tuttiBarrier(nullptr, nullptr), tuttiInvalidArgument);
+}
+
+TEST(Usage, ASecondThreadIsTurnedAway) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // rank 0 waits in its barrier meanwhile
+      CHECK_TUTTI(tuttiBarrier(comm, nullptr));
+      return;
+    }
+    std::atomic<bool> refused{false};
+    std::thread second([&] {
+      // Until the first thread is inside, this one may get in itself: only a query, which changes nothing.
+      int count = 0;
+      for (int i = 0; i < 10'000 && !refused; ++i) {
+        refused = tuttiCommCount(comm, &count) == tuttiInvalidUsage;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    });
+    tuttiResult_t result = tuttiInvalidUsage;
+    while (result == tuttiInvalidUsage) result = tuttiBarrier(comm, nullptr);
+    EXPECT_EQ(result, tuttiSuccess);
+    second.join();
+    EXPECT_TRUE(refused);
+  });
+}
+
+// Calls that differ are found on the side that reads; the other side learns it at its next wait.
+TEST(Usage, CallsThatDoNotMatchNameBoth) {
+  std::atomic<int> named{0};
+  withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+    std::vector<float> data(1000);
+    const auto result =
+        tuttiAllReduce(data.data(), data.data(), rank == 0 ? 1000 : 999, tuttiFloat32, tuttiSum, comm, nullptr);
+    EXPECT_NE(result, tuttiSuccess);
+    const std::string text = tuttiGetLastError(comm);
+    if (text.find("1000 elements") != std::string::npos && text.find("999 elements") != std::string::npos) ++named;
+    EXPECT_NE(tuttiBarrier(comm, nullptr), tuttiSuccess) << "the communicator stays stopped";
+    tuttiResult_t state = tuttiSuccess;
+    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
+    EXPECT_NE(state, tuttiSuccess);
+  });
+  EXPECT_EQ(named, 2);
+}
+
+TEST(Usage, AnOperationHasADeadline) {
+  tuttiConfig_t config = testConfig();
+  config.operationTimeoutMs = 300;
+  withCommunicators(2, config, [](tuttiComm_t comm, int rank) {
+    if (rank == 1) return;
+    EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiTimeout);
+    expectText(comm, "barrier #0");
+  });
+}
+
+TEST(Usage, AbortFromAnotherThreadEndsAWait) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    if (rank == 1) {
+      EXPECT_NE(tuttiBarrier(comm, nullptr), tuttiSuccess) << "the abort of the other rank is known here too";
+      expectText(comm, "tuttiCommAbort");
+      return;
+    }
+    std::thread other([comm] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_EQ(tuttiCommAbort(comm), tuttiSuccess);
+    });
+    int never = 0;
+    EXPECT_NE(tuttiRecv(&never, 1, tuttiInt32, 1, comm, nullptr), tuttiSuccess);
+    other.join();
+    EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiInvalidArgument);
+  });
+}
+
+}  // namespace

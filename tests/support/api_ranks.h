@@ -1,0 +1,43 @@
+// Communicators through the C API for tests: n ranks as threads of this process, each with a communicator of its own.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "support/run_ranks.h"
+#include "tutti/tutti.h"
+
+namespace tutti::testing {
+
+inline void check(tuttiResult_t result, const char* call, tuttiComm_t comm = nullptr) {
+  if (result != tuttiSuccess)
+    throw std::runtime_error(std::string(call) + ": " + tuttiGetErrorString(result) + ": " + tuttiGetLastError(comm) +
+                             tuttiGetLastError(nullptr));
+}
+#define CHECK_TUTTI(call) ::tutti::testing::check(call, #call)
+
+// Every test that uses this has a deadline of its own: an operation that would hang fails after 20 s instead.
+inline tuttiConfig_t testConfig() {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.joinTimeoutMs = 20'000;
+  config.operationTimeoutMs = 20'000;
+  return config;
+}
+
+template <class Body>
+void withCommunicators(int ranks, const tuttiConfig_t& config, Body body) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  runRanks(ranks, [&](int rank) {
+    tuttiComm_t comm = nullptr;
+    CHECK_TUTTI(tuttiCommInitRankConfig(&comm, ranks, id, rank, &config));
+    struct Destroyer {
+      tuttiComm_t comm;
+      ~Destroyer() { tuttiCommDestroy(comm); }
+    } destroyer{comm};
+    body(comm, rank);
+  });
+}
+
+}  // namespace tutti::testing
