@@ -12,10 +12,10 @@ namespace {
 
 using enum Algorithm;
 
-constexpr std::array kAllReduceHas{kRing, kOneShot, kTwoShot};
-constexpr std::array kAllGatherHas{kRing, kDirect};
-constexpr std::array kReduceScatterHas{kRing, kDirect};
-constexpr std::array kRootedHas{kRing, kDirect};
+constexpr std::array kAllReduceHas{kRing, kTree, kOneShot, kTwoShot, kHalving, kHierarchical};
+constexpr std::array kAllGatherHas{kRing, kHalving, kBruck, kDirect, kHierarchical};
+constexpr std::array kReduceScatterHas{kRing, kHalving, kDirect, kHierarchical};
+constexpr std::array kRootedHas{kRing, kTree, kDirect, kHierarchical};
 constexpr std::array kDirectOnly{kDirect};
 
 void check(Algorithm algorithm, const Shape& shape, int rank) {

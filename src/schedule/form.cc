@@ -22,6 +22,7 @@ class Form {
       for (const Step& step : schedule.steps) checkStep(schedule, step);
     }
     if (problems_.none()) checkSymmetry();
+    if (problems_.none()) checkMaxSpan();
   }
 
  private:
@@ -94,6 +95,16 @@ class Form {
       if (static_cast<size_t>(operand.index()) >= bound) {
         complain(schedule, fmt::format("has an operand index {} out of range in step {}", operand.index(), number));
       }
+    }
+  }
+
+  void checkMaxSpan() {
+    int most = 1;
+    for (const Schedule& schedule : schedules_) {
+      for (const Step& step : schedule.steps) most = std::max<int>(most, step.span);
+    }
+    if (most != schedules_[0].maxSpan) {
+      problems_.add(fmt::format("the schedules state maxSpan {}, have {}", schedules_[0].maxSpan, most));
     }
   }
 

@@ -63,13 +63,13 @@ namespace {
 // that host. A split message has one segment per cell; with a segment per rank the cell holds those of the host's
 // members lane, lane + lanes, ….
 //
-// In position k of the reduce-scatter phase a host works on the cells of host h - 1 - k, in position k of the
-// all-gather phase on those of h - k, so that the last position of the first phase and the first of the second are the
-// host's own cells: there the all-reduce joins them in one step. Within a position the entries q of the cells follow
-// one another.
+// The entries of the cells follow one another, each in a pass of its own over the hosts that have so many. In position
+// k of the reduce-scatter phase a host works on the cell of host h - 1 - k, in position k of the all-gather phase on
+// that of h - k, so that the last position of the first phase and the first of the second are the host's own cell:
+// there the all-reduce joins them in one step.
 //
-// No deadlock at depth 2, whatever the lengths of the segments: order all steps of all ranks by iteration, phase,
-// position, entry, and then feed < pass < take. A step that waits for a slot waits for a step that stands earlier in
+// No deadlock at depth 2, whatever the lengths of the segments: order all steps of all ranks by iteration, entry,
+// phase, position, and then feed < pass < take. A step that waits for a slot waits for a step that stands earlier in
 // this order; one that waits for room with two slots in between waits for the taker of the message before the last,
 // which stands earlier too.
 class Grid {
@@ -83,41 +83,43 @@ class Grid {
         member_(hosts.memberOf(builder.rank())),
         members_(hosts.membersOf(host_)) {}
 
-  void reduceScatter(bool thenGather) {
+  // The most entries that any cell has.
+  int entries() const {
+    if (!perRank_) return 1;
+    int most = 0;
+    for (int host = 0; host < hosts_.count(); ++host) most = std::max(most, hosts_.membersOf(host));
+    return (most + lanes_ - 1) / lanes_;
+  }
+
+  void reduceScatter(int entry, bool thenGather) {
     const int count = hosts_.count();
     for (int k = 0; k < count; ++k) {
       const int target = (host_ + 2 * count - 1 - k) % count;
-      for (int entry = 0; entry < entries(target); ++entry) {
-        feed(target, entry);
-        if (runsLane() && has(member_, target, entry)) pass(k, target, entry, thenGather);
-      }
+      feed(target, entry);
+      if (runsLane() && has(member_, target, entry)) pass(k, target, entry, thenGather);
     }
     if (thenGather) {
-      take(host_, 0);
-    } else if (!runsLane()) {
+      take(host_, entry);
+    } else if (ownsUnlaned(entry)) {
       builder_.at(builder_.rank()).fromRank(local(member_ % lanes_)).to(Operand::output());
     }
   }
 
-  void gatherOwn() {
-    if (!runsLane()) {
+  void gatherOwn(int entry) {
+    if (ownsUnlaned(entry)) {
       auto step = builder_.at(builder_.rank()).from(Operand::input()).to(Operand::output());
       step.toRank(local(member_ % lanes_));
     }
-    for (int entry = 0; entry < entries(host_); ++entry) {
-      if (runsLane() && has(member_, host_, entry)) spreadOwn(entry);
-      take(host_, entry);
-    }
+    if (runsLane() && has(member_, host_, entry)) spreadOwn(entry);
+    take(host_, entry);
   }
 
-  void gatherOthers() {
+  void gatherOthers(int entry) {
     const int count = hosts_.count();
     for (int k = 1; k < count; ++k) {
       const int source = (host_ + count - k) % count;
-      for (int entry = 0; entry < entries(source); ++entry) {
-        if (runsLane() && has(member_, source, entry)) relay(source, entry, k < count - 1);
-        take(source, entry);
-      }
+      if (runsLane() && has(member_, source, entry)) relay(source, entry, k < count - 1);
+      take(source, entry);
     }
   }
 
@@ -128,7 +130,8 @@ class Grid {
 
   // The member whose segment is that entry of the lane's cells, if segments belong to ranks.
   int ownerOf(int lane, int entry) const { return lane + entry * lanes_; }
-  int entries(int host) const { return perRank_ ? (hosts_.membersOf(host) + lanes_ - 1) / lanes_ : 1; }
+  // Whether the own segment is that entry of a cell whose lane another member runs.
+  bool ownsUnlaned(int entry) const { return !runsLane() && member_ / lanes_ == entry; }
   bool has(int lane, int host, int entry) const { return !perRank_ || ownerOf(lane, entry) < hosts_.membersOf(host); }
   int segmentOf(int lane, int host, int entry) const {
     return perRank_ ? hosts_.rankOf(host, ownerOf(lane, entry)) : lane * hosts_.count() + host;
@@ -220,19 +223,15 @@ Schedule buildOnGrid(Algorithm algorithm, const Shape& shape, int rank, const Ho
   const int segments = perRank ? shape.size : hosts.smallest() * hosts.count();
   Builder builder(algorithm, shape, rank, perRank ? SegmentMap::kPerRank : SegmentMap::kSplit, segments);
   Grid grid(builder, hosts, perRank);
-  const int count = hosts.count();
-  if (!perRank) {
-    grid.reduceScatter(true);
-    grid.gatherOthers();
-    return builder.finish(2);
+  for (int entry = 0; entry < grid.entries(); ++entry) {
+    if (!perRank || reduces(shape.collective)) {
+      grid.reduceScatter(entry, !perRank);
+    } else {
+      grid.gatherOwn(entry);
+    }
+    if (!perRank || !reduces(shape.collective)) grid.gatherOthers(entry);
   }
-  if (reduces(shape.collective)) {
-    grid.reduceScatter(false);
-  } else {
-    grid.gatherOwn();
-    grid.gatherOthers();
-  }
-  return builder.finish(count > 2 ? 2 : 1);
+  return builder.finish(perRank && hosts.count() <= 2 ? 1 : 2);
 }
 
 }  // namespace tutti::schedule

@@ -1,0 +1,163 @@
+#include "schedule/tree.h"
+
+#include <bit>
+
+namespace tutti::schedule {
+namespace {
+
+int lowestBit(int value) { return value & -value; }
+
+int parentInFirst(int size, int position) {
+  if (position == 0) return -1;
+  const int bit = lowestBit(position);
+  const int up = (position ^ bit) | (bit << 1);
+  return up < size ? up : position ^ bit;
+}
+
+std::vector<int> childrenInFirst(int size, int position) {
+  if (size == 1) return {};
+  if (position == 0) return {static_cast<int>(std::bit_floor(static_cast<unsigned>(size - 1)))};
+  std::vector<int> children;
+  const int half = lowestBit(position) / 2;
+  if (half > 0) children.push_back(position - half);
+  for (int step = half; step > 0; step /= 2) {
+    if (position + step >= size) continue;
+    children.push_back(position + step);
+    break;
+  }
+  return children;
+}
+
+// Tree 1 is tree 0 under another numbering: mirrored if the size is even, shifted by one if it is odd. Either way the
+// even positions of tree 0, its inner nodes, become (nearly all) odd ones, its leaves.
+int toFirst(int tree, int size, int position) {
+  if (tree == 0) return position;
+  return size % 2 == 0 ? size - 1 - position : (position + size - 1) % size;
+}
+
+int fromFirst(int tree, int size, int position) {
+  if (tree == 0 || position < 0) return position;
+  return size % 2 == 0 ? size - 1 - position : (position + 1) % size;
+}
+
+}  // namespace
+
+TreeNode treeNode(int tree, int size, int position) {
+  const int first = toFirst(tree, size, position);
+  TreeNode node;
+  node.parent = fromFirst(tree, size, parentInFirst(size, first));
+  node.children = childrenInFirst(size, first);
+  for (int& child : node.children) child = fromFirst(tree, size, child);
+  for (int up = parentInFirst(size, first); up >= 0; up = parentInFirst(size, up)) ++node.level;
+  return node;
+}
+
+TreeNode treeNodeFromZero(int tree, int size, int position) {
+  TreeNode node = treeNode(tree, size, position);
+  const int root = fromFirst(tree, size, 0), cut = toFirst(tree, size, 0);
+  if (root == 0) return node;
+  if (position == 0) {
+    node.children.push_back(root);
+    node.parent = -1;
+    node.level = 0;
+    return node;
+  }
+  if (position == root) node.parent = 0;
+  std::erase(node.children, 0);
+  int level = 0;
+  for (int up = toFirst(tree, size, position); up >= 0 && up != cut; up = parentInFirst(size, up)) ++level;
+  // Below the cut `level` counts the edges to position 0; elsewhere one more than those to the root, which hangs there.
+  node.level = level;
+  return node;
+}
+
+int treeDepth(int size) noexcept { return size == 1 ? 0 : std::bit_width(static_cast<unsigned>(size - 1)); }
+
+// Every step gets a lag such that all ranks work in step: what is posted in iteration t is taken in iteration t + 1.
+// So a long message flows through the whole tree with every rank busy, and a wait always goes to an earlier iteration:
+// for a slot to the one before; for room, at depth 2, to the one in which the message before the last was taken.
+
+void broadcastOnTrees(Builder& builder, const TreeTeam& team) {
+  const bool leads = team.leaderOf(team.position) == builder.rank();
+  for (int tree = 0; tree < kTrees; ++tree) {
+    const TreeNode node = treeNodeFromZero(tree, team.size, team.position);
+    auto step = builder.at(tree);
+    if (!leads) {
+      step.fromRank(team.leaderOf(team.position)).to(Operand::output()).lag(node.level + 1);
+      continue;
+    }
+    if (node.parent < 0) {
+      step.from(Operand::input());
+    } else {
+      step.fromRank(team.leaderOf(node.parent));
+    }
+    step.to(Operand::output()).lag(node.level);
+    for (int child : node.children) step.toRank(team.leaderOf(child));
+    for (int other : team.others) step.toRank(other);
+  }
+}
+
+void reduceOnTrees(Builder& builder, const TreeTeam& team) {
+  const bool leads = team.leaderOf(team.position) == builder.rank();
+  const int deepest = treeDepth(team.size) + 2;
+  for (int tree = 0; tree < kTrees; ++tree) {
+    const TreeNode node = treeNodeFromZero(tree, team.size, team.position);
+    auto step = builder.at(tree).from(Operand::input());
+    if (!leads) {
+      step.toRank(team.leaderOf(team.position)).lag(deepest - node.level - 1);
+      continue;
+    }
+    for (int other : team.others) step.fromRank(other);
+    for (int child : node.children) step.fromRank(team.leaderOf(child));
+    step.lag(deepest - node.level);
+    if (node.parent < 0) {
+      step.to(Operand::output()).finalise();
+    } else {
+      step.toRank(team.leaderOf(node.parent));
+    }
+  }
+}
+
+namespace {
+
+// Up to the root, which turns the flow around in one step, and down again.
+void allReduceOnTrees(Builder& builder) {
+  const int size = builder.size(), depth = treeDepth(size);
+  for (int tree = 0; tree < kTrees; ++tree) {
+    const TreeNode node = treeNode(tree, size, builder.rank());
+    const auto toChildren = [&](Builder::Draft step) {
+      for (int child : node.children) step.toRank(child);
+    };
+    auto up = builder.at(tree).from(Operand::input()).lag(depth - node.level);
+    for (int child : node.children) up.fromRank(child);
+    if (node.parent < 0) {
+      toChildren(up.to(Operand::output()).finalise());
+    } else {
+      up.toRank(node.parent);
+      toChildren(builder.at(tree).fromRank(node.parent).to(Operand::output()).lag(depth + node.level));
+    }
+  }
+}
+
+}  // namespace
+
+Schedule buildTree(const Shape& shape, int rank) {
+  Builder builder(Algorithm::kTree, shape, rank, SegmentMap::kSplit, kTrees);
+  if (!hasRoot(shape.collective)) {
+    allReduceOnTrees(builder);
+    // On so few ranks a link carries the way up of one tree and the way down of the other.
+    return builder.finish(shape.size <= 3 ? 3 : 2);
+  }
+  TreeTeam team;
+  team.size = shape.size;
+  team.position = (rank - shape.root + shape.size) % shape.size;
+  team.leaderOf = [&](int position) { return (position + shape.root) % shape.size; };
+  if (shape.collective == Collective::kBroadcast) {
+    broadcastOnTrees(builder, team);
+  } else {
+    reduceOnTrees(builder, team);
+  }
+  return builder.finish(1);
+}
+
+}  // namespace tutti::schedule
