@@ -91,7 +91,7 @@ struct Larger {
   template <class D, class V>
   static HWY_INLINE V apply(D, V best, V value) {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>())
-      return hn::IfThenElse(hn::Or(hn::Lt(best, value), hn::Ne(value, value)), value, best);
+      return hn::IfThenElse(hn::Or(hn::Lt(best, value), hn::IsNaN(value)), value, best);
     else
       return hn::Max(best, value);
   }
@@ -101,7 +101,7 @@ struct Smaller {
   template <class D, class V>
   static HWY_INLINE V apply(D, V best, V value) {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>())
-      return hn::IfThenElse(hn::Or(hn::Lt(value, best), hn::Ne(value, value)), value, best);
+      return hn::IfThenElse(hn::Or(hn::Lt(value, best), hn::IsNaN(value)), value, best);
     else
       return hn::Min(best, value);
   }

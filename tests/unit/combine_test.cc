@@ -1,0 +1,325 @@
+// combine(), bit for bit, for every type, operator and number of sources, on every instruction set of this machine.
+#include "kernels/host/combine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "hwy/targets.h"
+#include "unit/number_oracle.h"
+
+namespace tutti::kernels {
+namespace {
+
+using Array = std::vector<uint64_t>;  // one element's bits each
+
+constexpr size_t kMargin = 128;  // room for canaries on either side, and for any misalignment
+constexpr size_t kMostSources = 33;
+constexpr int kNowhere = -1;  // a destination that is none of the sources
+
+// Elements at an address that may be aligned to nothing, between canaries.
+class Buffer {
+ public:
+  Buffer(size_t bytes, size_t shift) : bytes_(bytes), memory_(new std::byte[bytes + 2 * kMargin + 64]) {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.get()) + kMargin;
+    begin_ = memory_.get() + kMargin + (64 - address % 64) % 64 + shift % 64;
+    std::memset(begin_ - 64, 0xa5, 64);
+    std::memset(begin_, 0xcc, bytes);
+    std::memset(begin_ + bytes, 0x5a, 64);
+  }
+  std::byte* data() const { return begin_; }
+  bool canariesAlive() const {
+    return std::all_of(begin_ - 64, begin_, [](std::byte b) { return b == std::byte{0xa5}; }) &&
+           std::all_of(begin_ + bytes_, begin_ + bytes_ + 64, [](std::byte b) { return b == std::byte{0x5a}; });
+  }
+
+ private:
+  size_t bytes_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* begin_;
+};
+
+void writeTo(std::byte* to, DataType type, const Array& values, size_t count) {
+  for (size_t i = 0; i < count; ++i) std::memcpy(to + i * sizeOf(type), &values[i], sizeOf(type));
+}
+
+std::string difference(const std::byte* actual, DataType type, const Array& expected, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, actual + i * sizeOf(type), sizeOf(type));
+    if (bits == expected[i]) continue;
+    char text[120];
+    std::snprintf(text, sizeof text, "element %zu is %llx, not %llx", i, static_cast<unsigned long long>(bits),
+                  static_cast<unsigned long long>(expected[i]));
+    return text;
+  }
+  return {};
+}
+
+// Bits of every kind in turn: anything at all, the ends and oddities of the format, and small whole numbers.
+class Values {
+ public:
+  explicit Values(DataType type, uint32_t seed) : type_(type), random_(seed) {}
+
+  uint64_t next(size_t index) {
+    const uint64_t mask = ~uint64_t{0} >> (64 - 8 * sizeOf(type_));
+    if (index % 3 == 0) return random_() & mask;
+    if (index % 3 == 1) return odd() & mask;
+    return small() & mask;
+  }
+  Array array(size_t count) {
+    Array values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = next(i);
+    return values;
+  }
+
+ private:
+  uint64_t mantissaBits() const {
+    switch (type_) {
+      case DataType::kFloat16:
+        return 10;
+      case DataType::kFloat32:
+        return 23;
+      case DataType::kFloat64:
+        return 52;
+      case DataType::kBfloat16:
+        return 7;
+      case DataType::kFloat8e4m3:
+        return 3;
+      default:
+        return 2;
+    }
+  }
+  uint64_t odd() {
+    const uint64_t sign = uint64_t{1} << (8 * sizeOf(type_) - 1);
+    const uint64_t one = oracle::isFloating(type_) ? uint64_t{1} << mantissaBits() : 2;
+    const uint64_t top = (sign - 1) / one * one;  // infinity, where there is one
+    const uint64_t list[] = {
+        0, 1, one - 1, one, top - 1, top, top + 1, sign - 1, top | one / 2, top / 2, top / 2 / one * one, 2};
+    return list[random_() % std::size(list)] | (random_() % 2 ? sign : 0);
+  }
+  uint64_t small() {
+    const int number = static_cast<int>(random_() % 17) - 8;
+    if (type_ == DataType::kFloat64) return std::bit_cast<uint64_t>(static_cast<double>(number));
+    if (type_ == DataType::kFloat32) return std::bit_cast<uint32_t>(static_cast<float>(number));
+    if (oracle::isFloating(type_)) return oracle::nearest(type_, static_cast<float>(number));
+    return static_cast<uint64_t>(static_cast<int64_t>(number));
+  }
+
+  DataType type_;
+  std::mt19937_64 random_;
+};
+
+// The sources of a run, and what should come out: computed once, compared at many lengths and addresses.
+struct Problem {
+  Arithmetic arithmetic;
+  int scaledSource;
+  std::vector<Array> sources;
+  Array expected;
+};
+
+Problem makeProblem(DataType type, ReduceOp op, int sourceCount, size_t count) {
+  static constexpr uint32_t kDivisors[] = {3, 2, 7, 1, 300, 16777217, 5, 4294967295};
+  Values values(type, static_cast<uint32_t>(sourceCount * 100 + static_cast<int>(op)));
+  Problem problem;
+  problem.arithmetic = {type, op, 1, 0};
+  if (op == ReduceOp::kAvg) problem.arithmetic.divisor = kDivisors[sourceCount % 8];
+  if (op == ReduceOp::kPreMulSum) problem.arithmetic.factor = values.next(2);
+  problem.scaledSource = op == ReduceOp::kPreMulSum ? sourceCount % (sourceCount + 1) - 1 : -1;
+  if (op == ReduceOp::kPreMulSum && sourceCount % 2) problem.scaledSource = 0;
+  for (int s = 0; s < sourceCount; ++s) problem.sources.push_back(values.array(count));
+  const oracle::Operation operation{type, op, problem.arithmetic.divisor, problem.arithmetic.factor,
+                                    problem.scaledSource};
+  Array column(static_cast<size_t>(sourceCount));
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t s = 0; s < column.size(); ++s) column[s] = problem.sources[s][i];
+    problem.expected.push_back(oracle::combined(operation, column));
+  }
+  return problem;
+}
+
+// Runs the first `count` elements. `targets` lists the destinations: the index of a source, or kNowhere.
+std::string run(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift) {
+  const DataType type = problem.arithmetic.type;
+  std::vector<Buffer> buffers;
+  std::vector<const std::byte*> sources;
+  std::vector<std::byte*> destinations;
+  buffers.reserve(problem.sources.size() + targets.size());
+  for (const Array& values : problem.sources) {
+    buffers.emplace_back(count * sizeOf(type), shift * (buffers.size() * 5 + 1));
+    writeTo(buffers.back().data(), type, values, count);
+    sources.push_back(buffers.back().data());
+  }
+  for (int target : targets) {
+    if (target == kNowhere) buffers.emplace_back(count * sizeOf(type), shift * (buffers.size() * 3 + 7));
+    destinations.push_back(target == kNowhere ? buffers.back().data() : buffers[static_cast<size_t>(target)].data());
+  }
+  combine(problem.arithmetic, destinations.data(), static_cast<int>(destinations.size()), sources.data(),
+          static_cast<int>(sources.size()), count, problem.scaledSource);
+  for (const std::byte* destination : destinations) {
+    if (std::string text = difference(destination, type, problem.expected, count); !text.empty()) return text;
+  }
+  for (size_t s = 0; s < problem.sources.size(); ++s) {
+    if (std::count(targets.begin(), targets.end(), static_cast<int>(s))) continue;
+    if (!difference(sources[s], type, problem.sources[s], count).empty()) return "a source has changed";
+  }
+  for (const Buffer& buffer : buffers)
+    if (!buffer.canariesAlive()) return "a canary is dead";
+  return {};
+}
+
+// Where results may go, for k sources: elsewhere, over each of the sources, and to several places at once.
+std::vector<std::vector<int>> placements(int sourceCount) {
+  std::vector<std::vector<int>> all = {{kNowhere}, {kNowhere, kNowhere, kNowhere}};
+  for (int s = 0; s < sourceCount; ++s) all.push_back({s});
+  all.push_back({kNowhere, sourceCount - 1});
+  all.push_back({sourceCount - 1, kNowhere, 0});
+  if (sourceCount == 1) all.back().pop_back();
+  return all;
+}
+
+std::vector<int64_t> targetsHere() {
+  std::vector<int64_t> targets = {HWY_SCALAR};
+  for (int64_t left = hwy::SupportedTargets() & ~HWY_SCALAR; left != 0; left &= left - 1)
+    targets.push_back(left & -left);
+  return targets;
+}
+
+class Combine : public testing::TestWithParam<std::tuple<int, int64_t>> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(std::get<1>(GetParam()));
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  DataType type() const { return static_cast<DataType>(std::get<0>(GetParam())); }
+
+  void check(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift) const {
+    const std::string text = run(problem, targets, count, shift);
+    ASSERT_TRUE(text.empty()) << text << ": " << nameOf(type()) << ' ' << nameOf(problem.arithmetic.op) << ", "
+                              << problem.sources.size() << " sources, " << targets.size() << " destinations (first "
+                              << targets[0] << "), " << count << " elements, shift " << shift;
+  }
+};
+
+constexpr int kSourceCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, static_cast<int>(kMostSources)};
+
+TEST_P(Combine, EveryOperatorSourceCountAndShortLength) {
+  for (int op = 0; op < kReduceOps; ++op) {
+    for (int sourceCount : kSourceCounts) {
+      const Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), sourceCount, 71);
+      const auto places = placements(sourceCount);
+      for (size_t count = 0; count <= 70; ++count)
+        ASSERT_NO_FATAL_FAILURE(check(problem, places[count % places.size()], count, count + 1));
+    }
+  }
+}
+
+TEST_P(Combine, EveryPlacementAtLengthsOfSeveralVectors) {
+  for (int op = 0; op < kReduceOps; ++op) {
+    for (int sourceCount : {1, 2, 3, 8}) {
+      const Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), sourceCount, 700);
+      for (const auto& places : placements(sourceCount))
+        for (size_t count : {7, 64, 255, 256, 257, 571, 700})
+          ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 ? 1 : 0));
+    }
+  }
+}
+
+TEST_P(Combine, LongArrays) {
+  for (int op = 0; op < kReduceOps; ++op) {
+    for (int sourceCount : {1, 2, 5}) {
+      const Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), sourceCount, 9001);
+      for (const std::vector<int>& places : {std::vector<int>{kNowhere}, std::vector<int>{0, kNowhere, kNowhere}})
+        for (size_t count : {4096, 9001}) ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 * 13));
+    }
+  }
+}
+
+// Every pair of patterns of a type of 8 bits; of the wider types every pattern against a few others.
+TEST_P(Combine, EveryPatternOfTheNarrowTypes) {
+  if (sizeOf(type()) > 2) return;
+  const size_t patterns = size_t{1} << (8 * sizeOf(type()));
+  for (int op = 0; op < kReduceOps; ++op) {
+    Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), 2, 0);
+    const size_t others = sizeOf(type()) == 1 ? patterns : 1;
+    Values values(type(), 3);
+    for (auto& source : problem.sources) source.reserve(patterns * others);
+    for (size_t i = 0; i < patterns * others; ++i) {
+      problem.sources[0].push_back(i % patterns);
+      problem.sources[1].push_back(sizeOf(type()) == 1 ? i / patterns : values.next(i));
+      const oracle::Operation operation{type(), problem.arithmetic.op, problem.arithmetic.divisor,
+                                        problem.arithmetic.factor, problem.scaledSource};
+      problem.expected.push_back(oracle::combined(operation, {problem.sources[0][i], problem.sources[1][i]}));
+    }
+    ASSERT_NO_FATAL_FAILURE(check(problem, {kNowhere}, patterns * others, 0));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, Combine,
+                         testing::Combine(testing::Range(0, kDataTypes), testing::ValuesIn(targetsHere())),
+                         [](const auto& test) {
+                           return std::string(nameOf(static_cast<DataType>(std::get<0>(test.param)))) + "_" +
+                                  hwy::TargetName(std::get<1>(test.param));
+                         });
+
+float combineFloats(ReduceOp op, float first, float second) {
+  float result = 0;
+  const std::byte* sources[] = {reinterpret_cast<std::byte*>(&first), reinterpret_cast<std::byte*>(&second)};
+  auto* destination = reinterpret_cast<std::byte*>(&result);
+  combine({DataType::kFloat32, op, 1, 0}, &destination, 1, sources, 2, 1);
+  return result;
+}
+
+TEST(CombineRules, NanWinsOverAnyNumberOnEitherSide) {
+  const float nan = std::bit_cast<float>(0xff800001u);
+  for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin}) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(combineFloats(op, nan, 1)), 0x7fffffffu) << nameOf(op);
+    EXPECT_EQ(std::bit_cast<uint32_t>(combineFloats(op, 1, nan)), 0x7fffffffu) << nameOf(op);
+  }
+}
+
+TEST(CombineRules, OfZerosTheEarlierOneStays) {
+  for (ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+    EXPECT_TRUE(std::signbit(combineFloats(op, -0.0f, 0.0f)));
+    EXPECT_FALSE(std::signbit(combineFloats(op, 0.0f, -0.0f)));
+  }
+}
+
+TEST(CombineRules, ProductsOfHalvesAreNotRoundedBeforeTheyAreAdded) {
+  // 1.5 * (1 + 2^-10) needs a bit more than a half has; added to 2^-11 it does not.
+  const uint16_t scaled = 0x3c01, added = 0x1000;
+  uint16_t result = 0;
+  const std::byte* sources[] = {reinterpret_cast<const std::byte*>(&scaled),
+                                reinterpret_cast<const std::byte*>(&added)};
+  auto* destination = reinterpret_cast<std::byte*>(&result);
+  combine({DataType::kFloat16, ReduceOp::kPreMulSum, 1, 0x3e00}, &destination, 1, sources, 2, 1, 0);
+  EXPECT_EQ(toFloat(DataType::kFloat16, result), 1.5f * (1 + 0x1p-10f) + 0x1p-11f);
+}
+
+TEST(CombineRules, IntegerAverageDividesTowardsZero) {
+  const int32_t first[] = {-7, 7, std::numeric_limits<int32_t>::max()}, second[] = {0, 0, 1};
+  int32_t result[3] = {};
+  const std::byte* sources[] = {reinterpret_cast<const std::byte*>(first), reinterpret_cast<const std::byte*>(second)};
+  auto* destination = reinterpret_cast<std::byte*>(result);
+  combine({DataType::kInt32, ReduceOp::kAvg, 2, 0}, &destination, 1, sources, 2, 3);
+  EXPECT_EQ(result[0], -3);
+  EXPECT_EQ(result[1], 3);
+  EXPECT_EQ(result[2], std::numeric_limits<int32_t>::min() / 2);
+}
+
+}  // namespace
+}  // namespace tutti::kernels
