@@ -48,7 +48,7 @@ Training train(int ranks, const std::string& settings) {
   return training;
 }
 
-// Waits for nothing: one process is the reference that every other run is compared with.
+// One process: what every other run is compared with.
 const Training& reference() {
   static const Training one = train(1, "");
   return one;
