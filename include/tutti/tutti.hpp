@@ -1,0 +1,362 @@
+// The C++ face of tutti.h: owners, exceptions, spans. Header only; needs C++20 and nothing but the standard library.
+//
+// Everything that tutti.h says about buffers, streams, order, threads and arithmetic holds. An error becomes a
+// tutti::Exception with the result code and the library's text. Counts come from the spans: a call whose spans do not
+// fit each other throws tuttiInvalidArgument before anything is sent. Where send and receive buffer have different
+// sizes, the smaller one decides and the larger must hold its multiple.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tutti/tutti.h"
+
+namespace tutti {
+inline namespace face0 {  // its number is the major version: two of them can live in one program
+
+// What a failed call says: the code to branch on, and in what() the text for a person.
+class Exception : public std::runtime_error {
+ public:
+  Exception(tuttiResult_t code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  tuttiResult_t code() const noexcept { return code_; }
+
+ private:
+  tuttiResult_t code_;
+};
+
+namespace detail {
+
+// The communicator's text when it has one, else the calling thread's, else the code's.
+[[noreturn]] inline void raise(tuttiResult_t result, tuttiComm_t comm) {
+  std::string text = tuttiGetLastError(comm);
+  if (text.empty()) text = tuttiGetLastError(nullptr);
+  throw Exception(result, text.empty() ? tuttiGetErrorString(result) : text);
+}
+
+inline void check(tuttiResult_t result, tuttiComm_t comm = nullptr) {
+  if (result != tuttiSuccess) raise(result, comm);
+}
+
+template <typename T>
+struct NoElement {
+  static_assert(!sizeof(T), "no tutti data type for this element: use the overload that takes a tuttiDataType_t");
+};
+
+template <typename T>
+constexpr tuttiDataType_t integerType() {
+  constexpr bool isSigned = std::is_signed_v<T>;
+  if constexpr (sizeof(T) == 1)
+    return isSigned ? tuttiInt8 : tuttiUint8;
+  else if constexpr (sizeof(T) == 4)
+    return isSigned ? tuttiInt32 : tuttiUint32;
+  else if constexpr (sizeof(T) == 8)
+    return isSigned ? tuttiInt64 : tuttiUint64;
+  else
+    return NoElement<T>(), tuttiNumTypes;
+}
+
+template <typename T>
+constexpr tuttiDataType_t elementType() {
+  if constexpr (std::is_same_v<T, float>)
+    return tuttiFloat32;
+  else if constexpr (std::is_same_v<T, double>)
+    return tuttiFloat64;
+  else if constexpr (std::is_same_v<T, std::byte>)
+    return tuttiUint8;
+  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return integerType<T>();
+  else
+    return NoElement<T>(), tuttiNumTypes;
+}
+
+}  // namespace detail
+
+// The data type of a C++ element. Specialise it for a type of your own that has the layout of one of tutti's
+// (`template <> inline constexpr tuttiDataType_t tutti::kDataTypeOf<MyBfloat16> = tuttiBfloat16;`).
+template <typename T>
+inline constexpr tuttiDataType_t kDataTypeOf = detail::elementType<T>();
+
+// The library's TUTTI_VERSION_CODE.
+inline int version() {
+  int code = 0;
+  detail::check(tuttiGetVersion(&code));
+  return code;
+}
+
+// See tuttiGetUniqueId: made on one rank, carried to the others as bytes.
+class UniqueId {
+ public:
+  static UniqueId create() {
+    UniqueId made;
+    detail::check(tuttiGetUniqueId(&made.id_));
+    return made;
+  }
+  static UniqueId fromBytes(std::span<const std::byte, TUTTI_UNIQUE_ID_BYTES> bytes) {
+    UniqueId made;
+    for (size_t i = 0; i < bytes.size(); ++i) made.id_.internal[i] = static_cast<char>(bytes[i]);
+    return made;
+  }
+  std::span<const std::byte, TUTTI_UNIQUE_ID_BYTES> bytes() const noexcept {
+    return std::as_bytes(std::span(id_.internal));
+  }
+  const tuttiUniqueId& native() const noexcept { return id_; }
+
+ private:
+  UniqueId() = default;
+  tuttiUniqueId id_{};
+};
+
+// An in-order queue with a thread of its own; waits for its work when it is destroyed. A null Stream (`Stream::none()`,
+// or leaving the argument away) runs an operation in the calling thread.
+class Stream {
+ public:
+  Stream() { detail::check(tuttiStreamCreate(&stream_)); }
+  static Stream none() noexcept { return Stream(nullptr); }
+  ~Stream() { reset(); }
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    if (this != &other) reset(), stream_ = std::exchange(other.stream_, nullptr);
+    return *this;
+  }
+
+  void synchronize() {
+    if (stream_ != nullptr) detail::check(tuttiStreamSynchronize(stream_));
+  }
+  // Whether the queue is empty.
+  bool idle() const {
+    const tuttiResult_t result = stream_ == nullptr ? tuttiSuccess : tuttiStreamQuery(stream_);
+    if (result != tuttiInProgress) detail::check(result);
+    return result == tuttiSuccess;
+  }
+  tuttiStream_t native() const noexcept { return stream_; }
+
+ private:
+  explicit Stream(tuttiStream_t stream) noexcept : stream_(stream) {}
+  void reset() noexcept {
+    if (stream_ != nullptr) tuttiStreamDestroy(stream_);
+  }
+  tuttiStream_t stream_ = nullptr;
+};
+
+// Calls between its construction and end() go out together. end() reports their errors; a guard that leaves its scope
+// without it (an exception on the way) ends the group too and swallows them.
+class [[nodiscard]] Group {
+ public:
+  Group() { detail::check(tuttiGroupStart()); }
+  ~Group() {
+    if (open_) tuttiGroupEnd();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  void end() {
+    open_ = false;
+    detail::check(tuttiGroupEnd());
+  }
+
+ private:
+  bool open_ = true;
+};
+
+// One rank's handle, destroyed with the object. Move-only. One thread at a time, as in C. Data types with no C++
+// element type of their own (16-bit and 8-bit floats) go through the overloads that take bytes and a tuttiDataType_t.
+class Communicator {
+ public:
+  static Communicator join(int ranks, const UniqueId& id, int rank) {
+    tuttiComm_t comm = nullptr;
+    detail::check(tuttiCommInitRank(&comm, ranks, id.native(), rank));
+    return Communicator(comm);
+  }
+  static Communicator join(int ranks, const UniqueId& id, int rank, const tuttiConfig_t& config) {
+    tuttiComm_t comm = nullptr;
+    detail::check(tuttiCommInitRankConfig(&comm, ranks, id.native(), rank, &config));
+    return Communicator(comm);
+  }
+  // As what the launcher's environment says.
+  static Communicator fromEnvironment(const tuttiConfig_t* config = nullptr) {
+    tuttiComm_t comm = nullptr;
+    detail::check(tuttiCommInitEnv(&comm, config));
+    return Communicator(comm);
+  }
+  // All ranks in this process: one communicator each.
+  static std::vector<Communicator> joinAll(int ranks) {
+    std::vector<tuttiComm_t> handles(ranks > 0 ? static_cast<size_t>(ranks) : 0);
+    detail::check(tuttiCommInitAll(handles.data(), ranks, nullptr));
+    std::vector<Communicator> all;
+    all.reserve(handles.size());
+    for (tuttiComm_t handle : handles) all.push_back(Communicator(handle));
+    return all;
+  }
+  // Takes over a handle that was made in C; null is a communicator without one.
+  explicit Communicator(tuttiComm_t owned) : comm_(owned) {
+    if (comm_ == nullptr) return;
+    detail::check(tuttiCommUserRank(comm_, &rank_));
+    detail::check(tuttiCommCount(comm_, &size_));
+  }
+
+  ~Communicator() { reset(); }
+  Communicator(Communicator&& other) noexcept
+      : comm_(std::exchange(other.comm_, nullptr)), rank_(other.rank_), size_(other.size_) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    if (this == &other) return *this;
+    reset();
+    comm_ = std::exchange(other.comm_, nullptr), rank_ = other.rank_, size_ = other.size_;
+    return *this;
+  }
+
+  tuttiComm_t native() const noexcept { return comm_; }
+  // Gives the handle up: the caller destroys it.
+  tuttiComm_t release() noexcept { return std::exchange(comm_, nullptr); }
+
+  explicit operator bool() const noexcept { return comm_ != nullptr; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  tuttiCommStats_t stats() const {
+    tuttiCommStats_t stats{};
+    stats.size = sizeof stats;
+    check(tuttiCommGetStats(comm_, &stats));
+    return stats;
+  }
+  // tuttiSuccess, tuttiInProgress, or the error that stopped the communicator.
+  tuttiResult_t asyncError() const {
+    tuttiResult_t result = tuttiSuccess;
+    check(tuttiCommGetAsyncError(comm_, &result));
+    return result;
+  }
+
+  // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR.
+  Communicator split(int color, int key) {
+    tuttiComm_t child = nullptr;
+    check(tuttiCommSplit(comm_, color, key, &child, nullptr));
+    return Communicator(child);
+  }
+  void finalize() { check(tuttiCommFinalize(comm_)); }
+  // Ends in good order like the destructor, but says when that failed.
+  void destroy() { detail::check(tuttiCommDestroy(release())); }
+  void abort() { detail::check(tuttiCommAbort(release())); }
+
+  // ---- Collectives on spans. From spans the element type is deduced; with a container, name it: allReduce<float>(v,
+  // w). ----
+
+  template <typename T>
+  void allReduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op = tuttiSum,
+                 const Stream& on = Stream::none()) {
+    require(in.size() == out.size(), "allReduce", "the spans have different sizes");
+    check(tuttiAllReduce(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, comm_, on.native()));
+  }
+  // In place.
+  template <typename T>
+  void allReduce(std::span<T> data, tuttiRedOp_t op = tuttiSum, const Stream& on = Stream::none()) {
+    check(tuttiAllReduce(data.data(), data.data(), data.size(), kDataTypeOf<T>, op, comm_, on.native()));
+  }
+  // In place: the root's data arrives in everyone's.
+  template <typename T>
+  void broadcast(std::span<T> data, int root, const Stream& on = Stream::none()) {
+    check(tuttiBroadcast(data.data(), data.data(), data.size(), kDataTypeOf<T>, root, comm_, on.native()));
+  }
+  // `out` counts on the root only; elsewhere it may be empty.
+  template <typename T>
+  void reduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op, int root,
+              const Stream& on = Stream::none()) {
+    require(rank_ != root || in.size() == out.size(), "reduce", "the spans have different sizes");
+    check(tuttiReduce(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, root, comm_, on.native()));
+  }
+  template <typename T>
+  void allGather(std::span<const std::type_identity_t<T>> in, std::span<T> out, const Stream& on = Stream::none()) {
+    require(out.size() == in.size() * ranks(), "allGather", "the output must hold one input a rank");
+    check(tuttiAllGather(in.data(), out.data(), in.size(), kDataTypeOf<T>, comm_, on.native()));
+  }
+  template <typename T>
+  void reduceScatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op = tuttiSum,
+                     const Stream& on = Stream::none()) {
+    require(in.size() == out.size() * ranks(), "reduceScatter", "the input must hold one output a rank");
+    check(tuttiReduceScatter(in.data(), out.data(), out.size(), kDataTypeOf<T>, op, comm_, on.native()));
+  }
+  // `out` counts on the root only.
+  template <typename T>
+  void gather(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
+              const Stream& on = Stream::none()) {
+    require(rank_ != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
+    check(tuttiGather(in.data(), out.data(), in.size(), kDataTypeOf<T>, root, comm_, on.native()));
+  }
+  // `in` counts on the root only.
+  template <typename T>
+  void scatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
+               const Stream& on = Stream::none()) {
+    require(rank_ != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
+    check(tuttiScatter(in.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_, on.native()));
+  }
+  template <typename T>
+  void allToAll(std::span<const std::type_identity_t<T>> in, std::span<T> out, const Stream& on = Stream::none()) {
+    require(in.size() == out.size() && in.size() % ranks() == 0, "allToAll", "both spans must hold one part a rank");
+    check(tuttiAllToAll(in.data(), out.data(), in.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
+  }
+  template <typename T>
+  void send(std::span<const T> data, int peer, const Stream& on = Stream::none()) {
+    check(tuttiSend(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native()));
+  }
+  template <typename T>
+  void receive(std::span<T> data, int peer, const Stream& on = Stream::none()) {
+    check(tuttiRecv(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native()));
+  }
+  void barrier(const Stream& on = Stream::none()) { check(tuttiBarrier(comm_, on.native())); }
+
+  // ---- With the data type named: for elements that C++ has no type for. `count` elements, as in C. ----
+
+  void allReduce(const void* in, void* out, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                 const Stream& on = Stream::none()) {
+    check(tuttiAllReduce(in, out, count, type, op, comm_, on.native()));
+  }
+  void broadcast(const void* in, void* out, size_t count, tuttiDataType_t type, int root,
+                 const Stream& on = Stream::none()) {
+    check(tuttiBroadcast(in, out, count, type, root, comm_, on.native()));
+  }
+  void reduce(const void* in, void* out, size_t count, tuttiDataType_t type, tuttiRedOp_t op, int root,
+              const Stream& on = Stream::none()) {
+    check(tuttiReduce(in, out, count, type, op, root, comm_, on.native()));
+  }
+  void allGather(const void* in, void* out, size_t count, tuttiDataType_t type, const Stream& on = Stream::none()) {
+    check(tuttiAllGather(in, out, count, type, comm_, on.native()));
+  }
+  void reduceScatter(const void* in, void* out, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                     const Stream& on = Stream::none()) {
+    check(tuttiReduceScatter(in, out, count, type, op, comm_, on.native()));
+  }
+  void gather(const void* in, void* out, size_t count, tuttiDataType_t type, int root,
+              const Stream& on = Stream::none()) {
+    check(tuttiGather(in, out, count, type, root, comm_, on.native()));
+  }
+  void scatter(const void* in, void* out, size_t count, tuttiDataType_t type, int root,
+               const Stream& on = Stream::none()) {
+    check(tuttiScatter(in, out, count, type, root, comm_, on.native()));
+  }
+  void allToAll(const void* in, void* out, size_t count, tuttiDataType_t type, const Stream& on = Stream::none()) {
+    check(tuttiAllToAll(in, out, count, type, comm_, on.native()));
+  }
+  void send(const void* data, size_t count, tuttiDataType_t type, int peer, const Stream& on = Stream::none()) {
+    check(tuttiSend(data, count, type, peer, comm_, on.native()));
+  }
+  void receive(void* data, size_t count, tuttiDataType_t type, int peer, const Stream& on = Stream::none()) {
+    check(tuttiRecv(data, count, type, peer, comm_, on.native()));
+  }
+
+ private:
+  void reset() noexcept {
+    if (comm_ != nullptr) tuttiCommDestroy(comm_);
+  }
+  size_t ranks() const noexcept { return static_cast<size_t>(size_); }
+  // The communicator's own text when there is one, else the thread's.
+  void check(tuttiResult_t result) const { detail::check(result, comm_); }
+  static void require(bool fits, const char* call, const char* complaint) {
+    if (!fits) throw Exception(tuttiInvalidArgument, std::string(call) + ": " + complaint);
+  }
+  tuttiComm_t comm_ = nullptr;
+  int rank_ = -1, size_ = 0;
+};
+
+}  // namespace face0
+}  // namespace tutti

@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "tutti/tutti.hpp"
+
+// A type of the user's own, as the header invites to.
+struct Half {
+  uint16_t bits;
+};
+template <>
+inline constexpr tuttiDataType_t tutti::kDataTypeOf<Half> = tuttiFloat16;
+
+namespace {
+
+using tutti::Communicator;
+using tutti::kDataTypeOf;
+using tutti::Stream;
+
+static_assert(kDataTypeOf<float> == tuttiFloat32 && kDataTypeOf<double> == tuttiFloat64);
+static_assert(kDataTypeOf<int8_t> == tuttiInt8 && kDataTypeOf<uint8_t> == tuttiUint8);
+static_assert(kDataTypeOf<int32_t> == tuttiInt32 && kDataTypeOf<uint32_t> == tuttiUint32);
+static_assert(kDataTypeOf<int64_t> == tuttiInt64 && kDataTypeOf<uint64_t> == tuttiUint64);
+static_assert(kDataTypeOf<long long> == tuttiInt64 && kDataTypeOf<std::byte> == tuttiUint8);
+static_assert(kDataTypeOf<Half> == tuttiFloat16);
+static_assert(!std::is_copy_constructible_v<Communicator> && std::is_nothrow_move_constructible_v<Communicator>);
+static_assert(!std::is_copy_constructible_v<Stream> && std::is_nothrow_move_constructible_v<Stream>);
+
+// Runs `body` once a rank, each in a thread of its own; passes on the first exception.
+void onRanks(int ranks, const std::function<void(Communicator&)>& body) {
+  std::vector<Communicator> comms = Communicator::joinAll(ranks);
+  std::vector<std::exception_ptr> failures(comms.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < comms.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        body(comms[i]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+tuttiResult_t codeOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const tutti::Exception& error) {
+    EXPECT_STRNE(error.what(), "");
+    return error.code();
+  }
+  return tuttiSuccess;
+}
+
+TEST(CppFace, ReducesAndBroadcastsSpans) {
+  onRanks(3, [](Communicator& comm) {
+    const std::vector<int32_t> in{comm.rank(), 10 * comm.rank(), 1};
+    std::vector<int32_t> out(in.size());
+    comm.allReduce(std::span<const int32_t>(in), std::span<int32_t>(out));
+    EXPECT_EQ(out, (std::vector<int32_t>{3, 30, 3}));
+    comm.allReduce<int32_t>(in, out, tuttiMax);
+    EXPECT_EQ(out, (std::vector<int32_t>{2, 20, 1}));
+    std::vector<double> value{comm.rank() == 1 ? 2.5 : 0};
+    comm.broadcast<double>(value, 1);
+    EXPECT_EQ(value[0], 2.5);
+  });
+}
+
+TEST(CppFace, MovesPartsOfRanks) {
+  onRanks(2, [](Communicator& comm) {
+    const auto mine = static_cast<uint64_t>(comm.rank());
+    std::vector<uint64_t> all(2), one(1);
+    comm.allGather<uint64_t>(std::array{mine + 5}, all);
+    EXPECT_EQ(all, (std::vector<uint64_t>{5, 6}));
+    comm.reduceScatter<uint64_t>(all, one);
+    EXPECT_EQ(one[0], 2 * (5 + mine));
+    comm.allToAll<uint64_t>(std::array{10 * mine, 10 * mine + 1}, all);
+    EXPECT_EQ(all, (std::vector<uint64_t>{mine, 10 + mine}));
+  });
+}
+
+TEST(CppFace, NamedTypesAndUserTypesAgree) {
+  onRanks(2, [](Communicator& comm) {
+    const Half oneHalf{0x3c00};  // 1.0
+    Half sum{}, named{};
+    comm.allReduce(std::span<const Half>(&oneHalf, 1), std::span<Half>(&sum, 1));
+    comm.allReduce(&oneHalf, &named, 1, tuttiFloat16, tuttiSum);
+    EXPECT_EQ(sum.bits, 0x4000);
+    EXPECT_EQ(named.bits, 0x4000);
+  });
+}
+
+TEST(CppFace, QueuesOnAStreamAndGroupsMessages) {
+  onRanks(2, [](Communicator& comm) {
+    Stream stream;
+    std::vector<float> data(1000, 1.0F);
+    comm.allReduce(std::span<float>(data), tuttiSum, stream);
+    stream.synchronize();
+    EXPECT_TRUE(stream.idle());
+    EXPECT_EQ(data, std::vector<float>(1000, 2.0F));
+
+    const int peer = 1 - comm.rank();
+    const std::array<int, 1> sent{comm.rank() + 7};
+    std::array<int, 1> got{};
+    tutti::Group group;
+    comm.send<int>(sent, peer);
+    comm.receive<int>(got, peer);
+    group.end();
+    EXPECT_EQ(got[0], peer + 7);
+  });
+}
+
+TEST(CppFace, RefusesSpansThatDoNotFit) {
+  onRanks(1, [](Communicator& comm) {
+    std::vector<float> two(2), three(3);
+    EXPECT_EQ(codeOf([&] { comm.allReduce<float>(two, three); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.allGather<float>(two, three); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.reduce<float>(two, three, tuttiSum, 0); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.allReduce<float>(two, std::span(three).first(2)); }), tuttiSuccess);
+  });
+}
+
+TEST(CppFace, AFailedCallThrowsItsCodeAndText) {
+  onRanks(1, [](Communicator& comm) {
+    std::vector<float> data(2);
+    EXPECT_EQ(codeOf([&] { comm.broadcast<float>(data, 5); }), tuttiInvalidArgument);
+  });
+  EXPECT_EQ(codeOf([] { Communicator::joinAll(0); }), tuttiInvalidArgument);
+}
+
+TEST(CppFace, OwnersMoveAndAnIdTravelsAsBytes) {
+  const tutti::UniqueId id = tutti::UniqueId::create();
+  const tutti::UniqueId copy = tutti::UniqueId::fromBytes(id.bytes());
+  EXPECT_TRUE(std::equal(copy.bytes().begin(), copy.bytes().end(), id.bytes().begin()));
+  Communicator first = Communicator::join(1, copy, 0);
+  Communicator second = std::move(first);
+  EXPECT_FALSE(first);
+  EXPECT_TRUE(second);
+  EXPECT_EQ(second.size(), 1);
+  second = second.split(0, 0);
+  EXPECT_EQ(second.rank(), 0);
+  second.destroy();
+  EXPECT_FALSE(second);
+  EXPECT_EQ(tutti::version(), TUTTI_VERSION_CODE);
+}
+
+}  // namespace
