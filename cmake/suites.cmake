@@ -1,0 +1,47 @@
+# Tests and how ctest knows them.
+#
+# tutti_add_suite(label timeout): makes one GoogleTest program of tests/<label>/*.cc. ctest gets one entry for each test
+# suite of the program (not for each test: a suite with hundreds of parameters would start hundreds of processes), and the
+# program writes a report of each suite, from which tools/check lists what was skipped.
+#
+# tutti_add_program_test(name label timeout command...): a command that ends with 0, or with 77 when it was skipped: then
+# its last line says why. `label` is the folder's name, `timeout` is in seconds.
+#
+# The folders under tests/ are ctest labels: ctest --preset release -L unit.
+
+# The sanitizers make everything slower: ThreadSanitizer about tenfold.
+if(TUTTI_SANITIZE)
+  set(TUTTI_TEST_PATIENCE 8)
+else()
+  set(TUTTI_TEST_PATIENCE 1)
+endif()
+
+function(tutti_add_suite label timeout)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${label}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  set(program tutti_${label}_tests)
+  add_executable(${program} ${sources})
+  target_link_libraries(${program} PRIVATE tutti_objects tutti_test_support)
+  target_compile_definitions(${program} PRIVATE TUTTI_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+  set(listing ${CMAKE_CURRENT_BINARY_DIR}/${program}.cmake)
+  math(EXPR patience "${timeout} * ${TUTTI_TEST_PATIENCE}")
+  add_custom_command(TARGET ${program} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${program}> -D LABEL=${label} -D TIMEOUT=${patience}
+      -D REPORTS=${PROJECT_BINARY_DIR}/Testing/reports -D LISTING=${listing}
+      -P ${PROJECT_SOURCE_DIR}/cmake/list_suites.cmake)
+  # A program that is not built shows as a failing test, not as none.
+  file(WRITE ${listing}.include "if(EXISTS \"${listing}\")\n  include(\"${listing}\")\nelse()\n"
+    "  add_test(${program}_NOT_BUILT ${program}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${listing}.include)
+endfunction()
+
+function(tutti_add_program_test name label timeout)
+  add_test(NAME ${label}.${name} COMMAND ${ARGN})
+  math(EXPR patience "${timeout} * ${TUTTI_TEST_PATIENCE}")
+  set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT ${patience} SKIP_RETURN_CODE 77
+    ENVIRONMENT "TUTTI_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()

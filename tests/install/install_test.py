@@ -1,0 +1,123 @@
+"""Uses an installed tutti as somebody who only has the installed tree. One case per call:
+
+tree       installs, moves the tree to where no build file points, and looks whether all is there
+exports    libtutti.so exports what its headers declare, and nothing else
+cmake      builds examples/ with find_package(tutti) and runs the first on two ranks; runs an installed program
+pkgconfig  builds the first example with cc and pkg-config and runs it on two ranks
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+from launch import launch  # pylint: disable=wrong-import-position
+
+EXAMPLE = "01_all_reduce"
+
+
+def run(*command, **options):
+    print("$", *command, flush=True)
+    return subprocess.run([str(part) for part in command], check=True, **options)
+
+
+def output_of(*command, **options):
+    return run(*command, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def expect(condition, text):
+    if not condition:
+        sys.exit(f"failed: {text}")
+
+
+def environment(setting):
+    """Without what a developer may have set, so that only the installed tree can be found."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TUTTI_", "LD_LIBRARY", "PKG_"))}
+    return {**kept, **setting}
+
+
+def sanitizer_flags(setting):
+    return [f"-fsanitize={setting.sanitize}"] if setting.sanitize else []
+
+
+def run_on_two_ranks(program, lib):
+    results = launch([str(program)], 2, {"LD_LIBRARY_PATH": str(lib)})
+    for rank, (status, output) in enumerate(results):
+        print(f"rank {rank} ended with {status}:\n{output}", flush=True)
+    expect(all(status == 0 for status, _ in results), f"{program} on two ranks")
+
+
+def check_tree(setting):
+    shutil.rmtree(setting.work, ignore_errors=True)
+    setting.prefix.parent.mkdir(parents=True)
+    staging = setting.work / "staging"
+    run("cmake", "--install", setting.build, "--prefix", staging, stdout=subprocess.DEVNULL)
+    staging.rename(setting.prefix)
+    version = output_of("pkg-config", "--modversion", "tutti", env=environment(setting.search)).strip()
+    wanted = [f"{setting.libdir}/libtutti.so", f"{setting.libdir}/libtutti.so.0", f"{setting.libdir}/libtutti.so.{version}",
+              f"{setting.libdir}/cmake/tutti/tuttiConfig.cmake", f"{setting.libdir}/cmake/tutti/tuttiConfigVersion.cmake"]
+    headers = [path.relative_to(setting.source) for path in (setting.source / "include").rglob("*.h*")]
+    for name in [*wanted, *headers]:
+        expect((setting.prefix / name).exists(), f"{name} is not installed")
+    for path in setting.prefix.rglob("*"):
+        text = path.read_bytes() if path.suffix in (".cmake", ".pc") else b""
+        expect(bytes(setting.source) not in text, f"{path} knows where the sources were")
+
+
+def check_exports(setting):
+    table = output_of("nm", "-D", "--defined-only", setting.lib / "libtutti.so.0")
+    exported = {line.split()[-1].split("@")[0] for line in table.splitlines()}
+    strangers = sorted(name for name in exported if not name.startswith("tutti"))
+    expect(not strangers, f"libtutti.so exports {strangers}")
+    headers = "".join(path.read_text(encoding="utf-8") for path in (setting.prefix / "include/tutti").glob("*.h"))
+    declared = set(re.findall(r"^TUTTI_API [^;(]*\b(tutti\w+)\(", headers, re.MULTILINE))
+    expect(declared, "no function was found in the headers")
+    expect(exported == declared, f"declared only: {sorted(declared - exported)}; exported only: {sorted(exported - declared)}")
+
+
+def check_cmake(setting):
+    build = setting.work / "examples"
+    flags = " ".join(sanitizer_flags(setting))
+    run("cmake", "-S", setting.source / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={setting.prefix}",
+        f"-DCMAKE_C_COMPILER={setting.cc}", f"-DCMAKE_CXX_COMPILER={setting.cxx}", f"-DCMAKE_C_FLAGS={flags}",
+        f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_BUILD_TYPE=Release", env=environment({}))
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    expect(f"tutti_DIR:PATH={setting.prefix}" in cache, "find_package did not find the installed tree")
+    run("cmake", "--build", build, env=environment({}))
+    programs = [path for path in build.rglob(EXAMPLE) if path.is_file()]
+    expect(len(programs) == 1, f"{EXAMPLE} was built {len(programs)} times in {build}")
+    run_on_two_ranks(programs[0], setting.lib)
+    run(setting.prefix / "bin/all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "8", "-n", "1", "-w", "0",
+        env=environment({}), stdin=subprocess.DEVNULL)
+
+
+def check_pkgconfig(setting):
+    flags = output_of("pkg-config", "--cflags", "--libs", "tutti", env=environment(setting.search)).split()
+    expect(all(str(setting.prefix) in flag for flag in flags if flag[:2] in ("-I", "-L")), f"{flags} point elsewhere")
+    program = setting.work / "from_pkgconfig"
+    run(setting.cc, *sanitizer_flags(setting), "-o", program, setting.source / "examples" / f"{EXAMPLE}.c", *flags)
+    run_on_two_ranks(program, setting.lib)
+
+
+CASES = {"tree": check_tree, "exports": check_exports, "cmake": check_cmake, "pkgconfig": check_pkgconfig}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("build", "work", "source"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in ("cc", "cxx", "sanitize", "libdir"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("case", choices=CASES)
+    setting = parser.parse_args()
+    setting.prefix = setting.work / "moved" / "tutti"
+    setting.lib = setting.prefix / setting.libdir
+    setting.search = {"PKG_CONFIG_PATH": str(setting.lib / "pkgconfig")}
+    CASES[setting.case](setting)
+
+
+if __name__ == "__main__":
+    main()
