@@ -1,0 +1,232 @@
+// Proves every builder: each algorithm of each collective, for all sizes 1 … 64 and every root, and for sampled sizes
+// beyond. verify() checks out-of-place and in-place use, the stated depth and the order of the reduction in one go.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "schedule/builders.h"
+#include "schedule/verify.h"
+
+namespace tutti::schedule {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kThin = true;
+#else
+constexpr bool kThin = false;
+#endif
+
+std::vector<Schedule> buildAll(Algorithm algorithm, const Shape& shape) {
+  std::vector<Schedule> schedules;
+  for (int rank = 0; rank < shape.size; ++rank) schedules.push_back(build(algorithm, shape, rank));
+  return schedules;
+}
+
+void prove(Algorithm algorithm, const Shape& shape) {
+  const auto schedules = buildAll(algorithm, shape);
+  const Verdict verdict = verify(schedules, schedules[0].depth);
+  EXPECT_TRUE(verdict.ok) << nameOf(shape.collective) << " " << nameOf(algorithm) << " of " << shape.size
+                          << " ranks, root " << shape.root << ": " << verdict.problems[0];
+  EXPECT_LE(schedules[0].depth, 4);
+}
+
+// From 0 (equal hosts) on, ever less regular ways to put ranks on hosts.
+std::vector<int> grouping(int kind, int size) {
+  std::vector<int> groupOf;
+  const int width = size % 4 == 0 ? 4 : size % 3 == 0 ? 3 : 2;
+  for (int rank = 0; rank < size; ++rank) {
+    switch (kind) {
+      case 0:
+        groupOf.push_back(rank / width);
+        break;  // equal, in order; the last may be short
+      case 1:
+        groupOf.push_back(7 - rank % 3);
+        break;  // dealt round
+      case 2:
+        groupOf.push_back(rank == size / 2 ? 1 : 0);
+        break;  // one rank apart
+      default:
+        groupOf.push_back(rank * rank % 11 % 5);
+        break;  // uneven and mixed
+    }
+  }
+  return groupOf;
+}
+constexpr int kGroupings = 4;
+
+class Proof : public testing::TestWithParam<int> {
+ protected:
+  Collective collective() const { return static_cast<Collective>(GetParam()); }
+
+  void proveRoots(Algorithm algorithm, Shape shape, int stride) {
+    const int roots = hasRoot(shape.collective) ? shape.size : 1;
+    for (shape.root = 0; shape.root < roots; shape.root += stride) prove(algorithm, shape);
+  }
+};
+
+TEST_P(Proof, HoldsForEverySizeAndRoot) {
+  for (Algorithm algorithm : algorithmsFor(collective())) {
+    for (int size = 1; size <= 64; size += kThin && size > 9 ? 11 : 1) {
+      Shape shape;
+      shape.collective = collective();
+      shape.size = size;
+      proveRoots(algorithm, shape, kThin ? 3 : 1);
+    }
+  }
+}
+
+TEST_P(Proof, HoldsForEveryGrouping) {
+  const auto has = algorithmsFor(collective());
+  if (std::find(has.begin(), has.end(), Algorithm::kHierarchical) == has.end()) {
+    EXPECT_NE(collective(), Collective::kAllReduce);
+    return;
+  }
+  for (int kind = 0; kind < kGroupings; ++kind) {
+    for (int size = 1; size <= 64; size += kThin && size > 9 ? 11 : 1) {
+      Shape shape;
+      shape.collective = collective();
+      shape.size = size;
+      shape.groupOf = grouping(kind, size);
+      proveRoots(Algorithm::kHierarchical, shape, kThin ? 3 : 1);
+    }
+  }
+}
+
+// Steps and slots of ring, direct, two-shot and all-to-all grow with n² over all ranks, and so do the segments of
+// all-gather and reduce-scatter whatever the algorithm: there 1024 is the largest that fits in a gigabyte and some
+// seconds. Trees, chains, one-shot-free halving and hierarchical all-reduce go to 4096.
+int largestFor(Collective collective, Algorithm algorithm) {
+  if (kThin) return 128;
+  const bool rooted = hasRoot(collective);
+  switch (algorithm) {
+    case Algorithm::kTree:
+      return 4096;
+    case Algorithm::kHierarchical:
+      return rooted ? 4096 : 500;
+    case Algorithm::kHalving:
+      return collective == Collective::kAllReduce ? 1024 : 500;
+    case Algorithm::kBruck:
+      return 1024;
+    case Algorithm::kRing:
+      return rooted ? 4096 : 500;
+    case Algorithm::kDirect:
+      return rooted ? 1024 : 257;
+    default:
+      return 257;
+  }
+}
+
+TEST_P(Proof, HoldsForSampledLargeSizes) {
+  for (Algorithm algorithm : algorithmsFor(collective())) {
+    for (int size : {100, 127, 128, 255, 257, 500, 1000, 1024, 4096}) {
+      if (size > largestFor(collective(), algorithm)) break;
+      Shape shape;
+      shape.collective = collective();
+      shape.size = size;
+      shape.root = hasRoot(collective()) ? size / 3 : 0;
+      if (algorithm == Algorithm::kHierarchical) shape.groupOf = grouping(0, size);
+      prove(algorithm, shape);
+    }
+  }
+}
+
+std::string nameOfCase(const testing::TestParamInfo<int>& info) {
+  std::string name(nameOf(static_cast<Collective>(info.param)));
+  std::erase_if(name, [](char c) { return c == '-' || c == '/'; });
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Builders, Proof, testing::Values(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12), nameOfCase);
+
+TEST(Messages, AreProved) {
+  const std::vector<Schedule> pair{buildSend(0, 2, 1), buildReceive(1, 2, 0)};
+  EXPECT_TRUE(verify(pair, 1).ok);
+  const std::vector<Schedule> self{buildSelf(0, 1)};
+  EXPECT_TRUE(verify(self, 1).ok);
+  const std::vector<Schedule> unheard{buildSend(0, 2, 1), buildSend(1, 2, 0)};
+  EXPECT_FALSE(verify(unheard, 1).ok);
+}
+
+// Larger FIFOs than needed change nothing; smaller ones are a deadlock that names who waits.
+TEST(Verify, KnowsTheDepth) {
+  Shape shape;
+  shape.size = 5;
+  const auto ring = buildAll(Algorithm::kRing, shape);
+  EXPECT_EQ(ring[0].depth, 2);
+  EXPECT_EQ(smallestDepth(ring), 2);
+  EXPECT_TRUE(verify(ring, 8).ok);
+  const Verdict shallow = verify(ring, 1);
+  ASSERT_FALSE(shallow.ok);
+  EXPECT_NE(shallow.problems[0].find("deadlock at depth 1: rank 0"), std::string::npos) << shallow.problems[0];
+  auto boastful = ring;
+  for (Schedule& schedule : boastful) schedule.depth = 3;
+  EXPECT_FALSE(verify(boastful, 3).ok);
+}
+
+TEST(Verify, SaysWhatIsWrong) {
+  Shape shape;
+  shape.size = 3;
+  auto schedules = buildAll(Algorithm::kOneShot, shape);
+  schedules[1].steps.pop_back();
+  const Verdict verdict = verify(schedules, 1);
+  ASSERT_FALSE(verdict.ok);
+  EXPECT_NE(verdict.problems[0].find("deadlock"), std::string::npos);
+  EXPECT_FALSE(verify({}, 1).ok);
+}
+
+TEST(Verify, SeesAnInputThatIsOverwrittenInPlace) {
+  Shape shape;
+  shape.size = 2;
+  auto schedules = buildAll(Algorithm::kOneShot, shape);
+  for (Schedule& schedule : schedules) {  // sum first what has come, send the input afterwards
+    Step late = schedule.steps[0];
+    schedule.steps.push_back(late);
+    schedule.operands[schedule.steps[1].toBegin] = Operand::output();
+  }
+  const Verdict verdict = verify(schedules, 1);
+  ASSERT_FALSE(verdict.ok);
+  EXPECT_NE(verdict.problems[0].find("wrong in place"), std::string::npos) << verdict.problems[0];
+}
+
+TEST(Build, RefusesWhatIsNot) {
+  Shape shape;
+  shape.size = 4;
+  try {
+    build(Algorithm::kBruck, shape, 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_STREQ(
+        error.what(),
+        "all-reduce has no algorithm bruck; choose one of: ring, tree, oneshot, twoshot, halving, hierarchical");
+  }
+  EXPECT_THROW(build(Algorithm::kRing, shape, 4), Error);
+  EXPECT_THROW(build(Algorithm::kRing, shape, -1), Error);
+  shape.groupOf = {0, 0, 1};
+  EXPECT_THROW(build(Algorithm::kHierarchical, shape, 0), Error);
+  shape.groupOf.clear();
+  shape.collective = Collective::kBroadcast;
+  shape.root = 4;
+  EXPECT_THROW(build(Algorithm::kTree, shape, 0), Error);
+  shape.root = 0;
+  shape.size = 0;
+  EXPECT_THROW(build(Algorithm::kTree, shape, 0), Error);
+}
+
+size_t bytesOf(const Schedule& schedule) {
+  return schedule.steps.capacity() * sizeof(Step) + schedule.operands.capacity() * sizeof(Operand) +
+         (schedule.inPeers.capacity() + schedule.outPeers.capacity()) * sizeof(int);
+}
+
+TEST(Build, TenThousandRanksStaySmall) {
+  Shape shape;
+  shape.size = 10000;
+  for (int rank = 0; rank < shape.size; ++rank) shape.groupOf.push_back(rank / 8);
+  for (Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical}) {
+    const Schedule schedule = build(algorithm, shape, 4711);
+    EXPECT_LT(bytesOf(schedule), size_t{4} << 20) << nameOf(algorithm);
+    EXPECT_FALSE(schedule.steps.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tutti::schedule
