@@ -163,8 +163,8 @@ void EdgeSetup::State::agree() {
 void EdgeSetup::State::startAttempt() {
   if (next == agreed.size()) giveUp(ErrorCode::kSystem, "found no transport that works to");
   // A candidate that hangs must leave time for those after it.
-  const auto share = deadline.left() / static_cast<int>(agreed.size() - next);
-  attempt.emplace(*meeting, next, *agreed[next], Deadline::in(share));
+  const auto left = static_cast<int>(agreed.size() - next);
+  attempt.emplace(*meeting, next, *agreed[next], left == 1 ? deadline : Deadline::in(deadline.left() / left));
   for (auto& blob : earlyBlobs[next]) attempt->line.arrived(std::move(blob));
   earlyBlobs.erase(next);
   ++next;

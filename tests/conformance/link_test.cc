@@ -1,0 +1,234 @@
+// What every transport owes: what is posted at one end appears at the other, in order, unchanged, exactly once.
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "support/faulty_loopback.h"
+#include "support/talker.h"
+#include "transports/p2p/p2p.h"
+#include "transports/shm/shm.h"
+#include "transports/tcp/tcp.h"
+
+namespace tutti::test {
+namespace {
+
+class LinkTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<link::Transport> make() {
+    const std::string name = GetParam();
+    if (name == "p2p") return transports::makeP2p();
+    if (name == "shm") return transports::makeShm();
+    if (name == "tcp") return transports::makeTcp();
+    return makeFaulty(network_, {.seed = 7});
+  }
+  void open(uint32_t slotBytes, uint32_t depth) {
+    low_ = make();
+    high_ = make();
+    edges_ = std::make_unique<EdgePair>(slotBytes, depth);
+    meetings_ = std::make_unique<MeetingPair>();
+    ends_ = connect(*edges_, *meetings_, *low_, *high_);
+  }
+  Talker talker(int side, SizeOfSlot sizes) { return {*ends_[side], edges_->edge(side).self, std::move(sizes)}; }
+  bool mapped() const { return ends_[0]->send.driver == nullptr; }
+
+  std::shared_ptr<FaultyNetwork> network_ = std::make_shared<FaultyNetwork>();
+  std::unique_ptr<link::Transport> low_, high_;
+  std::unique_ptr<EdgePair> edges_;
+  std::unique_ptr<MeetingPair> meetings_;
+  ConnectionPair ends_;
+};
+
+TEST_P(LinkTest, CarriesEverySizeAtEveryDepth) {
+  constexpr uint32_t kSlotBytes = 777;  // no multiple of anything
+  for (const uint32_t depth : {1u, 2u, 4u, 8u}) {
+    open(kSlotBytes, depth);
+    exchangeInThreads(ends_, *edges_, kSlotBytes + 1, [](int, uint64_t slot) { return static_cast<uint32_t>(slot); });
+  }
+}
+
+TEST_P(LinkTest, CarriesBothDirectionsAtOnce) {
+  constexpr uint32_t kSlotBytes = 96 << 10;
+  open(kSlotBytes, 4);
+  exchangeInThreads(ends_, *edges_, std::string(GetParam()) == "faulty" ? 200 : 1500, mixedSizes(kSlotBytes, 3));
+}
+
+TEST_P(LinkTest, CarriesLongRunsOfSmallSlots) {
+  open(4096, 8);
+  exchangeInThreads(ends_, *edges_, 100'000, [](int, uint64_t) { return 8u; });
+}
+
+TEST_P(LinkTest, NamesItselfAndItsPeer) {
+  open(256, 2);
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_EQ(ends_[side]->transport, GetParam());
+    EXPECT_EQ(ends_[side]->send.peer, edges_->edge(side).peer);
+    EXPECT_EQ(ends_[side]->recv.peer, edges_->edge(side).peer);
+    EXPECT_GE(ends_[side]->memoryBytes, link::Fifo::bytesFor(256, 2));
+  }
+}
+
+// A sender that meets no reader is held back after a bounded number of slots, and nothing of them is lost.
+TEST_P(LinkTest, HoldsAFastSenderBack) {
+  constexpr uint32_t kSlotBytes = 128 << 10, kDepth = 4;
+  if (std::string(GetParam()) == "faulty") GTEST_SKIP() << "its wire has no bound";
+  open(kSlotBytes, kDepth);
+  const auto sizes = [](int, uint64_t) { return kSlotBytes; };
+  Talker low = talker(0, sizes), high = talker(1, sizes);
+  uint64_t accepted = 0;
+  for (int quiet = 0; quiet < 1000; ++quiet) {
+    while (low.sendOne()) {
+      ++accepted;
+      quiet = 0;
+    }
+    low.drive();
+    high.drive();
+    ASSERT_LT(accepted, 4096u) << "nothing holds the sender back";
+  }
+  EXPECT_GE(accepted, kDepth);
+  if (mapped()) {
+    EXPECT_EQ(accepted, kDepth);
+  }
+  uint64_t taken = 0;
+  const auto deadline = Deadline::in(std::chrono::seconds(30));
+  while (taken < accepted && !deadline.passed()) {
+    low.drive();
+    high.drive();
+    while (high.receiveOne()) ++taken;
+  }
+  EXPECT_EQ(taken, accepted);
+  EXPECT_TRUE(low.sendOne());
+  EXPECT_EQ(low.failure() + high.failure(), "");
+}
+
+TEST_P(LinkTest, SaysWhenEverythingIsDrained) {
+  open(1 << 20, 2);
+  const auto sizes = [](int, uint64_t) { return 1u << 20; };
+  Talker low = talker(0, sizes), high = talker(1, sizes);
+  EXPECT_TRUE(ends_[0]->send.drained());
+  ASSERT_TRUE(low.sendOne());
+  EXPECT_FALSE(ends_[0]->send.drained());
+  if (!mapped()) {
+    EXPECT_TRUE(ends_[0]->send.driver->sending());
+  }
+  const auto deadline = Deadline::in(std::chrono::seconds(30));
+  while (!high.receiveOne() && !deadline.passed()) {
+    low.drive();
+    high.drive();
+  }
+  EXPECT_TRUE(ends_[0]->send.drained());
+  if (!mapped()) {
+    EXPECT_FALSE(ends_[0]->send.driver->sending());
+  }
+  EXPECT_EQ(low.failure() + high.failure(), "");
+}
+
+TEST_P(LinkTest, WakesASleeper) {
+  open(4096, 4);
+  Talker low = talker(0, mixedSizes(4096, 1)), high = talker(1, mixedSizes(4096, 1));
+  link::Bell& bell = edges_->bell(1);
+  std::atomic<bool> got{false};
+  std::thread sleeper([&] {
+    const auto deadline = Deadline::in(std::chrono::seconds(30));
+    while (!got && !deadline.passed()) {
+      bell.sleeping.store(1, std::memory_order_seq_cst);
+      const uint32_t rings = bell.rings.load(std::memory_order_acquire);
+      high.drive();
+      if (high.receiveOne()) {
+        got = true;
+      } else if (mapped()) {
+        const timespec limit{0, 100'000'000};
+        ::syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &limit, nullptr, 0);
+      } else if (const int fd = ends_[1]->recv.driver->pollFd(); fd >= 0) {
+        pollfd entry{fd, ends_[1]->recv.driver->pollEvents(), 0};
+        ::poll(&entry, 1, 100);
+      }
+    }
+  });
+  while (bell.sleeping.load() == 0) std::this_thread::yield();
+  ASSERT_TRUE(low.sendOne());
+  while (!got && !mapped()) low.drive();
+  sleeper.join();
+  EXPECT_TRUE(got);
+  EXPECT_EQ(high.failure(), "");
+  if (mapped()) {
+    EXPECT_GT(bell.rings.load(), 0u);
+  }
+}
+
+// What was handed over before an end went can still be taken at the other, and ringing where nobody is any more is
+// harmless.
+TEST_P(LinkTest, SurvivesItsPeerInEitherOrder) {
+  for (const int first : {0, 1}) {
+    open(4096, 4);
+    const auto sizes = mixedSizes(4096, 5);
+    Talker leaver = talker(first, sizes), stayer = talker(1 - first, sizes);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(leaver.sendOne());
+    link::Driver* const driver = ends_[first]->send.driver;
+    while (driver != nullptr && driver->sending()) leaver.drive();
+    edges_->bell(1 - first).sleeping = 1;
+    ends_[first].reset();
+    int taken = 0;
+    const auto deadline = Deadline::in(std::chrono::seconds(30));
+    while (taken < 3 && !deadline.passed()) {
+      taken += stayer.receiveOne() ? 1 : 0;
+      if (taken < 3) stayer.drive();
+    }
+    EXPECT_EQ(taken, 3);
+    EXPECT_EQ(stayer.failure(), "");
+    stayer.sendOne();
+    stayer.drive();
+    ends_[1 - first].reset();
+  }
+}
+
+TEST_P(LinkTest, NeedsNoMoreMemoryTheLongerItRuns) {
+  const auto resident = [] {
+    size_t total = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> total >> pages;
+    return pages * 4096;
+  };
+  if (std::string(GetParam()) == "faulty") GTEST_SKIP() << "its wire has no bound";
+  constexpr uint32_t kSlotBytes = 64 << 10;
+  open(kSlotBytes, 4);
+  exchangeInThreads(ends_, *edges_, 100, mixedSizes(kSlotBytes, 9));
+  const size_t before = resident();
+  exchangeInThreads(ends_, *edges_, 3000, mixedSizes(kSlotBytes, 11));
+  EXPECT_LT(resident(), before + (8 << 20));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LinkTest, testing::Values("p2p", "shm", "tcp", "faulty"),
+                         [](const testing::TestParamInfo<const char*>& chosen) { return std::string(chosen.param); });
+
+TEST(FaultyLoopback, MovesNothingWhileStoppedAndNamesThePeerWhenCut) {
+  auto network = std::make_shared<FaultyNetwork>();
+  const auto low = makeFaulty(network, {.seed = 3}), high = makeFaulty(network, {.seed = 4});
+  EdgePair edges(4096, 2);
+  MeetingPair meetings;
+  auto ends = connect(edges, meetings, *low, *high);
+  Talker talker(*ends[0], edges.edge(0).self, mixedSizes(4096, 2)),
+      peer(*ends[1], edges.edge(1).self, mixedSizes(4096, 2));
+  network->stop(true);
+  ASSERT_TRUE(talker.sendOne());
+  for (int i = 0; i < 100; ++i) {
+    talker.drive();
+    peer.drive();
+  }
+  EXPECT_FALSE(peer.receiveOne());
+  network->stop(false);
+  for (int i = 0; i < 1000 && !ends[1]->recv.ready(); ++i) {
+    talker.drive();
+    peer.drive();
+  }
+  EXPECT_TRUE(peer.receiveOne());
+  network->cut();
+  peer.drive();
+  EXPECT_EQ(peer.failure(), "the faulty link to rank 2 (lowhost) was cut by the test");
+}
+
+}  // namespace
+}  // namespace tutti::test

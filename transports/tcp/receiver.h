@@ -1,0 +1,56 @@
+// Fills the free slots of a FIFO from a stream socket.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "link/fifo.h"
+#include "transports/tcp/stream_result.h"
+
+struct iovec;
+
+namespace tutti::transports {
+
+// Used by the thread that owns the receive end. Nothing is read while no slot is free: TCP's own flow control then
+// holds the peer back.
+class Receiver {
+ public:
+  Receiver(int socket, const link::Fifo& fifo) noexcept : socket_(socket), fifo_(fifo) {}
+  // Reads what has come. The end of the stream is a fault only once all that came before it has been taken.
+  StreamResult pump() noexcept;
+  // A stream that has ended also deserves another look: its end may have become a fault.
+  bool worthPolling() const noexcept { return ended_ || wantsMore(); }
+
+ private:
+  bool wantsMore() const noexcept { return !ended_ && (inPayload_ || hasFreeSlot()); }
+
+  // Small frames come several to a system call, through this buffer. A long payload is read straight into its slot.
+  static constexpr size_t kAheadBytes = 16 << 10;
+  // Behind a long payload only so much is read ahead: the next frame, but little of its payload, which would have to
+  // be copied.
+  static constexpr size_t kTrailingBytes = 512;
+
+  bool hasFreeSlot() const noexcept {
+    // Acquire: pairs with RecvEnd::release; the slot that is about to be overwritten has been read.
+    return arrived_ - fifo_.released->value.load(std::memory_order_acquire) < fifo_.depth;
+  }
+  link::SlotHeader& header() const noexcept { return fifo_.headers[arrived_ & (fifo_.depth - 1)]; }
+  std::byte* place() const noexcept;
+  bool unpack(StreamResult& result) noexcept;
+  bool beginSlot(StreamResult& result) noexcept;
+  bool read(StreamResult& result) noexcept;
+  int destinations(iovec* parts) noexcept;
+  void account(size_t bytes) noexcept;
+  void endOfStream(StreamResult& result) noexcept;
+
+  int socket_;
+  link::Fifo fifo_;
+  uint64_t arrived_ = 0;  // slots that are complete in the FIFO
+  bool inPayload_ = false;
+  bool ended_ = false;
+  size_t filled_ = 0;  // of the current payload
+  size_t begin_ = 0, end_ = 0;
+  std::array<std::byte, kAheadBytes> ahead_;
+};
+
+}  // namespace tutti::transports

@@ -1,0 +1,149 @@
+#include "transports/tcp/tcp.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "link/edge_memory.h"
+#include "link/reach_constants.h"
+#include "transports/tcp/address.h"
+#include "transports/tcp/receiver.h"
+#include "transports/tcp/sender.h"
+
+namespace tutti::transports {
+namespace {
+
+using link::Connection;
+using link::Edge;
+using link::Meeting;
+using link::Progress;
+
+class TcpDriver final : public link::Driver {
+ public:
+  TcpDriver(UniqueFd socket, const Connection& ends, std::string peer)
+      : socket_(std::move(socket)),
+        peer_(std::move(peer)),
+        sender_(socket_.get(), ends.send.fifo),
+        receiver_(socket_.get(), ends.recv.fifo) {}
+  ~TcpDriver() override;
+
+  Progress progress() noexcept override;
+  bool sending() const noexcept override { return sender_.pending(); }
+  int pollFd() const noexcept override { return socket_.get(); }
+  short pollEvents() const noexcept override {
+    return static_cast<short>((receiver_.worthPolling() ? POLLIN : 0) | (sending() ? POLLOUT : 0));
+  }
+  std::string error() const override;
+
+ private:
+  UniqueFd socket_;
+  std::string peer_;
+  Sender sender_;
+  Receiver receiver_;
+  StreamResult failure_;
+};
+
+Progress TcpDriver::progress() noexcept {
+  if (failure_.fault != StreamFault::kNone) return Progress::kFailed;
+  const StreamResult out = sender_.pump();
+  // Also after a failure to send: what the peer sent before it went is still to be delivered, once at least.
+  StreamResult in = receiver_.pump();
+  if (out.fault != StreamFault::kNone && !in.moved) failure_ = out;
+  // Whoever has just been served is not told in the same breath that the peer has gone since.
+  if (in.fault != StreamFault::kNone && !(in.fault == StreamFault::kClosed && out.moved)) failure_ = in;
+  if (failure_.fault != StreamFault::kNone) return Progress::kFailed;
+  return in.moved || out.moved ? Progress::kAdvanced : Progress::kIdle;
+}
+
+std::string TcpDriver::error() const {
+  const auto says = [&](const std::string& what) { return fmt::format("the TCP link to {} {}", peer_, what); };
+  switch (failure_.fault) {
+    case StreamFault::kNone:
+      break;
+    case StreamFault::kSystem:
+      return says(fmt::format("failed: {}", std::generic_category().message(failure_.errorNumber)));
+    case StreamFault::kClosed:
+      return says("was closed by the peer");
+    case StreamFault::kTorn:
+      return says("ended in the middle of a slot: the peer is gone");
+    case StreamFault::kNoFrame:
+      return says(fmt::format("carries something else than frames ({:#x})", failure_.seen));
+    case StreamFault::kTooLong:
+      return says(fmt::format("announced {} bytes for a slot of {}", failure_.seen, failure_.right));
+    case StreamFault::kOutOfOrder:
+      return says(fmt::format("delivered slot {} where {} was due", failure_.seen, failure_.right));
+  }
+  return says("works");
+}
+
+// Closing a socket that holds unread bytes resets the connection, and a reset takes from the peer what it has not read
+// yet. So this end says that it is done, and takes what is there, without waiting for more.
+TcpDriver::~TcpDriver() {
+  if (failure_.fault == StreamFault::kNone) sender_.pump();
+  ::shutdown(socket_.get(), SHUT_WR);
+  constexpr int kMaxReads = 64;
+  char waste[4096];
+  for (int i = 0; i<kMaxReads&& ::recv(socket_.get(), waste, sizeof waste, MSG_DONTWAIT)> 0; ++i) {
+  }
+}
+
+class TcpConnection : public Connection {
+ public:
+  TcpConnection(const Edge& edge, UniqueFd socket) : memory_(link::mapPrivate(edgeMemoryBytes(edge))) {
+    connectOver(*this, edge, memory_.data(), nullptr);
+    const std::string peer =
+        fmt::format("rank {} ({}, {})", edge.peer, edge.peerCard.hostName, peerAddress(socket.get()));
+    driver_ = std::make_unique<TcpDriver>(std::move(socket), *this, peer);
+    send.driver = recv.driver = driver_.get();
+    memoryBytes = memory_.bytes() + sizeof(TcpDriver);
+    transport = "tcp";
+  }
+
+ private:
+  UniqueMap memory_;
+  std::unique_ptr<TcpDriver> driver_;
+};
+
+class TcpSetup : public link::Setup {
+ public:
+  TcpSetup(const Edge& edge, Meeting& meeting) : edge_(edge), meeting_(meeting) {
+    meeting.requestStream(link::StreamKind::kTcp);
+  }
+  std::unique_ptr<Connection> advance() override {
+    auto stream = meeting_.pollStream();
+    if (!stream) return nullptr;
+    const int on = 1;
+    if (::setsockopt(stream->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+      throw systemError("cannot switch off delays on a TCP stream (TCP_NODELAY)", errno);
+    return std::make_unique<TcpConnection>(edge_, std::move(*stream));
+  }
+
+ private:
+  Edge edge_;
+  Meeting& meeting_;
+};
+
+class Tcp : public link::Transport {
+ public:
+  std::string_view name() const noexcept override { return "tcp"; }
+  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+    const auto& known = self.hostId == peer.hostId ? link::kTcpLoopbackReach : link::kTcpNetworkReach;
+    return {true, known.latencyUs, known.bandwidthGBs, ""};
+  }
+  std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
+    return std::make_unique<TcpSetup>(edge, meeting);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<link::Transport> makeTcp() { return std::make_unique<Tcp>(); }
+
+}  // namespace tutti::transports
