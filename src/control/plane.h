@@ -37,7 +37,7 @@ UniqueId openRoot(const Network& network, Deadline lifetime);
 struct JoinRequest {
   UniqueId id;
   int rank = 0, size = 1;
-  Bytes card;              // opaque to the control plane; everyone gets everyone's
+  Bytes card;  // opaque to the control plane; everyone gets everyone's
   Network network;
   Deadline deadline = Deadline::never();
 };
@@ -45,9 +45,9 @@ struct JoinRequest {
 enum class StreamKind : uint8_t { kUnix, kTcp };
 
 struct Failure {
-  int rank = -1;        // who left or failed; -1 when not known
-  std::string text;     // "rank 3 (host n2, pid 411) left: connection closed"
-  bool aborted = false; // it called abort, it did not die
+  int rank = -1;         // who left or failed; -1 when not known
+  std::string text;      // "rank 3 (host n2, pid 411) left: connection closed"
+  bool aborted = false;  // it called abort, it did not die
 };
 
 class Plane {
@@ -65,11 +65,11 @@ class Plane {
   virtual std::span<const std::byte> card(int rank) const = 0;
 
   // Everyone's blob at everyone, in rank order. Collective: all ranks call it, in the same order, from one thread each.
-  // Throws Error(kTimeout | kRemote).
+  // Throws Error(kTimeout | kRemote); after kTimeout the ranks are out of step, and the plane is good only for leaving.
   virtual std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline deadline) = 0;
 
   // Mailboxes: messages from one rank to another under a key, in order. post() never blocks; poll() returns the next
-  // one if it has come. Any thread.
+  // one if it has come, and throws Error(kRemote) when there is none and the communicator has failed. Any thread.
   virtual void post(int to, uint64_t key, std::span<const std::byte> message) = 0;
   virtual std::optional<Bytes> poll(int from, uint64_t key) = 0;
 
@@ -78,6 +78,11 @@ class Plane {
   // and throws Error when it cannot be had. Any thread.
   virtual void requestStream(int peer, uint64_t key, StreamKind kind) = 0;
   virtual std::optional<UniqueFd> pollStream(int peer, uint64_t key) = 0;
+
+  // Sleeps until something has come that poll(), pollStream() or failure() would show, and `seen` is older than that;
+  // or until the deadline. Returns what to hand in next time (0 the first time): look, and sleep only if nothing was
+  // there.
+  virtual uint64_t awaitNews(uint64_t seen, Deadline deadline) = 0;
 
   // Set as soon as a failure or an abort anywhere is known here. A wait loop reads it between looks at its data.
   virtual const std::atomic<bool>& failed() const noexcept = 0;

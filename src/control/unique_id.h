@@ -26,12 +26,13 @@ std::string toString(const Address& address);
 
 struct UniqueId {
   Secret secret{};
-  uint64_t job = 0;                 // names the root's abstract Unix socket; random
-  std::vector<Address> addresses;   // of the root, best first; as many as fit are kept
+  uint64_t job = 0;                // names the root's abstract Unix socket; random
+  std::vector<Address> addresses;  // of the root, best first; as many as fit are kept
 };
 
 RawUniqueId encode(const UniqueId& id);
-// Throws Error(kInvalidArgument) when the bytes are not a unique id of this version (checked by a magic and a checksum).
+// Throws Error(kInvalidArgument) when the bytes are not a unique id of this version (checked by a magic and a
+// checksum).
 UniqueId decode(const RawUniqueId& raw);
 
 std::string toHex(const RawUniqueId& raw);

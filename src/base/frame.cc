@@ -1,0 +1,110 @@
+#include "base/frame.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::byte kMagic0{'T'}, kMagic1{'f'}, kVersion{1};
+
+std::array<std::byte, kFrameHeaderBytes> makeHeader(uint8_t type, size_t length) noexcept {
+  std::array<std::byte, kFrameHeaderBytes> header{kMagic0, kMagic1, kVersion, std::byte{type}};
+  const auto bytes = static_cast<uint32_t>(length);
+  std::memcpy(header.data() + 4, &bytes, sizeof bytes);
+  return header;
+}
+
+// What recv() said, in the reader's words: > 0 bytes, 0 nothing now, -1 closed, -2 broken.
+ssize_t receive(int fd, std::byte* place, size_t bytes) noexcept {
+  for (;;) {
+    const ssize_t n = ::recv(fd, place, bytes, 0);
+    if (n > 0) return n;
+    if (n == 0) return -1;
+    if (errno == EINTR) continue;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -2;
+  }
+}
+
+}  // namespace
+
+FrameReader::Status FrameReader::broken(std::string why) {
+  error_ = std::move(why);
+  return Status::kBroken;
+}
+
+FrameReader::Status FrameReader::readHeader(int fd) {
+  while (headerHave_ < kFrameHeaderBytes) {
+    const ssize_t n = receive(fd, header_.data() + headerHave_, kFrameHeaderBytes - headerHave_);
+    if (n == 0) return Status::kNothing;
+    if (n == -1 && headerHave_ == 0) return Status::kClosed;
+    if (n < 0) return broken(n == -1 ? "connection closed inside a frame" : "connection reset");
+    headerHave_ += static_cast<size_t>(n);
+  }
+  if (header_[0] != kMagic0 || header_[1] != kMagic1) return broken("not a frame");
+  if (header_[2] != kVersion) return broken("a frame of another version");
+  uint32_t length = 0;
+  std::memcpy(&length, header_.data() + 4, sizeof length);
+  if (length > maxBytes_) return broken(fmt::format("a frame of {} bytes, {} are allowed", length, maxBytes_));
+  payloadWanted_ = length;
+  return Status::kFrame;
+}
+
+FrameReader::Status FrameReader::readPayload(int fd) {
+  // Grows with what arrives, not with what was announced.
+  constexpr size_t kGrowth = size_t{1} << 18;
+  while (payloadHave_ < payloadWanted_) {
+    if (payloadHave_ == payload_.size())
+      payload_.resize(std::min(payloadWanted_, std::max(kGrowth, payload_.size() * 2)));
+    const ssize_t n = receive(fd, payload_.data() + payloadHave_, payload_.size() - payloadHave_);
+    if (n == 0) return Status::kNothing;
+    if (n < 0) return broken(n == -1 ? "connection closed inside a frame" : "connection reset");
+    payloadHave_ += static_cast<size_t>(n);
+  }
+  return Status::kFrame;
+}
+
+FrameReader::Status FrameReader::read(int fd, Frame& frame) {
+  if (headerHave_ < kFrameHeaderBytes)
+    if (const Status status = readHeader(fd); status != Status::kFrame) return status;
+  if (const Status status = readPayload(fd); status != Status::kFrame) return status;
+  frame.type = static_cast<uint8_t>(header_[3]);
+  frame.payload = std::move(payload_);
+  payload_.clear();
+  headerHave_ = payloadHave_ = payloadWanted_ = 0;
+  return Status::kFrame;
+}
+
+void FrameQueue::push(uint8_t type, std::shared_ptr<const Bytes> payload) {
+  if (payload->size() > kMaxFrameBytes)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a control message of {} bytes is too long: at most {}", payload->size(), kMaxFrameBytes));
+  waiting_.push_back({makeHeader(type, payload->size()), std::move(payload)});
+}
+
+bool FrameQueue::flush(int fd) noexcept {
+  while (!waiting_.empty()) {
+    Item& first = waiting_.front();
+    const size_t headerSent = std::min(sent_, kFrameHeaderBytes), payloadSent = sent_ - headerSent;
+    iovec parts[2] = {
+        {first.header.data() + headerSent, kFrameHeaderBytes - headerSent},
+        {const_cast<std::byte*>(first.payload->data()) + payloadSent, first.payload->size() - payloadSent}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    sent_ += static_cast<size_t>(n);
+    if (sent_ < first.bytes()) continue;
+    waiting_.pop_front();
+    sent_ = 0;
+  }
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,147 @@
+#include "control/desk.h"
+
+namespace tutti::control {
+
+void Desk::news() {
+  ++newsCount_;
+  changed_.notify_all();
+}
+
+void Desk::throwFailure() const { throw Error(ErrorCode::kRemote, failure_->text); }
+
+void Desk::awaitJoined() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return joined_ != Joined::kNotYet; });
+  if (joined_ == Joined::kNo) throw Error(refusal_.code, refusal_.text);
+}
+
+void Desk::joined() {
+  std::lock_guard lock(mutex_);
+  joined_ = Joined::kYes;
+  news();
+}
+
+void Desk::notJoined(ErrorCode code, const std::string& text) {
+  std::lock_guard lock(mutex_);
+  if (joined_ != Joined::kNotYet) return;
+  joined_ = Joined::kNo;
+  refusal_ = {code, text};
+  news();
+}
+
+std::optional<Bytes> Desk::poll(int from, uint64_t key) {
+  std::lock_guard lock(mutex_);
+  const auto at = mail_.find({from, key});
+  if (at == mail_.end()) {
+    if (failure_) throwFailure();
+    return std::nullopt;
+  }
+  Bytes message = std::move(at->second.front());
+  at->second.pop_front();
+  if (at->second.empty()) mail_.erase(at);
+  return message;
+}
+
+void Desk::deliver(int from, uint64_t key, Bytes message) {
+  std::lock_guard lock(mutex_);
+  mail_[{from, key}].push_back(std::move(message));
+  news();
+}
+
+bool Desk::wantStream(int peer, uint64_t key, StreamKind kind) {
+  std::lock_guard lock(mutex_);
+  return wanted_.emplace(std::pair(peer, key), kind).second;
+}
+
+std::optional<UniqueFd> Desk::pollStream(int peer, uint64_t key) {
+  std::lock_guard lock(mutex_);
+  const auto wanted = wanted_.find({peer, key});
+  if (wanted == wanted_.end())
+    throw Error(ErrorCode::kInvalidUsage, fmt::format("no stream to rank {} was asked for under key {:#x}", peer, key));
+  const StreamId id{peer, key, wanted->second};
+  if (const auto at = parked_.find(id); at != parked_.end()) {
+    UniqueFd fd = std::move(at->second.front());
+    at->second.pop_front();
+    if (at->second.empty()) parked_.erase(at);
+    wanted_.erase(wanted);
+    return fd;
+  }
+  if (const auto at = refused_.find(id); at != refused_.end()) {
+    const std::string why = std::move(at->second);
+    refused_.erase(at);
+    wanted_.erase(wanted);
+    throw Error(ErrorCode::kSystem, why);
+  }
+  if (failure_) throwFailure();
+  return std::nullopt;
+}
+
+void Desk::park(int peer, uint64_t key, StreamKind kind, UniqueFd fd) {
+  std::lock_guard lock(mutex_);
+  parked_[{peer, key, kind}].push_back(std::move(fd));
+  news();
+}
+
+void Desk::noStream(int peer, uint64_t key, StreamKind kind, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  refused_[{peer, key, kind}] = why;
+  news();
+}
+
+void Desk::expectTable(uint64_t sequence) {
+  std::lock_guard lock(mutex_);
+  awaited_ = sequence;
+  table_.reset();
+  missing_.clear();
+}
+
+std::vector<Bytes> Desk::awaitTable(uint64_t sequence, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [&] { return table_.has_value() || failure_.has_value(); };
+  while (!ready() && !deadline.passed()) changed_.wait_for(lock, deadline.left());
+  awaited_ = 0;
+  if (table_) {
+    auto table = std::move(*table_);
+    table_.reset();
+    return table;
+  }
+  if (failure_) throwFailure();
+  throw Error(
+      ErrorCode::kTimeout,
+      fmt::format("the ranks did not all come to set-up exchange #{} before its deadline{}", sequence, missing_));
+}
+
+void Desk::tableCame(uint64_t sequence, std::vector<Bytes> table) {
+  std::lock_guard lock(mutex_);
+  if (sequence != awaited_) return;  // its caller has given up
+  table_ = std::move(table);
+  missing_.clear();
+  news();
+}
+
+void Desk::noteMissing(std::string text) {
+  std::lock_guard lock(mutex_);
+  missing_ = std::move(text);
+}
+
+uint64_t Desk::awaitNews(uint64_t seen, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  while (newsCount_ == seen && !deadline.passed()) changed_.wait_for(lock, deadline.left());
+  return newsCount_;
+}
+
+std::optional<Failure> Desk::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Desk::fail(const Failure& failure) {
+  std::lock_guard lock(mutex_);
+  if (failure_) return;
+  failure_ = failure;
+  // Release: pairs with whoever reads failed() with acquire and then asks for failure().
+  failed_.store(true, std::memory_order_release);
+  news();
+}
+
+}  // namespace tutti::control

@@ -1,0 +1,68 @@
+// What a rank's own threads and the thread of its plane hand each other: mail, streams, gathered tables, failures.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "control/messages.h"
+
+namespace tutti::control {
+
+class Desk {
+ public:
+  // --- the rank's side: any thread ---
+  // Blocks until joined() or notJoined(); throws the latter's Error.
+  void awaitJoined();
+  std::optional<Bytes> poll(int from, uint64_t key);
+  // Notes that a stream is wanted; false when it already was.
+  bool wantStream(int peer, uint64_t key, StreamKind kind);
+  std::optional<UniqueFd> pollStream(int peer, uint64_t key);
+  // Before the own share is handed in: from here on that table is kept.
+  void expectTable(uint64_t sequence);
+  // Blocks. Throws Error(kTimeout), with what noteMissing() said last, or Error(kRemote).
+  std::vector<Bytes> awaitTable(uint64_t sequence, Deadline deadline);
+  uint64_t awaitNews(uint64_t seen, Deadline deadline);
+  const std::atomic<bool>& failed() const noexcept { return failed_; }
+  std::optional<Failure> failure() const;
+
+  // --- the plane's side ---
+  void joined();
+  void notJoined(ErrorCode code, const std::string& text);
+  void deliver(int from, uint64_t key, Bytes message);
+  void park(int peer, uint64_t key, StreamKind kind, UniqueFd fd);
+  void noStream(int peer, uint64_t key, StreamKind kind, const std::string& why);
+  void tableCame(uint64_t sequence, std::vector<Bytes> table);
+  // What awaitTable() should say about who is missing, should its deadline pass.
+  void noteMissing(std::string text);
+  // The first failure stays. Any thread.
+  void fail(const Failure& failure);
+
+ private:
+  enum class Joined : uint8_t { kNotYet, kYes, kNo };
+  using StreamId = std::tuple<int, uint64_t, StreamKind>;
+  void news();  // needs mutex_
+  [[noreturn]] void throwFailure() const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t newsCount_ = 1;
+  Joined joined_ = Joined::kNotYet;
+  Refusal refusal_;
+  std::map<std::pair<int, uint64_t>, std::deque<Bytes>> mail_;
+  std::map<std::pair<int, uint64_t>, StreamKind> wanted_;
+  std::map<StreamId, std::deque<UniqueFd>> parked_;
+  std::map<StreamId, std::string> refused_;
+  uint64_t awaited_ = 0;  // sequence number of the table that is waited for
+  std::optional<std::vector<Bytes>> table_;
+  std::string missing_;
+  std::optional<Failure> failure_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace tutti::control

@@ -1,0 +1,112 @@
+#include "control/dial.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "control/socket.h"
+
+namespace tutti::control {
+namespace {
+
+constexpr std::chrono::milliseconds kStagger(50), kLongestPause(250);
+constexpr std::chrono::seconds kAttemptTime(5);
+
+}  // namespace
+
+std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost lost) {
+  std::shared_ptr<Dial> dial(new Dial(reactor, std::move(target), std::move(won), std::move(lost)));
+  // Not from within the caller's frame: it has yet to keep the dial that `won` and `lost` may ask for.
+  dial->pause_ = reactor.after(Reactor::Clock::duration::zero(), [dial] { dial->startRound(); });
+  return dial;
+}
+
+void Dial::startRound() {
+  started_ = running_ = 0;
+  attempts_.assign(places(), {});
+  reasons_.clear();
+  next();
+}
+
+UniqueFd Dial::open(size_t place) noexcept {
+  if (target_.unixName.empty()) return dialTcp(target_.addresses[place]);
+  return place == 0 ? dialUnix(target_.unixName) : dialTcp(target_.addresses[place - 1]);
+}
+
+std::string Dial::nameOf(size_t place) const {
+  if (!target_.unixName.empty() && place == 0) return "Unix socket @" + target_.unixName;
+  return toString(target_.addresses[place - (target_.unixName.empty() ? 0 : 1)]);
+}
+
+// Places that fail at once (nobody there, no route) make way for the next without a pause.
+void Dial::next() {
+  const auto self = shared_from_this();
+  reactor_.cancel(stagger_);
+  while (!over_ && started_ < places()) {
+    const size_t place = started_++;
+    attempt(place);
+    if (attempts_[place].line) break;
+  }
+  if (over_) return;
+  if (started_ < places())
+    stagger_ = reactor_.after(kStagger, [self] { self->next(); });
+  else if (running_ == 0)
+    endRound();
+}
+
+void Dial::attempt(size_t place) {
+  UniqueFd fd = open(place);
+  if (!fd) {
+    reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), std::strerror(errno));
+    return;
+  }
+  const auto self = shared_from_this();
+  Line::Events events;
+  events.ready = [self, place] { self->succeeded(place); };
+  events.closed = [self, place](const std::string& why) { self->failed(place, why); };
+  Attempt& one = attempts_[place];
+  one.line = Line::open(reactor_, std::move(fd), Handshake::Role::kClient, target_.context, std::move(events));
+  one.timer = reactor_.after(kAttemptTime, [self, place] {
+    self->attempts_[place].line->close();
+    self->failed(place, "no answer");
+  });
+  ++running_;
+}
+
+void Dial::failed(size_t place, const std::string& why) {
+  reactor_.cancel(attempts_[place].timer);
+  reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), why);
+  --running_;
+  if (!over_) next();
+}
+
+void Dial::succeeded(size_t place) {
+  const auto self = shared_from_this();
+  const auto line = std::move(attempts_[place].line);
+  reactor_.cancel(attempts_[place].timer);
+  attempts_[place] = {};
+  cancel();
+  line->setEvents({});
+  won_(line);
+}
+
+void Dial::endRound() {
+  const auto self = shared_from_this();
+  lost_(reasons_.empty() ? "no address is known" : reasons_);
+  if (over_) return;
+  pause_ = reactor_.after(nextPause_, [self] { self->startRound(); });
+  nextPause_ = std::min<Reactor::Clock::duration>(nextPause_ * 2, kLongestPause);
+}
+
+void Dial::cancel() noexcept {
+  over_ = true;
+  reactor_.cancel(stagger_);
+  reactor_.cancel(pause_);
+  for (Attempt& one : attempts_) {
+    reactor_.cancel(one.timer);
+    if (one.line) one.line->close();
+  }
+  attempts_.clear();
+}
+
+}  // namespace tutti::control

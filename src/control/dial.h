@@ -1,0 +1,57 @@
+// Calls a listener: its Unix socket first, then all its addresses, each a little after the one before ("happy
+// eyeballs", RFC 8305), until one of them proves the secret. Round after round until cancelled, unless told not to.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/line.h"
+
+namespace tutti::control {
+
+class Dial : public std::enable_shared_from_this<Dial> {
+ public:
+  struct Target {
+    HandshakeContext context;  // context.listener is the id of the listener that is meant
+    std::string unixName;      // empty: not over a Unix socket
+    std::vector<Address> addresses;
+  };
+  using Won = std::function<void(std::shared_ptr<Line>)>;
+  using Lost = std::function<void(const std::string& why)>;
+
+  // `won` gets the line, with the hello done and without events. `lost` is called when a whole round has failed; the
+  // next one begins by itself after a pause, unless `lost` cancels.
+  static std::shared_ptr<Dial> start(Reactor& reactor, Target target, Won won, Lost lost);
+  void cancel() noexcept;
+
+ private:
+  Dial(Reactor& reactor, Target target, Won won, Lost lost)
+      : reactor_(reactor), target_(std::move(target)), won_(std::move(won)), lost_(std::move(lost)) {}
+  struct Attempt {
+    std::shared_ptr<Line> line;
+    Reactor::Token timer = 0;
+  };
+  size_t places() const noexcept { return target_.addresses.size() + (target_.unixName.empty() ? 0 : 1); }
+  UniqueFd open(size_t place) noexcept;
+  std::string nameOf(size_t place) const;
+  void startRound();
+  void next();
+  void attempt(size_t place);
+  void failed(size_t place, const std::string& why);
+  void succeeded(size_t place);
+  void endRound();
+
+  Reactor& reactor_;
+  Target target_;
+  Won won_;
+  Lost lost_;
+  std::vector<Attempt> attempts_;  // of this round, by place
+  size_t started_ = 0, running_ = 0;
+  Reactor::Token stagger_ = 0, pause_ = 0;
+  Reactor::Clock::duration nextPause_ = std::chrono::milliseconds(2);
+  std::string reasons_;
+  bool over_ = false;
+};
+
+}  // namespace tutti::control

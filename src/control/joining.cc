@@ -1,0 +1,119 @@
+#include "control/joining.h"
+
+#include "control/root.h"
+
+namespace tutti::control {
+namespace {
+
+// How long to wait, beyond the own deadline or after the tree broke, for the root's word on who is to blame.
+constexpr std::chrono::milliseconds kPatience(500);
+constexpr std::chrono::seconds kPartingTime(2);
+
+}  // namespace
+
+void Joining::start() {
+  deadline_ = reactor_.after(request_.deadline.left(), [this] { onDeadline(); });
+  callRoot();
+}
+
+void Joining::callRoot() {
+  calling_ = "the root";
+  dial_ = Dial::start(
+      reactor_, {rootContext(request_.id), rootUnixName(request_.id.job), request_.id.addresses},
+      [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
+      [this](const std::string& why) { lastRefusal_ = why; });
+}
+
+void Joining::onRoot(std::shared_ptr<Line> line) {
+  dial_.reset();
+  root_ = std::move(line);
+  Line::Events events;
+  events.frame = [this](Frame& frame) { onRootFrame(frame); };
+  events.closed = [this](const std::string& why) { onRootGone(why); };
+  root_->setEvents(std::move(events));
+  root_->send(Kind::kHello, encode(Hello{self_, request_.size, request_.deadline.left().count()}));
+}
+
+void Joining::onRootFrame(Frame& frame) try {
+  if (over_) return;
+  if (static_cast<Kind>(frame.type) == Kind::kRefuse) {
+    const Refusal refusal = decodeRefusal(frame.payload);
+    const bool silent = refusal.code == ErrorCode::kTimeout;
+    return fail(refusal.code, silent ? refusal.text + events_.missing() : refusal.text);
+  }
+  if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
+  placed_ = true;
+  const Place place = decodePlace(frame.payload);
+  if (place.parent)
+    callParent(*place.parent);
+  else
+    events_.placed(nullptr, {});
+} catch (const Error& e) {
+  fail(e.code(), fmt::format("the root said what cannot be read: {}", e.what()));
+}
+
+// Before it has placed this rank, a root that goes away was that of an earlier job at the same address.
+void Joining::onRootGone(const std::string& why) {
+  root_.reset();
+  if (over_ || placed_) return;
+  lastRefusal_ = why;
+  callRoot();
+}
+
+void Joining::callParent(const Person& parent) {
+  calling_ = "its parent in the tree, " + describe(parent);
+  lastRefusal_.clear();
+  HandshakeContext context = rootContext(request_.id);
+  context.listener = parent.endpoint.id;
+  dial_ = Dial::start(
+      reactor_, {context, parent.endpoint.unixName, parent.endpoint.addresses},
+      [this, parent](std::shared_ptr<Line> line) {
+        dial_.reset();
+        events_.placed(std::move(line), parent);
+      },
+      [this](const std::string& why) { lastRefusal_ = why; });
+}
+
+void Joining::treeBroke(const std::string& why) {
+  if (over_ || patience_ != 0) return;
+  if (!root_) return fail(ErrorCode::kRemote, why);
+  patience_ = reactor_.after(kPatience, [this, why] { fail(ErrorCode::kRemote, why); });
+}
+
+void Joining::onDeadline() {
+  const auto text = [this] {
+    std::string what = fmt::format("rank {} of {} could not join before its deadline", request_.rank, request_.size);
+    if (dial_)
+      what += fmt::format(": no connection to {} ({})", calling_, lastRefusal_.empty() ? "no answer" : lastRefusal_);
+    return what + events_.missing();
+  };
+  if (!root_) return fail(ErrorCode::kTimeout, text());
+  deadline_ = reactor_.after(kPatience, [this, text] { fail(ErrorCode::kTimeout, text()); });
+}
+
+void Joining::succeed() {
+  stop();
+  if (!root_) return;
+  root_->send(Kind::kDone, Bytes{});
+  root_->finish(kPartingTime);
+}
+
+void Joining::fail(ErrorCode code, const std::string& text) {
+  if (over_) return;
+  stop();
+  if (root_) {
+    root_->send(Kind::kRefuse, encode(Refusal{code, text}));
+    root_->finish(kPartingTime);
+  }
+  events_.failed(code, text);
+}
+
+void Joining::stop() noexcept {
+  over_ = true;
+  if (dial_) dial_->cancel();
+  dial_.reset();
+  reactor_.cancel(deadline_);
+  reactor_.cancel(patience_);
+}
+
+}  // namespace tutti::control

@@ -1,0 +1,55 @@
+// A rank's way into the tree: it calls the root, is told its parent and calls that one; and it listens to the root,
+// which knows who is missing, until the whole table has come.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "control/dial.h"
+#include "control/messages.h"
+#include "control/plane.h"
+
+namespace tutti::control {
+
+class Joining {
+ public:
+  struct Events {
+    // The parent's line and who it is; without a line for rank 0.
+    std::function<void(std::shared_ptr<Line>, const Person&)> placed;
+    std::function<void(ErrorCode, const std::string&)> failed;  // once
+    std::function<std::string()> missing;  // what is known here about ranks that have not been heard of
+  };
+  Joining(Reactor& reactor, const JoinRequest& request, const Person& self, Events events)
+      : reactor_(reactor), request_(request), self_(self), events_(std::move(events)) {}
+
+  void start();
+  // A neighbour in the tree is gone. The root will say why; if it does not, this is the reason.
+  void treeBroke(const std::string& why);
+  // The table is here: tells the root.
+  void succeed();
+  void fail(ErrorCode code, const std::string& text);
+  // Drops everything that is under way.
+  void stop() noexcept;
+  bool over() const noexcept { return over_; }
+
+ private:
+  void callRoot();
+  void onRoot(std::shared_ptr<Line> line);
+  void onRootFrame(Frame& frame);
+  void onRootGone(const std::string& why);
+  void callParent(const Person& parent);
+  void onDeadline();
+
+  Reactor& reactor_;
+  const JoinRequest& request_;
+  const Person& self_;
+  Events events_;
+  std::shared_ptr<Dial> dial_;
+  std::shared_ptr<Line> root_;
+  Reactor::Token deadline_ = 0, patience_ = 0;
+  bool placed_ = false, over_ = false;
+  std::string calling_;  // whom, for the text of a time-out
+  std::string lastRefusal_;
+};
+
+}  // namespace tutti::control

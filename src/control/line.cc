@@ -1,0 +1,144 @@
+#include "control/line.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "control/socket.h"
+
+namespace tutti::control {
+
+std::shared_ptr<Line> Line::open(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeContext& context,
+                                 Events events) {
+  std::shared_ptr<Line> line(new Line(reactor, std::move(fd), role, context, std::move(events)));
+  // The reactor's handler keeps the line alive until it is closed.
+  const uint32_t first = role == Handshake::Role::kClient ? EPOLLOUT : EPOLLIN;
+  line->watch_ = reactor.watch(line->fd_.get(), first, [line](uint32_t ready) { line->onEvents(ready); });
+  return line;
+}
+
+Line::Line(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeContext& context, Events events)
+    : reactor_(reactor),
+      fd_(std::move(fd)),
+      state_(role == Handshake::Role::kClient ? State::kConnecting : State::kHello),
+      hello_(role, context),
+      unix_(isUnix(fd_.get())),
+      peer_(role == Handshake::Role::kServer ? describePeer(fd_.get()) : std::string()),
+      events_(std::make_shared<Events>(std::move(events))) {}
+
+void Line::want(uint32_t events) noexcept { reactor_.change(watch_, events); }
+
+void Line::onEvents(uint32_t ready) {
+  if (state_ == State::kConnecting) return connected();
+  if (state_ == State::kHello) return continueHello();
+  if ((ready & EPOLLOUT) != 0) flush();
+  if (isOpen() && (ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
+    state_ == State::kFinishing ? drainInput() : readFrames();
+}
+
+void Line::connected() {
+  if (const int error = pendingError(fd_.get())) return broken(std::strerror(error));
+  state_ = State::kHello;
+  peer_ = describePeer(fd_.get());
+  continueHello();
+}
+
+void Line::continueHello() {
+  switch (hello_.advance(fd_.get())) {
+    case Handshake::Status::kWantsRead:
+      return want(EPOLLIN);
+    case Handshake::Status::kWantsWrite:
+      return want(EPOLLOUT);
+    case Handshake::Status::kFailed:
+      return broken(hello_.error());
+    case Handshake::Status::kDone:
+      break;
+  }
+  state_ = State::kFrames;
+  want(EPOLLIN);
+  const auto events = events_;
+  if (events->ready) events->ready();
+}
+
+void Line::readFrames() {
+  // A few at a time, so that one busy neighbour does not keep the others waiting; epoll reports the rest again.
+  for (int i = 0; i < 64 && isOpen() && state_ == State::kFrames; ++i) {
+    Frame frame;
+    const auto status = in_.read(fd_.get(), frame);
+    if (status == FrameReader::Status::kNothing) return;
+    if (status == FrameReader::Status::kClosed) return broken("connection closed");
+    if (status == FrameReader::Status::kBroken) return broken(in_.error());
+    const auto events = events_;
+    if (events->frame) events->frame(frame);
+  }
+}
+
+void Line::send(Kind kind, std::shared_ptr<const Bytes> payload) {
+  if (!isOpen() || state_ == State::kFinishing) return;
+  const bool idle = out_.empty();
+  out_.push(static_cast<uint8_t>(kind), std::move(payload));
+  if (idle && state_ == State::kFrames) flush();
+}
+
+// A broken socket is reported by the reader, which first takes what the peer has still said.
+void Line::flush() {
+  if (!out_.flush(fd_.get())) out_ = {};
+  want(out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
+  if (state_ == State::kFinishing && out_.empty()) ::shutdown(fd_.get(), SHUT_WR);
+}
+
+void Line::finish(Reactor::Clock::duration bound, std::function<void()> done) {
+  if (!isOpen() || state_ != State::kFrames) {
+    close();
+    if (done) done();
+    return;
+  }
+  state_ = State::kFinishing;
+  done_ = std::move(done);
+  finishTimer_ = reactor_.after(bound, [line = shared_from_this()] { line->finished(); });
+  flush();
+}
+
+void Line::drainInput() {
+  std::array<std::byte, 4096> waste;
+  for (;;) {
+    const ssize_t n = ::recv(fd_.get(), waste.data(), waste.size(), 0);
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    return finished();
+  }
+}
+
+void Line::finished() noexcept {
+  if (!isOpen()) return;
+  const auto done = std::move(done_);
+  close();
+  if (done) done();
+}
+
+void Line::broken(const std::string& why) {
+  if (!isOpen()) return;
+  const auto events = events_;
+  close();
+  if (events->closed) events->closed(why);
+}
+
+void Line::close() noexcept {
+  if (!isOpen()) return;
+  reactor_.cancel(finishTimer_);
+  // The reactor's handler may be the last owner of this line.
+  const auto self = shared_from_this();
+  reactor_.forget(watch_);
+  fd_.reset();
+}
+
+UniqueFd Line::take() noexcept {
+  const auto self = shared_from_this();
+  reactor_.forget(watch_);
+  return std::move(fd_);
+}
+
+}  // namespace tutti::control

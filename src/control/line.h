@@ -1,0 +1,72 @@
+// One authenticated connection of the control plane: hello first, then frames. Lives on one reactor's thread.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/frame.h"
+#include "base/handshake.h"
+#include "control/messages.h"
+#include "control/reactor.h"
+
+namespace tutti::control {
+
+class Line : public std::enable_shared_from_this<Line> {
+ public:
+  // Called on the reactor's thread. None is called any more after close() or take().
+  struct Events {
+    std::function<void()> ready;  // the peer has proved the secret
+    std::function<void(Frame&)> frame;
+    std::function<void(const std::string& why)> closed;  // by the peer or by a failure; once
+  };
+
+  // `fd` is accepted (server) or being connected (client).
+  static std::shared_ptr<Line> open(Reactor& reactor, UniqueFd fd, Handshake::Role role,
+                                    const HandshakeContext& context, Events events);
+
+  void setEvents(Events events) { events_ = std::make_shared<Events>(std::move(events)); }
+  // Queues a frame and sends what the socket takes. After close() or finish() it is dropped.
+  void send(Kind kind, std::shared_ptr<const Bytes> payload);
+  void send(Kind kind, Bytes payload) { send(kind, std::make_shared<const Bytes>(std::move(payload))); }
+  // At once; what is queued is lost.
+  void close() noexcept;
+  // Sends what is queued, then waits for the peer to close (at most `bound`), then calls `done`. What still arrives is
+  // dropped. Closing only after the peer has read everything keeps the system from throwing the last frames away.
+  void finish(Reactor::Clock::duration bound, std::function<void()> done = {});
+  // Gives the bare socket away, non-blocking, with nothing read beyond the last frame. Needs drained().
+  UniqueFd take() noexcept;
+
+  bool isOpen() const noexcept { return static_cast<bool>(fd_); }
+  bool drained() const noexcept { return out_.empty(); }
+  const std::string& peer() const noexcept { return peer_; }
+  bool overUnix() const noexcept { return unix_; }
+
+ private:
+  enum class State : uint8_t { kConnecting, kHello, kFrames, kFinishing };
+
+  Line(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeContext& context, Events events);
+  void onEvents(uint32_t ready);
+  void connected();
+  void continueHello();
+  void readFrames();
+  void drainInput();
+  void flush();
+  void broken(const std::string& why);
+  void finished() noexcept;
+  void want(uint32_t events) noexcept;
+
+  Reactor& reactor_;
+  UniqueFd fd_;
+  Reactor::Token watch_ = 0, finishTimer_ = 0;
+  State state_;
+  Handshake hello_;
+  FrameReader in_;
+  FrameQueue out_;
+  bool unix_ = false;
+  std::string peer_;
+  std::shared_ptr<Events> events_;
+  std::function<void()> done_;
+};
+
+}  // namespace tutti::control

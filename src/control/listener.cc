@@ -1,0 +1,185 @@
+#include "control/listener.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "control/socket.h"
+
+namespace tutti::control {
+namespace {
+
+constexpr std::chrono::seconds kHelloTime(5);
+constexpr size_t kMaxPending = 512;
+constexpr std::chrono::milliseconds kPauseWithoutDescriptors(20);
+
+bool hasFamily(const std::vector<Address>& chosen, bool v6) {
+  return std::any_of(chosen.begin(), chosen.end(), [&](const Address& a) { return a.v6 == v6; });
+}
+
+Address wildcard(bool v6, uint16_t port) {
+  Address any;
+  any.v6 = v6;
+  any.port = port;
+  return any;
+}
+
+[[noreturn]] void noPort(const Listener::Request& request, int error) {
+  const Network& network = request.network;
+  if (request.port != 0)
+    throw Error(ErrorCode::kSystem,
+                fmt::format("cannot listen at port {}: {}. Another job may be using it; choose another "
+                            "port",
+                            request.port, std::strerror(error)));
+  if (network.firstPort != 0)
+    throw Error(ErrorCode::kSystem,
+                fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE): {}. Each rank needs one; widen the range",
+                            network.firstPort, network.lastPort, std::strerror(error)));
+  throw systemError("cannot listen for the other ranks", error);
+}
+
+}  // namespace
+
+Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
+    : reactor_(reactor), context_(request.context), arrival_(std::move(arrival)) {
+  endpoint_.id = context_.listener;
+  if (auto fd = listenUnix(request.unixName)) {
+    endpoint_.unixName = request.unixName;
+    add(std::move(fd));
+  }
+  if (request.tcp) openTcp(request);
+  if (sockets_.empty())
+    throw Error(ErrorCode::kSystem,
+                fmt::format("cannot listen at the Unix socket @{}: {}", request.unixName, std::strerror(errno)));
+}
+
+// One port serves all addresses, so that a range of ports counts ranks and not addresses.
+void Listener::openTcp(const Request& request) {
+  const auto chosen = chosenAddresses(request.network);
+  if (chosen.empty()) return;  // no network at all: the Unix socket remains
+  uint32_t first = request.port, last = request.port;
+  if (request.port == 0) first = request.network.firstPort, last = request.network.lastPort;
+  for (uint32_t port = first; port <= last; ++port) {
+    const bool all = request.network.interfaces.empty();
+    if (all ? openWildcards(request, chosen, static_cast<uint16_t>(port))
+            : openSelected(chosen, static_cast<uint16_t>(port)))
+      return;
+  }
+  noPort(request, errno);
+}
+
+// Without a selection of interfaces one socket takes both families; where IPv6 is off, or only one is wanted, one of
+// that family. True when it stands; false with errno set.
+bool Listener::openWildcards(const Request& request, const std::vector<Address>& chosen, uint16_t port) {
+  const bool v4 = hasFamily(chosen, false) && request.network.family != 6;
+  const bool v6 = hasFamily(chosen, true) && request.network.family != 4;
+  UniqueFd fd = listenTcp(wildcard(v6, port), v4);
+  const bool both = static_cast<bool>(fd) && v6 && v4;
+  bool only6 = static_cast<bool>(fd) && !v4;
+  if (!fd && v6 && v4 && errno != EADDRINUSE) {
+    fd = listenTcp(wildcard(false, port), false);
+    only6 = false;
+  }
+  if (!fd) return false;
+  const uint16_t got = portOf(fd.get());
+  for (Address address : chosen) {
+    if (!both && address.v6 != (v6 && only6)) continue;
+    address.port = got;
+    endpoint_.addresses.push_back(address);
+  }
+  add(std::move(fd));
+  return true;
+}
+
+// With a selection, one socket per chosen address: nothing listens on the others. Within a
+// range of ports all share one.
+bool Listener::openSelected(const std::vector<Address>& chosen, uint16_t port) {
+  std::vector<UniqueFd> opened;
+  std::vector<Address> addresses;
+  for (Address address : chosen) {
+    address.port = port;
+    UniqueFd fd = listenTcp(address, false);
+    if (!fd) return false;
+    address.port = portOf(fd.get());
+    addresses.push_back(address);
+    opened.push_back(std::move(fd));
+  }
+  endpoint_.addresses = std::move(addresses);
+  for (UniqueFd& fd : opened) add(std::move(fd));
+  return true;
+}
+
+void Listener::add(UniqueFd owned) {
+  const int fd = owned.get();
+  sockets_.push_back({std::move(owned), 0});
+  sockets_.back().watch = reactor_.watch(fd, EPOLLIN, [this, fd](uint32_t) { acceptFrom(fd); });
+}
+
+void Listener::acceptFrom(int fd) {
+  for (int i = 0; i < 64; ++i) {
+    UniqueFd caller(::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (caller) {
+      admit(std::move(caller));
+      if (sockets_.empty()) return;  // the arrival closed this listener
+      continue;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return outOfDescriptors(fd);
+    if (errno != EINTR && errno != ECONNABORTED) return;
+  }
+}
+
+void Listener::admit(UniqueFd fd) {
+  if (isUnix(fd.get()) && !sameUser(fd.get())) {
+    log::info("refused {}: a Unix socket serves its own user only", describePeer(fd.get()));
+    return;
+  }
+  if (!isUnix(fd.get())) setNoDelay(fd.get());
+  if (pending_.size() >= kMaxPending) drop(pending_.begin(), "too many callers at once, it was the oldest");
+  const auto at = pending_.insert(pending_.end(), Pending{});
+  Line::Events events;
+  events.closed = [this, at](const std::string& why) { drop(at, why); };
+  events.frame = [this, at](Frame& first) {
+    const auto line = at->line;
+    reactor_.cancel(at->timer);
+    pending_.erase(at);
+    arrival_(line, first);
+  };
+  at->line = Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, std::move(events));
+  at->timer = reactor_.after(kHelloTime, [this, at] { drop(at, "said nothing for too long"); });
+}
+
+void Listener::drop(PendingAt at, const std::string& why) {
+  const auto line = at->line;
+  reactor_.cancel(at->timer);
+  pending_.erase(at);
+  log::info("refused {}: {}", line->peer(), why);
+  line->close();
+}
+
+// The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll
+// would report the same caller again and again.
+void Listener::outOfDescriptors(int fd) {
+  if (!pending_.empty()) return drop(pending_.begin(), "the process has no file descriptor left (see ulimit -n)");
+  const auto at = std::find_if(sockets_.begin(), sockets_.end(), [&](const Socket& s) { return s.fd.get() == fd; });
+  const auto token = at->watch;
+  log::warn("cannot accept a connection: no file descriptor left; raise the limit (ulimit -n)");
+  reactor_.change(token, 0);
+  reactor_.after(kPauseWithoutDescriptors, [this, token] { reactor_.change(token, EPOLLIN); });
+}
+
+void Listener::close() noexcept {
+  for (Socket& socket : sockets_) reactor_.forget(socket.watch);
+  sockets_.clear();
+  for (Pending& one : pending_) {
+    reactor_.cancel(one.timer);
+    one.line->close();
+  }
+  pending_.clear();
+}
+
+}  // namespace tutti::control

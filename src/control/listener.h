@@ -1,0 +1,61 @@
+// Where others call: TCP at the chosen addresses and an abstract Unix socket. Only callers that have proved the secret
+// and said what they want get through; the others are dropped after a few seconds, and only so many may wait.
+#pragma once
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "control/line.h"
+#include "control/network.h"
+
+namespace tutti::control {
+
+class Listener {
+ public:
+  // A caller and its first frame.
+  using Arrival = std::function<void(std::shared_ptr<Line>, Frame& first)>;
+
+  struct Request {
+    HandshakeContext context;  // context.listener becomes the endpoint's id
+    std::string unixName;
+    Network network;
+    uint16_t port = 0;  // not 0: this one and no other
+    bool tcp = true;
+  };
+
+  // Throws Error: kSystem or kInvalidUsage, when nothing can be listened at.
+  Listener(Reactor& reactor, const Request& request, Arrival arrival);
+
+  const Endpoint& endpoint() const noexcept { return endpoint_; }
+  void close() noexcept;
+
+ private:
+  struct Pending {
+    std::shared_ptr<Line> line;
+    Reactor::Token timer = 0;
+  };
+  using PendingAt = std::list<Pending>::iterator;
+  struct Socket {
+    UniqueFd fd;
+    Reactor::Token watch = 0;
+  };
+
+  void openTcp(const Request& request);
+  bool openWildcards(const Request& request, const std::vector<Address>& chosen, uint16_t port);
+  bool openSelected(const std::vector<Address>& chosen, uint16_t port);
+  void add(UniqueFd fd);
+  void acceptFrom(int fd);
+  void admit(UniqueFd fd);
+  void drop(PendingAt at, const std::string& why);
+  void outOfDescriptors(int fd);
+
+  Reactor& reactor_;
+  HandshakeContext context_;
+  Arrival arrival_;
+  Endpoint endpoint_;
+  std::vector<Socket> sockets_;
+  std::list<Pending> pending_;
+};
+
+}  // namespace tutti::control

@@ -1,0 +1,102 @@
+// One rank's part of the control plane, on a thread of its own: its listener, its lines to parent and children, and
+// what goes over them. Outlives the rank's Plane until no rank below needs it.
+//
+// Leaving. A rank whose owner has gone says goodbye to its parent once all its children have said goodbye, and then
+// closes. So the tree is taken down from the leaves, and nobody above or beside is cut off early. A line that closes
+// without a goodbye is a death: whoever sees it tells all its other neighbours, and since every part that the death
+// leaves of the tree has such a witness, everyone learns of it.
+#pragma once
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/desk.h"
+#include "control/gathering.h"
+#include "control/joining.h"
+#include "control/keeper.h"
+#include "control/listener.h"
+#include "control/streams.h"
+
+namespace tutti::control {
+
+class Member : public Kept {
+ public:
+  explicit Member(const JoinRequest& request);  // throws Error when nothing can be listened at
+
+  // Kept: the thread.
+  void run() override;
+  void hurry() override;
+  void halt() override;
+
+  // Any thread.
+  Desk& desk() noexcept { return desk_; }
+  int rank() const noexcept { return request_.rank; }
+  int size() const noexcept { return request_.size; }
+  const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
+  const Person& person(int rank) const { return people_.at(static_cast<size_t>(rank)); }
+  void startGather(uint64_t sequence, std::span<const std::byte> blob);
+  void post(int to, uint64_t key, std::span<const std::byte> message);
+  void requestStream(int peer, uint64_t key, StreamKind kind);
+  void abort(const std::string& reason);
+  void leave();
+
+ private:
+  struct Child {
+    Person person;
+    std::shared_ptr<Line> line;
+    bool left = false;  // said goodbye, or is gone for good
+  };
+
+  // member.cc: the tree
+  Listener::Request listenRequest() const;
+  void arrived(const std::shared_ptr<Line>& line, Frame& first);
+  void childArrived(const std::shared_ptr<Line>& line, const Frame& first);
+  void placed(const std::shared_ptr<Line>& line, const Person& parent);
+  void onFrame(int side, Frame& frame);  // side: of a child, or kParent
+  void onGoodbye(int side);
+  void onGone(int side, const std::string& why);
+  void route(Bytes&& payload);
+  void mailForMe(Mail mail);
+  bool joined() const noexcept { return !people_.empty(); }
+  // member_gather.cc
+  void onShare(int side, const Bytes& payload);
+  void passUp(uint64_t sequence);
+  void onTable(std::shared_ptr<const Bytes> payload);
+  void enter(const std::vector<Bytes>& table);
+  void checkShares();
+  std::string missingText(uint64_t sequence) const;
+  // member_leave.cc
+  void learn(const Failure& failure, const Line* from);
+  void checkLeave();
+  void partFrom(const std::shared_ptr<Line>& line);
+  void lineParted();
+  void joinFailed(ErrorCode code, const std::string& text);
+
+  static constexpr int kParent = 2;
+  static constexpr uint64_t kJoinSequence = 0;
+
+  JoinRequest request_;
+  Person self_;
+  Desk desk_;
+  Reactor reactor_;
+  Listener listener_;
+  Joining joining_;
+  Streams streams_;
+  Gathering gathering_;
+
+  Person parentPerson_;
+  std::shared_ptr<Line> parent_;
+  std::array<Child, 2> children_;
+  bool ownerLeft_ = false, leaving_ = false, flooded_ = false;
+  int parting_ = 0;
+  uint64_t sharesSent_ = 0;  // exchanges to which this rank's whole subtree has contributed
+
+  // Written once, before the owner learns that it has joined; read by any thread after that.
+  std::vector<Person> people_;
+  std::vector<Bytes> cards_;
+};
+
+}  // namespace tutti::control

@@ -1,0 +1,91 @@
+// The tree's way of giving everyone everyone's blob: shares go up, the table comes down. Joining uses it too, with the
+// ranks' records as blobs, as exchange #0.
+#include "control/member.h"
+#include "control/tree.h"
+
+namespace tutti::control {
+
+void Member::startGather(uint64_t sequence, std::span<const std::byte> blob) {
+  reactor_.post([this, sequence, mine = Bytes(blob.begin(), blob.end())] {
+    gathering_.addOwn(sequence, mine);
+    checkShares();
+    passUp(sequence);
+  });
+}
+
+void Member::onShare(int side, const Bytes& payload) {
+  Reader in(payload);
+  const auto sequence = in.value<uint64_t>();
+  gathering_.addChild(sequence, static_cast<Gathering::Source>(side), in.block());
+  checkShares();
+  passUp(sequence);
+}
+
+void Member::passUp(uint64_t sequence) {
+  // While joining, the children may be here before this rank knows its own place.
+  if (!parent_ && rank() != 0) return;
+  const auto entries = gathering_.take(sequence);
+  if (!entries) return desk_.noteMissing(missingText(sequence));
+  sharesSent_ = sequence + 1;
+  if (rank() != 0) {
+    desk_.noteMissing("; this rank's own part of the tree is complete");
+    return parent_->send(Kind::kGatherUp, Writer().value(sequence).block(*entries).take());
+  }
+  Writer table;
+  table.value(sequence);
+  for (const Bytes& blob : Gathering::toTable(*entries, size())) table.block(blob);
+  onTable(std::make_shared<const Bytes>(table.take()));
+}
+
+void Member::onTable(std::shared_ptr<const Bytes> payload) {
+  for (const Child& child : children_)
+    if (child.line) child.line->send(Kind::kGatherDown, payload);
+  Reader in(*payload);
+  const auto sequence = in.value<uint64_t>();
+  std::vector<Bytes> table;
+  for (int r = 0; r < size(); ++r) {
+    const auto blob = in.block();
+    table.emplace_back(blob.begin(), blob.end());
+  }
+  if (sequence == kJoinSequence) return enter(table);
+  desk_.tableCame(sequence, std::move(table));
+}
+
+// Joined: from here on everyone is known, and any thread may look.
+void Member::enter(const std::vector<Bytes>& table) {
+  if (joined() || joining_.over()) return;
+  std::vector<Person> people;
+  std::vector<Bytes> cards;
+  for (const Bytes& blob : table) {
+    Record record = decodeRecord(blob);
+    people.push_back(std::move(record.person));
+    cards.push_back(std::move(record.card));
+  }
+  people_ = std::move(people);
+  cards_ = std::move(cards);
+  joining_.succeed();
+  desk_.joined();
+}
+
+// An exchange that waits for someone who has left, in good order, would wait for ever.
+void Member::checkShares() {
+  const auto absent = [&](Gathering::Source source, bool left, const Person& who) {
+    if (!left || desk_.failed()) return;
+    if (const auto sequence = gathering_.waitingFor(source))
+      learn(
+          {who.rank,
+           fmt::format("{} left before set-up exchange #{}, which others have begun", describe(who), *sequence), false},
+          nullptr);
+  };
+  absent(Gathering::Source::kSelf, ownerLeft_, self_);
+  absent(Gathering::Source::kFirstChild, children_[0].left, children_[0].person);
+  absent(Gathering::Source::kSecondChild, children_[1].left, children_[1].person);
+}
+
+std::string Member::missingText(uint64_t sequence) const {
+  if (sequence < sharesSent_) return {};
+  const auto absent = gathering_.missing(sequence);
+  return absent.empty() ? std::string() : fmt::format("; rank {} has not heard from {}", rank(), nameRanks(absent));
+}
+
+}  // namespace tutti::control

@@ -1,0 +1,184 @@
+#include "control/messages.h"
+
+#include <algorithm>
+
+namespace tutti::control {
+namespace {
+
+constexpr size_t kMaxAddresses = 256;
+
+void put(Writer& out, const Endpoint& endpoint) {
+  out.value(endpoint.id).text(endpoint.unixName).value(static_cast<uint16_t>(endpoint.addresses.size()));
+  for (const Address& address : endpoint.addresses) {
+    out.value<uint8_t>(address.v6).value(address.port).value(address.scope);
+    out.block(std::as_bytes(std::span(address.ip)));
+  }
+}
+
+Endpoint getEndpoint(Reader& in) {
+  Endpoint endpoint;
+  endpoint.id = in.value<uint64_t>();
+  endpoint.unixName = in.text();
+  const size_t count = in.value<uint16_t>();
+  if (count > kMaxAddresses) throw Error(ErrorCode::kRemote, fmt::format("{} addresses for one listener", count));
+  for (size_t i = 0; i < count; ++i) {
+    Address& address = endpoint.addresses.emplace_back();
+    address.v6 = in.value<uint8_t>() != 0;
+    address.port = in.value<uint16_t>();
+    address.scope = in.value<uint32_t>();
+    const auto ip = in.block();
+    if (ip.size() != address.ip.size()) throw Error(ErrorCode::kRemote, "an address of the wrong length");
+    std::memcpy(address.ip.data(), ip.data(), ip.size());
+  }
+  return endpoint;
+}
+
+void put(Writer& out, const Person& person) {
+  out.value<int32_t>(person.rank).text(person.host).value(person.pid);
+  put(out, person.endpoint);
+}
+
+Person getPerson(Reader& in) {
+  Person person;
+  person.rank = in.value<int32_t>();
+  person.host = in.text();
+  person.pid = in.value<int64_t>();
+  person.endpoint = getEndpoint(in);
+  return person;
+}
+
+}  // namespace
+
+std::string describe(const Person& person) {
+  if (person.host.empty()) return fmt::format("rank {}", person.rank);
+  return fmt::format("rank {} (host {}, pid {})", person.rank, person.host, person.pid);
+}
+
+std::string nameRanks(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", listRanks(ranks));
+}
+
+std::string listRanks(const std::vector<int>& given) {
+  std::vector<int> ranks = given;
+  std::sort(ranks.begin(), ranks.end());
+  constexpr int kMaxItems = 16;
+  std::string text;
+  int items = 0;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (items++ == kMaxItems) return fmt::format("{} and {} more", text, ranks.size() - i);
+    if (!text.empty()) text += ", ";
+    text += end - i > 2 ? fmt::format("{}-{}", ranks[i], ranks[end - 1]) : fmt::format("{}", ranks[i]);
+    i = end - i > 2 ? end : i + 1;
+  }
+  return text;
+}
+
+Bytes encode(const Hello& hello) {
+  Writer out;
+  out.value<int32_t>(hello.size).value(hello.leftMs);
+  put(out, hello.person);
+  return out.take();
+}
+
+Hello decodeHello(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  Hello hello;
+  hello.size = in.value<int32_t>();
+  hello.leftMs = in.value<int64_t>();
+  hello.person = getPerson(in);
+  return hello;
+}
+
+Bytes encode(const Place& place) {
+  Writer out;
+  out.value<uint8_t>(place.parent.has_value());
+  if (place.parent) put(out, *place.parent);
+  return out.take();
+}
+
+Place decodePlace(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  Place place;
+  if (in.value<uint8_t>() != 0) place.parent = getPerson(in);
+  return place;
+}
+
+Bytes encode(const Refusal& refusal) { return Writer().value(refusal.code).text(refusal.text).take(); }
+
+Refusal decodeRefusal(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  Refusal refusal;
+  const auto code = in.value<uint8_t>();
+  refusal.code = code >= 1 && code <= 8 ? static_cast<ErrorCode>(code) : ErrorCode::kRemote;
+  refusal.text = in.text();
+  return refusal;
+}
+
+Bytes encode(const StreamHello& hello) {
+  return Writer().value<int32_t>(hello.from).value(hello.key).value(hello.kind).take();
+}
+
+StreamHello decodeStreamHello(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  StreamHello hello;
+  hello.from = in.value<int32_t>();
+  hello.key = in.value<uint64_t>();
+  hello.kind = in.value<uint8_t>() == 0 ? StreamKind::kUnix : StreamKind::kTcp;
+  return hello;
+}
+
+Bytes encode(const Mail& mail) {
+  return Writer()
+      .value<int32_t>(mail.from)
+      .value<int32_t>(mail.to)
+      .value(mail.key)
+      .value(mail.use)
+      .block(mail.body)
+      .take();
+}
+
+Mail decodeMail(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  Mail mail;
+  mail.from = in.value<int32_t>();
+  mail.to = in.value<int32_t>();
+  mail.key = in.value<uint64_t>();
+  const auto use = in.value<uint8_t>();
+  if (use > static_cast<uint8_t>(MailUse::kNoTcpStream)) throw Error(ErrorCode::kRemote, "a mail of an unknown use");
+  mail.use = static_cast<MailUse>(use);
+  const auto body = in.block();
+  mail.body.assign(body.begin(), body.end());
+  return mail;
+}
+
+Bytes encode(const Record& record) {
+  Writer out;
+  put(out, record.person);
+  return out.block(record.card).take();
+}
+
+Record decodeRecord(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  Record record;
+  record.person = getPerson(in);
+  const auto card = in.block();
+  record.card.assign(card.begin(), card.end());
+  return record;
+}
+
+Bytes encode(const Failure& failure) {
+  return Writer().value<int32_t>(failure.rank).value<uint8_t>(failure.aborted).text(failure.text).take();
+}
+
+Failure decodeFailure(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  Failure failure;
+  failure.rank = in.value<int32_t>();
+  failure.aborted = in.value<uint8_t>() != 0;
+  failure.text = in.text();
+  return failure;
+}
+
+}  // namespace tutti::control

@@ -1,0 +1,104 @@
+// What the control plane's frames carry.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/handshake.h"
+#include "control/plane.h"
+
+namespace tutti::control {
+
+enum class Kind : uint8_t {
+  // between a rank and the root
+  kHello = 1,  // Hello
+  kPlace,      // Place
+  kRefuse,     // Refusal; either way
+  kDone,       // empty: the rank has the whole table
+  // first frames to a rank's listener
+  kTree,    // the child's rank
+  kStream,  // StreamHello
+  // in the tree
+  kGatherUp,    // sequence, entries
+  kGatherDown,  // sequence, a block per rank
+  kMail,        // Mail
+  kFailure,     // Failure
+  kGoodbye,     // empty
+};
+
+// Where somebody listens. `id` is what the hello must name.
+struct Endpoint {
+  uint64_t id = 0;
+  std::string unixName;
+  std::vector<Address> addresses;
+};
+
+// Who somebody is.
+struct Person {
+  int rank = -1;
+  std::string host;
+  int64_t pid = 0;
+  Endpoint endpoint;
+};
+std::string describe(const Person& person);  // "rank 3 (host n2, pid 411)"
+
+struct Hello {
+  Person person;
+  int size = 0;
+  int64_t leftMs = 0;  // until the rank's deadline
+};
+
+struct Place {
+  std::optional<Person> parent;
+};
+
+struct Refusal {
+  ErrorCode code = ErrorCode::kRemote;
+  std::string text;
+};
+
+struct StreamHello {
+  int from = 0;
+  uint64_t key = 0;
+  StreamKind kind = StreamKind::kUnix;
+};
+
+// What a mail is for: the owner's mailbox, or the news that a stream cannot be had.
+enum class MailUse : uint8_t { kMailbox, kNoUnixStream, kNoTcpStream };
+
+struct Mail {
+  int from = 0, to = 0;
+  uint64_t key = 0;
+  MailUse use = MailUse::kMailbox;
+  Bytes body;
+};
+
+// A member's record in the table that the tree gathers while joining.
+struct Record {
+  Person person;
+  Bytes card;
+};
+
+// "2, 5, 7-12": at most a few items, then "and N more".
+std::string listRanks(const std::vector<int>& ranks);
+std::string nameRanks(const std::vector<int>& ranks);  // the same behind "rank" or "ranks"
+
+Bytes encode(const Hello& hello);
+Bytes encode(const Place& place);
+Bytes encode(const Refusal& refusal);
+Bytes encode(const StreamHello& hello);
+Bytes encode(const Mail& mail);
+Bytes encode(const Record& record);
+Bytes encode(const Failure& failure);
+// All throw Error(kRemote) for bytes that are no such message.
+Hello decodeHello(std::span<const std::byte> bytes);
+Place decodePlace(std::span<const std::byte> bytes);
+Refusal decodeRefusal(std::span<const std::byte> bytes);
+StreamHello decodeStreamHello(std::span<const std::byte> bytes);
+Mail decodeMail(std::span<const std::byte> bytes);
+Record decodeRecord(std::span<const std::byte> bytes);
+Failure decodeFailure(std::span<const std::byte> bytes);
+
+}  // namespace tutti::control

@@ -1,0 +1,137 @@
+#include "control/network.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/settings.h"
+
+namespace tutti::control {
+namespace {
+
+struct Found {
+  Address address;
+  bool loopback = false, linkLocal = false;
+};
+
+std::vector<std::string> splitList(const std::string& list) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    if (end > at) parts.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+bool usable(const ifaddrs& entry) {
+  if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return false;
+  return entry.ifa_addr->sa_family == AF_INET || entry.ifa_addr->sa_family == AF_INET6;
+}
+
+Found toFound(const ifaddrs& entry) {
+  Found found;
+  found.loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
+  if (entry.ifa_addr->sa_family == AF_INET6) {
+    const auto* in6 = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
+    found.address.v6 = true;
+    std::memcpy(found.address.ip.data(), &in6->sin6_addr, 16);
+    found.linkLocal = IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
+    if (found.linkLocal) found.address.scope = in6->sin6_scope_id;
+  } else {
+    const auto* in4 = reinterpret_cast<const sockaddr_in*>(entry.ifa_addr);
+    std::memcpy(found.address.ip.data(), &in4->sin_addr, 4);
+    found.linkLocal = found.address.ip[0] == 169 && found.address.ip[1] == 254;
+  }
+  return found;
+}
+
+std::vector<Found> findAddresses(const Network& network) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) throw systemError("cannot list the network interfaces", errno);
+  std::vector<Found> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (!usable(*entry) || !matchesInterface(network.interfaces, entry->ifa_name)) continue;
+    const Found one = toFound(*entry);
+    if (network.family == 0 || (network.family == 6) == one.address.v6) found.push_back(one);
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+// IPv4 and IPv6 in turn, so that a host which speaks only one of them finds one early in the list.
+void appendInTurn(std::vector<Address>& out, const std::vector<Found>& found, bool loopback, bool linkLocal) {
+  std::vector<Address> families[2];
+  for (const Found& one : found)
+    if (one.loopback == loopback && one.linkLocal == linkLocal) families[one.address.v6 ? 1 : 0].push_back(one.address);
+  for (size_t i = 0; i < std::max(families[0].size(), families[1].size()); ++i)
+    for (const auto& family : families)
+      if (i < family.size()) out.push_back(family[i]);
+}
+
+void parsePortRange(const std::string& text, Network& network) {
+  const size_t dash = text.find('-');
+  const std::string parts[2] = {text.substr(0, dash), dash == std::string::npos ? text : text.substr(dash + 1)};
+  uint16_t* const ports[2] = {&network.firstPort, &network.lastPort};
+  for (int i = 0; i < 2; ++i) {
+    const char* end = parts[i].data() + parts[i].size();
+    const auto [stop, failure] = std::from_chars(parts[i].data(), end, *ports[i]);
+    if (failure != std::errc() || stop != end || *ports[i] == 0)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("TUTTI_PORT_RANGE={}: expected first-last, such as 40000-40100", text));
+  }
+  if (network.firstPort > network.lastPort)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PORT_RANGE={}: it ends before it begins", text));
+}
+
+}  // namespace
+
+bool matchesInterface(const std::string& list, const std::string& name) {
+  const bool excludes = !list.empty() && list.front() == '^';
+  const auto parts = splitList(excludes ? list.substr(1) : list);
+  if (parts.empty()) return true;
+  const bool listed = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+    return part.front() == '=' ? name == part.substr(1) : name.starts_with(part);
+  });
+  return listed != excludes;
+}
+
+Network Network::fromEnvironment() {
+  Network network;
+  network.interfaces = settings::text("TUTTI_SOCKET_IFNAME", "");
+  const auto family = settings::number("TUTTI_SOCKET_FAMILY", 0, 0, 6);
+  if (family != 0 && family != 4 && family != 6)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_SOCKET_FAMILY={}: expected 4 or 6", family));
+  network.family = static_cast<int>(family);
+  if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, network);
+  return network;
+}
+
+std::vector<Address> chosenAddresses(const Network& network) {
+  const auto found = findAddresses(network);
+  std::vector<Address> chosen;
+  appendInTurn(chosen, found, false, false);
+  if (chosen.empty()) appendInTurn(chosen, found, false, true);
+  appendInTurn(chosen, found, true, false);
+  if (chosen.empty() && (!network.interfaces.empty() || network.family != 0))
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("no network interface that is up matches TUTTI_SOCKET_IFNAME='{}' with {}; see `ip addr`",
+                            network.interfaces,
+                            network.family == 0   ? "any address"
+                            : network.family == 4 ? "an IPv4 address"
+                                                  : "an IPv6 address"));
+  return chosen;
+}
+
+std::string hostName() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "?";
+}
+
+}  // namespace tutti::control

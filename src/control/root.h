@@ -1,0 +1,65 @@
+// The root of a job: tells each rank its parent in the tree, and everyone when the joining fails.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/keeper.h"
+#include "control/listener.h"
+
+namespace tutti::control {
+
+// Where the ranks of a job meet, when not at any free port of a random job number.
+struct RootPlace {
+  UniqueId id;        // secret and job number; the addresses are filled in
+  uint16_t port = 0;  // 0: any
+  bool tcp = true;
+};
+
+// Throws Error.
+UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime);
+std::string rootUnixName(uint64_t job);
+// What both ends of a connection to the root prove.
+HandshakeContext rootContext(const UniqueId& id);
+
+class Root : public Kept {
+ public:
+  Root(const RootPlace& place, const Network& network, Deadline lifetime);
+  void run() override;
+  void hurry() override { halt(); }
+  void halt() override;
+  const std::vector<Address>& addresses() const { return listener_.endpoint().addresses; }
+
+ private:
+  struct Guest {
+    Person person;
+    std::shared_ptr<Line> line;  // until it has the table
+    bool placed = false, done = false;
+  };
+
+  static Listener::Request listenRequest(const RootPlace& place, const Network& network);
+  void welcome(const std::shared_ptr<Line>& line, Frame& first);
+  std::optional<Refusal> objectionTo(const Hello& hello) const;
+  void seat(const std::shared_ptr<Line>& line, Hello hello);
+  void place(int rank);
+  void onFrame(int rank, Frame& frame);
+  void onGone(int rank, const std::string& why);
+  void onDeadline(int rank, int64_t afterMs);
+  std::vector<int> missing() const;
+  // Tells everyone who came, and whoever still comes, that this job will not start.
+  void refuse(ErrorCode code, const std::string& text);
+  void tell(const std::shared_ptr<Line>& line, const Refusal& refusal);
+  void endIfIdle();
+
+  Reactor reactor_;
+  Listener listener_;
+  Deadline lifetime_;
+  int size_ = 0;  // not known before the first rank has come
+  std::map<int, Guest> guests_;
+  int placed_ = 0, done_ = 0, parting_ = 0;
+  std::optional<Refusal> refused_;
+};
+
+}  // namespace tutti::control

@@ -1,0 +1,159 @@
+#include "control/socket.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tutti::control {
+namespace {
+
+constexpr int kBacklog = 4096;  // the system lowers it to its own limit
+constexpr int kStreamType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+struct Name {
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+  const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Name nameOf(const Address& address) noexcept {
+  Name name;
+  if (address.v6) {
+    auto* in6 = reinterpret_cast<sockaddr_in6*>(&name.storage);
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(address.port);
+    in6->sin6_scope_id = address.scope;
+    std::memcpy(&in6->sin6_addr, address.ip.data(), 16);
+    name.bytes = sizeof *in6;
+  } else {
+    auto* in4 = reinterpret_cast<sockaddr_in*>(&name.storage);
+    in4->sin_family = AF_INET;
+    in4->sin_port = htons(address.port);
+    std::memcpy(&in4->sin_addr, address.ip.data(), 4);
+    name.bytes = sizeof *in4;
+  }
+  return name;
+}
+
+// An abstract name begins with a zero byte and belongs to no file.
+Name nameOf(const std::string& text) noexcept {
+  Name name;
+  auto* un = reinterpret_cast<sockaddr_un*>(&name.storage);
+  un->sun_family = AF_UNIX;
+  const size_t bytes = std::min(text.size(), sizeof un->sun_path - 1);
+  std::memcpy(un->sun_path + 1, text.data(), bytes);
+  name.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+  return name;
+}
+
+Address addressOf(const Name& name) noexcept {
+  Address address;
+  if (name.storage.ss_family == AF_INET6) {
+    const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&name.storage);
+    address.v6 = true;
+    address.port = ntohs(in6->sin6_port);
+    address.scope = in6->sin6_scope_id;
+    std::memcpy(address.ip.data(), &in6->sin6_addr, 16);
+  } else {
+    const auto* in4 = reinterpret_cast<const sockaddr_in*>(&name.storage);
+    address.port = ntohs(in4->sin_port);
+    std::memcpy(address.ip.data(), &in4->sin_addr, 4);
+  }
+  return address;
+}
+
+void set(int fd, int level, int option, int value) noexcept { ::setsockopt(fd, level, option, &value, sizeof value); }
+
+// Lets go of the descriptor without losing errno.
+UniqueFd failed(UniqueFd& fd) noexcept {
+  const int kept = errno;
+  fd.reset();
+  errno = kept;
+  return {};
+}
+
+UniqueFd listenAt(UniqueFd fd, const Name& name) noexcept {
+  if (!fd) return {};
+  if (::bind(fd.get(), name.get(), name.bytes) != 0 || ::listen(fd.get(), kBacklog) != 0) return failed(fd);
+  return fd;
+}
+
+UniqueFd dialAt(UniqueFd fd, const Name& name) noexcept {
+  if (!fd) return {};
+  if (::connect(fd.get(), name.get(), name.bytes) != 0 && errno != EINPROGRESS && errno != EINTR) return failed(fd);
+  return fd;
+}
+
+}  // namespace
+
+UniqueFd listenTcp(const Address& address, bool dual) noexcept {
+  UniqueFd fd(::socket(address.v6 ? AF_INET6 : AF_INET, kStreamType, 0));
+  if (!fd) return {};
+  // A port that lately served another job may be taken over; two listeners at once still exclude each other.
+  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.v6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, dual ? 0 : 1);
+  return listenAt(std::move(fd), nameOf(address));
+}
+
+uint16_t portOf(int fd) noexcept {
+  Name name;
+  name.bytes = sizeof name.storage;
+  return ::getsockname(fd, name.get(), &name.bytes) == 0 ? addressOf(name).port : 0;
+}
+
+UniqueFd listenUnix(const std::string& text) noexcept {
+  return listenAt(UniqueFd(::socket(AF_UNIX, kStreamType, 0)), nameOf(text));
+}
+
+UniqueFd dialTcp(const Address& address) noexcept {
+  UniqueFd fd(::socket(address.v6 ? AF_INET6 : AF_INET, kStreamType, 0));
+  if (fd) setNoDelay(fd.get());
+  return dialAt(std::move(fd), nameOf(address));
+}
+
+UniqueFd dialUnix(const std::string& text) noexcept {
+  return dialAt(UniqueFd(::socket(AF_UNIX, kStreamType, 0)), nameOf(text));
+}
+
+int pendingError(int fd) noexcept {
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+bool isUnix(int fd) noexcept {
+  int domain = 0;
+  socklen_t bytes = sizeof domain;
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_UNIX;
+}
+
+std::string describePeer(int fd) {
+  if (isUnix(fd)) {
+    ucred who{};
+    socklen_t bytes = sizeof who;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return "a local process";
+    return fmt::format("local process {} of user {}", who.pid, who.uid);
+  }
+  Name name;
+  name.bytes = sizeof name.storage;
+  return ::getpeername(fd, name.get(), &name.bytes) == 0 ? toString(addressOf(name)) : "a peer that is gone";
+}
+
+bool sameUser(int fd) noexcept {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return false;
+  return who.uid == ::geteuid() || who.uid == 0;
+}
+
+void setNoDelay(int fd) noexcept { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+}  // namespace tutti::control

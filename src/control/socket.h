@@ -1,0 +1,30 @@
+// Non-blocking stream sockets: TCP over IPv4 and IPv6, and abstract Unix sockets.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/fd.h"
+#include "control/plane.h"
+#include "control/unique_id.h"
+
+namespace tutti::control {
+
+// A listener on one address; an ip of zeros means all of that family. An IPv6 wildcard takes IPv4 too when `dual`.
+// Port 0: any. Returns an empty owner with errno set when it cannot be had.
+UniqueFd listenTcp(const Address& address, bool dual) noexcept;
+uint16_t portOf(int fd) noexcept;
+UniqueFd listenUnix(const std::string& name) noexcept;
+
+// A connection that is under way. Empty with errno set when it fails at once.
+UniqueFd dialTcp(const Address& address) noexcept;
+UniqueFd dialUnix(const std::string& name) noexcept;
+int pendingError(int fd) noexcept;  // SO_ERROR
+
+// Who is at the other end, for log lines.
+std::string describePeer(int fd);
+// Whether the process at the other end of a Unix socket belongs to our user (or to the system's).
+bool sameUser(int fd) noexcept;
+bool isUnix(int fd) noexcept;
+void setNoDelay(int fd) noexcept;
+
+}  // namespace tutti::control

@@ -1,0 +1,81 @@
+#include "control/streams.h"
+
+#include <chrono>
+
+namespace tutti::control {
+namespace {
+
+constexpr std::chrono::seconds kDialTime(20);
+// A listener of the same network namespace answers at once or never: these rounds only ride out a full queue.
+constexpr int kUnixRounds = 5;
+
+const char* nameOf(StreamKind kind) noexcept { return kind == StreamKind::kUnix ? "Unix" : "TCP"; }
+
+}  // namespace
+
+void Streams::request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind) {
+  if (self_ > peer.rank) return;
+  const Wanted wanted{peer, key, kind};
+  const auto call = calls_.insert(calls_.end(), Call{});
+  Dial::Target target{{id.secret, id.job, peer.endpoint.id}, {}, {}};
+  if (kind == StreamKind::kUnix)
+    target.unixName = peer.endpoint.unixName;
+  else
+    target.addresses = peer.endpoint.addresses;
+  call->deadline = reactor_.after(kDialTime, [this, call, wanted] { giveUp(call, wanted); });
+  call->dial = Dial::start(
+      reactor_, std::move(target),
+      [this, call, wanted](const std::shared_ptr<Line>& line) { won(call, wanted, *line); },
+      [this, call, wanted](const std::string& why) {
+        call->lastRefusal = why;
+        if (wanted.kind == StreamKind::kUnix && ++call->rounds == kUnixRounds) giveUp(call, wanted);
+      });
+}
+
+void Streams::end(CallAt call) noexcept {
+  reactor_.cancel(call->deadline);
+  call->dial->cancel();
+  calls_.erase(call);
+}
+
+void Streams::won(CallAt call, const Wanted& wanted, Line& line) {
+  line.send(Kind::kStream, encode(StreamHello{self_, wanted.key, wanted.kind}));
+  // A fresh socket takes these few bytes whole; were it not so, the stream would begin in the middle of the hello.
+  if (!line.drained()) {
+    line.close();
+    call->lastRefusal = "the fresh connection took no data";
+    return giveUp(call, wanted);
+  }
+  end(call);
+  desk_.park(wanted.peer.rank, wanted.key, wanted.kind, line.take());
+}
+
+void Streams::giveUp(CallAt call, const Wanted& wanted) {
+  const std::string why =
+      fmt::format("no {} stream between rank {} and {}: {}", nameOf(wanted.kind), self_, describe(wanted.peer),
+                  call->lastRefusal.empty() ? "no answer" : call->lastRefusal);
+  end(call);
+  desk_.noStream(wanted.peer.rank, wanted.key, wanted.kind, why);
+  const auto* text = reinterpret_cast<const std::byte*>(why.data());
+  sendMail_({self_, wanted.peer.rank, wanted.key,
+             wanted.kind == StreamKind::kUnix ? MailUse::kNoUnixStream : MailUse::kNoTcpStream,
+             Bytes(text, text + why.size())});
+}
+
+void Streams::arrived(Line& line, const Frame& first) {
+  const StreamHello hello = decodeStreamHello(first.payload);
+  if (line.overUnix() != (hello.kind == StreamKind::kUnix))
+    throw Error(ErrorCode::kRemote, "a stream of the wrong kind");
+  desk_.park(hello.from, hello.key, hello.kind, line.take());
+}
+
+void Streams::refused(const Mail& mail) {
+  const std::string why(reinterpret_cast<const char*>(mail.body.data()), mail.body.size());
+  desk_.noStream(mail.from, mail.key, mail.use == MailUse::kNoUnixStream ? StreamKind::kUnix : StreamKind::kTcp, why);
+}
+
+void Streams::stop() noexcept {
+  while (!calls_.empty()) end(calls_.begin());
+}
+
+}  // namespace tutti::control

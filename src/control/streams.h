@@ -1,0 +1,51 @@
+// Bare stream sockets to peers: the lower rank dials the other's listener, names itself and a key, and both own an end.
+#pragma once
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "control/desk.h"
+#include "control/dial.h"
+
+namespace tutti::control {
+
+class Streams {
+ public:
+  // Sends a mail to its rank, wherever that is.
+  using SendMail = std::function<void(Mail)>;
+  Streams(Reactor& reactor, Desk& desk, int self, SendMail sendMail)
+      : reactor_(reactor), desk_(desk), self_(self), sendMail_(std::move(sendMail)) {}
+
+  // This rank wants a stream to `peer`. The higher rank has only to wait.
+  void request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind);
+  // A caller at the listener wants one. Throws Error(kRemote) for bytes that are no hello.
+  void arrived(Line& line, const Frame& first);
+  // The peer could not reach this rank.
+  void refused(const Mail& mail);
+  void stop() noexcept;
+
+ private:
+  struct Call {
+    std::shared_ptr<Dial> dial;
+    Reactor::Token deadline = 0;
+    int rounds = 0;
+    std::string lastRefusal;
+  };
+  using CallAt = std::list<Call>::iterator;
+  struct Wanted {
+    Person peer;
+    uint64_t key;
+    StreamKind kind;
+  };
+  void won(CallAt call, const Wanted& wanted, Line& line);
+  void giveUp(CallAt call, const Wanted& wanted);
+  void end(CallAt call) noexcept;
+
+  Reactor& reactor_;
+  Desk& desk_;
+  int self_;
+  SendMail sendMail_;
+  std::list<Call> calls_;
+};
+
+}  // namespace tutti::control

@@ -1,0 +1,103 @@
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+#include <random>
+
+#include "control_ranks.h"
+
+namespace tutti::control::test {
+namespace {
+
+class PlaneOfSize : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, PlaneOfSize, testing::Values(1, 2, 3, 4, 7, 16, 64));
+
+TEST_P(PlaneOfSize, EveryRankHasEveryCard) {
+  const int size = GetParam();
+  const auto planes = joinAll(size);
+  for (int r = 0; r < size; ++r) {
+    EXPECT_EQ(planes[size_t(r)]->rank(), r);
+    EXPECT_EQ(planes[size_t(r)]->size(), size);
+    EXPECT_FALSE(planes[size_t(r)]->failed());
+    for (int p = 0; p < size; ++p) EXPECT_EQ(toText(planes[size_t(r)]->card(p)), "card of " + std::to_string(p));
+  }
+}
+
+TEST_P(PlaneOfSize, GathersManyRounds) {
+  const int size = GetParam();
+  const auto planes = joinAll(size);
+  inThreads(size, [&](int r) {
+    for (int round = 0; round < 50; ++round) {
+      const auto all = planes[size_t(r)]->allGather(toBytes(fmt::format("{}/{}", r, round)), soon());
+      ASSERT_EQ(all.size(), size_t(size));
+      for (int p = 0; p < size; ++p) ASSERT_EQ(toText(all[size_t(p)]), fmt::format("{}/{}", p, round));
+    }
+  });
+}
+
+TEST(Plane, GathersBigAndEmptyBlobs) {
+  constexpr int kSize = 7;
+  const auto planes = joinAll(kSize);
+  const auto blobOf = [](int rank, int round) {
+    Bytes blob(rank % 3 == 1 ? 0 : size_t{1} << 20);
+    for (size_t i = 0; i < blob.size(); ++i) blob[i] = std::byte(i * 7 + size_t(rank) + size_t(round));
+    return blob;
+  };
+  inThreads(kSize, [&](int r) {
+    for (int round = 0; round < 3; ++round) {
+      const auto all = planes[size_t(r)]->allGather(blobOf(r, round), soon());
+      for (int p = 0; p < kSize; ++p) ASSERT_TRUE(all[size_t(p)] == blobOf(p, round)) << p;
+    }
+  });
+}
+
+TEST_P(PlaneOfSize, MailArrivesInOrderBetweenAllPairs) {
+  const int size = GetParam(), messages = size > 16 ? 4 : 40;
+  const auto planes = joinAll(size);
+  inThreads(size, [&](int r) {
+    Plane& plane = *planes[size_t(r)];
+    for (int i = 0; i < messages; ++i)
+      for (int p = 0; p < size; ++p)
+        for (const uint64_t key : {5ULL, ~0ULL}) plane.post(p, key, toBytes(fmt::format("{}>{} {} {}", r, p, key, i)));
+    for (int p = 0; p < size; ++p)
+      for (const uint64_t key : {~0ULL, 5ULL})
+        for (int i = 0; i < messages; ++i)
+          ASSERT_EQ(toText(awaitMail(plane, p, key)), fmt::format("{}>{} {} {}", p, r, key, i));
+    for (int p = 0; p < size; ++p) ASSERT_FALSE(plane.poll(p, 5).has_value());
+  });
+}
+
+void exchangeOver(int fd, int self, int peer) {
+  ASSERT_EQ(::send(fd, &self, sizeof self, MSG_NOSIGNAL), int(sizeof self));
+  int got = -1;
+  pollfd ready{fd, POLLIN, 0};
+  ASSERT_EQ(::poll(&ready, 1, 60000), 1);
+  ASSERT_EQ(::recv(fd, &got, sizeof got, MSG_WAITALL), int(sizeof got));
+  ASSERT_EQ(got, peer);
+}
+
+TEST(Plane, StreamsOfBothKindsBetweenAllPairs) {
+  constexpr int kSize = 7;
+  const auto planes = joinAll(kSize);
+  inThreads(kSize, [&](int r) {
+    Plane& plane = *planes[size_t(r)];
+    for (int p = 0; p < kSize; ++p)
+      for (const auto kind : {StreamKind::kUnix, StreamKind::kTcp})
+        if (p != r) plane.requestStream(p, kind == StreamKind::kUnix ? 1 : 2, kind);
+    for (int p = 0; p < kSize; ++p)
+      for (const uint64_t key : {2, 1})
+        if (p != r) {
+          const UniqueFd fd = awaitStream(plane, p, key);
+          int domain = 0;
+          socklen_t bytes = sizeof domain;
+          ::getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &bytes);
+          ASSERT_EQ(domain == AF_UNIX, key == 1);
+          exchangeOver(fd.get(), r, p);
+        }
+  });
+}
+
+}  // namespace
+}  // namespace tutti::control::test
