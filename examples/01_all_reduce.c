@@ -9,12 +9,12 @@
 
 #include "tutti/tutti.h"
 
-#define CHECK(call)                                                            \
-  do {                                                                         \
-    if ((call) != tuttiSuccess) {                                              \
-      fprintf(stderr, "%s failed: %s\n", #call, tuttiGetLastError(NULL));      \
-      return 1;                                                                \
-    }                                                                          \
+#define CHECK(call)                                                       \
+  do {                                                                    \
+    if ((call) != tuttiSuccess) {                                         \
+      fprintf(stderr, "%s failed: %s\n", #call, tuttiGetLastError(NULL)); \
+      return 1;                                                           \
+    }                                                                     \
   } while (0)
 
 enum { kCount = 4 };

@@ -13,23 +13,23 @@ namespace tutti::plan {
 
 // What the model needs to know about one kind of link.
 struct LinkCost {
-  double latencyUs = 0.3;     // a slot of a few bytes, from post to ready
-  double bandwidthGBs = 7;    // a long message
+  double latencyUs = 0.3;   // a slot of a few bytes, from post to ready
+  double bandwidthGBs = 7;  // a long message
 };
 
 // The communicator, as far as cost goes. Made once, the same on every rank (so that all choose alike).
 struct Machine {
   int ranks = 1;
   int hosts = 1;
-  int ranksPerHost = 1;        // of the fullest host
-  double ranksPerCore = 1;     // of the most crowded host; above 1 the ranks take turns
-  LinkCost local, remote;      // between ranks of one host, and of different ones
+  int ranksPerHost = 1;     // of the fullest host
+  double ranksPerCore = 1;  // of the most crowded host; above 1 the ranks take turns
+  LinkCost local, remote;   // between ranks of one host, and of different ones
   uint32_t slotBytes = 128 << 10;
 };
 
 struct Request {
   Collective collective = Collective::kAllReduce;
-  size_t bytes = 0;            // the whole message (kSplit); with a count a rank: one rank's part
+  size_t bytes = 0;  // the whole message (kSplit); with a count a rank: one rank's part
 };
 
 struct Choice {

@@ -35,6 +35,7 @@ libsodium-dev sodium.h
 libgtest-dev gtest/gtest.h
 libbenchmark-dev benchmark/benchmark.h
 libboost-context-dev boost/context/fiber.hpp
+zlib1g-dev zlib.h
 "
 
 # Prints the packages of `headers` whose header the compiler does not find; all of them when there is no compiler.
