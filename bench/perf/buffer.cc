@@ -1,0 +1,58 @@
+#include "perf/buffer.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "perf/failure.h"
+
+namespace tutti::perf {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+std::byte canary(size_t i) { return static_cast<std::byte>(0xC5 ^ (i * 29)); }
+
+size_t differing(const std::byte* zone) {
+  size_t count = 0;
+  for (size_t i = 0; i < Buffer::kGuard; ++i) count += zone[i] != canary(i);
+  return count;
+}
+
+void plant(std::byte* zone) {
+  for (size_t i = 0; i < Buffer::kGuard; ++i) zone[i] = canary(i);
+}
+
+}  // namespace
+
+Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, int rank) : kind_(kind), comm_(comm) {
+  const size_t whole = (bytes + slack + 2 * kGuard + kPage - 1) / kPage * kPage;
+  if (kind == MemoryKind::kShareable) {
+    require(tuttiMemAlloc(&memory_, whole), "tuttiMemAlloc", rank, comm);
+  } else {
+    memory_ = std::aligned_alloc(kPage, whole);
+    if (memory_ == nullptr) throw Failure("out of memory: choose a smaller --maxbytes");
+  }
+  std::memset(memory_, 0, whole);
+  startAt(0);
+  if (kind != MemoryKind::kPlain) {
+    require(tuttiCommRegister(comm, memory_, whole, &registration_), "tuttiCommRegister", rank, comm);
+  }
+}
+
+Buffer::~Buffer() {
+  if (registration_ != nullptr) tuttiCommDeregister(comm_, registration_);
+  if (kind_ == MemoryKind::kShareable) {
+    tuttiMemFree(memory_);
+  } else {
+    std::free(memory_);
+  }
+}
+
+void Buffer::plantCanaries(size_t extent) const {
+  plant(start_ - kGuard);
+  plant(start_ + extent);
+}
+
+size_t Buffer::brokenCanaries(size_t extent) const { return differing(start_ - kGuard) + differing(start_ + extent); }
+
+}  // namespace tutti::perf

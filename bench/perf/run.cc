@@ -1,0 +1,211 @@
+// The whole of a program: options, processes, threads, and each thread's walk through types, operators, roots and
+// sizes.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "perf/collective.h"
+#include "perf/failure.h"
+#include "perf/join.h"
+#include "perf/launch.h"
+#include "perf/reporter.h"
+#include "perf/worker.h"
+
+namespace tutti::perf {
+namespace {
+
+std::string processorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+uint64_t residentBytes() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A trivially copyable record as the bytes that Worker::gather carries, and back.
+template <class Record>
+std::string bytesOf(const Record& record) {
+  return {reinterpret_cast<const char*>(&record), sizeof record};
+}
+template <class Record>
+Record recordOf(const std::string& bytes) {
+  Record record;
+  std::memcpy(&record, bytes.data(), sizeof record);
+  return record;
+}
+
+struct RankRecord {
+  int rank, pid, device;
+  char host[64], processor[96];
+};
+
+std::string describe(const Member& member, const std::string& processor) {
+  RankRecord record{member.rank, static_cast<int>(getpid()), -1, {}, {}};
+  require(tuttiCommDevice(member.comm, &record.device), "tuttiCommDevice", member.rank, member.comm);
+  gethostname(record.host, sizeof record.host - 1);
+  std::strncpy(record.processor, processor.c_str(), sizeof record.processor - 1);
+  return bytesOf(record);
+}
+
+std::vector<RankInfo> introduce(Worker& worker) {
+  const std::string processor = processorName();
+  std::vector<RankInfo> ranks;
+  for (const std::string& bytes :
+       worker.gather(sizeof(RankRecord), [&](const Member& member) { return describe(member, processor); })) {
+    const auto record = recordOf<RankRecord>(bytes);
+    const std::string what = fmt::format("{}{}", record.device < 0 ? "host memory, " : "", record.processor);
+    ranks.push_back({record.rank, 0, record.pid, record.device, record.host, what});
+  }
+  return ranks;
+}
+
+std::vector<MemoryInfo> memoryOf(Worker& worker) {
+  const auto ofMember = [](const Member& member) {
+    tuttiCommStats_t stats{};
+    stats.size = sizeof stats;
+    require(tuttiCommGetStats(member.comm, &stats), "tuttiCommGetStats", member.rank, member.comm);
+    return bytesOf(MemoryInfo{member.rank, stats.memoryBytes, stats.connectedPeers, residentBytes()});
+  };
+  std::vector<MemoryInfo> memory;
+  for (const std::string& bytes : worker.gather(sizeof(MemoryInfo), ofMember)) {
+    memory.push_back(recordOf<MemoryInfo>(bytes));
+  }
+  return memory;
+}
+
+// One thread's way through the lines of the table. All threads of all processes go the same way.
+class Session {
+ public:
+  Session(const Collective& collective, const Options& options, Worker& worker, Reporter& reporter)
+      : collective_(collective), options_(options), worker_(worker), reporter_(reporter) {}
+
+  int run() {
+    worker_.prepare();
+    const std::vector<int> roots = rootsToTry();
+    reporter_.start(introduce(worker_));
+    const std::vector<Operator> none = {Operator::kSum};
+    for (const tuttiDataType_t type : options_.types) {
+      for (const Operator op : collective_.reduces ? options_.operators : none) {
+        worker_.select(type, op);
+        for (const int root : roots) runSizes({type, op, root, 0});
+      }
+    }
+    if (options_.memoryReport) reporter_.addMemory(memoryOf(worker_));
+    worker_.leave();
+    return reporter_.finish();
+  }
+
+ private:
+  std::vector<int> rootsToTry() const {
+    if (!collective_.rooted) return {-1};
+    if (options_.root >= worker_.ranks()) {
+      throw Failure(fmt::format("--root {}: there are only {} ranks", options_.root, worker_.ranks()));
+    }
+    if (options_.root >= 0) return {options_.root};
+    std::vector<int> roots;
+    for (int root = 0; root < worker_.ranks(); ++root) roots.push_back(root);
+    return roots;
+  }
+
+  void runSizes(Job job) {
+    reporter_.working(fmt::format("warming up {}", nameOf(job.type)));
+    for (job.bytes = options_.minBytes; options_.warmups > 0 && job.bytes <= options_.maxBytes;
+         job.bytes = std::max<size_t>(job.bytes * 2, 1)) {
+      worker_.warmUp(job);
+    }
+    for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) {
+      for (std::optional<size_t> bytes = options_.minBytes; bytes; bytes = options_.nextSize(*bytes)) {
+        job.bytes = *bytes;
+        runLine(job);
+      }
+    }
+  }
+
+  void runLine(const Job& job) {
+    Row row;
+    std::tie(row.bytes, row.count) = worker_.shownSize(job);
+    row.type = nameOf(job.type);
+    row.op = collective_.reduces ? nameOf(job.op) : "none";
+    row.root = job.root;
+    reporter_.working(fmt::format("{} {} {}: {} bytes", collective_.program, row.type, row.op, row.bytes));
+    row.outOfPlace = worker_.measure(job, false);
+    if (collective_.inPlace) {
+      reporter_.working(fmt::format("{} {} {}: {} bytes, in place", collective_.program, row.type, row.op, row.bytes));
+      row.inPlace = worker_.measure(job, true);
+    }
+    reporter_.add(std::move(row));
+  }
+
+  const Collective& collective_;
+  const Options& options_;
+  Worker& worker_;
+  Reporter& reporter_;
+};
+
+int runThread(const Collective& collective, const Options& options, const std::vector<tuttiComm_t>& comms) {
+  int rank = -1;
+  tuttiCommUserRank(comms.front(), &rank);
+  Worker worker(collective, options, comms);
+  Reporter reporter(collective.program, options, rank == 0);
+  try {
+    return Session(collective, options, worker, reporter).run();
+  } catch (const std::exception& error) {
+    // The text before the abort: afterwards the others' complaints would come first.
+    std::fprintf(stderr, "%s: %s\n", collective.program, error.what());
+    reporter.fail(error.what());
+    worker.abort();
+    return EXIT_FAILURE;
+  }
+}
+
+int runRanks(const Collective& collective, const Options& options) {
+  const std::vector<tuttiComm_t> comms = joinAll(options);
+  std::atomic<int> status{EXIT_SUCCESS};
+  const auto work = [&](int thread) {
+    const auto first = comms.begin() + thread * options.communicatorsPerThread;
+    // Relaxed: joining the threads orders the write before the read.
+    if (runThread(collective, options, {first, first + options.communicatorsPerThread}) != EXIT_SUCCESS) {
+      status.store(EXIT_FAILURE, std::memory_order_relaxed);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 1; thread < options.threads; ++thread) threads.emplace_back(work, thread);
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+  return status.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+int runProgram(const Collective& collective, int argc, char** argv) {
+  try {
+    const std::optional<Options> options = parseOptions(argc, argv, collective.program);
+    if (!options) return EXIT_SUCCESS;
+    if (options->ranks > 1 && !launched()) return launchLocal(*options);
+    followParent();
+    return runRanks(collective, *options);
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "%s: %s\nTry --help.\n", collective.program, error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", collective.program, error.what());
+  }
+  return EXIT_FAILURE;
+}
+
+}  // namespace tutti::perf

@@ -1,0 +1,98 @@
+#include "perf/types.h"
+
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "perf/failure.h"
+
+namespace tutti::perf {
+namespace {
+
+constexpr const char* kTypeNames[tuttiNumTypes] = {"int8", "uint8", "int32",  "uint32",   "int64",  "uint64",
+                                                   "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
+constexpr size_t kTypeSizes[tuttiNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+constexpr const char* kOperatorNames[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
+
+template <class Value, class Values>
+Value byName(const char* what, const std::string& name, const Values& values) {
+  std::vector<std::string> known;
+  for (const Value value : values) {
+    if (name == nameOf(value)) return value;
+    known.push_back(nameOf(value));
+  }
+  throw UsageError(fmt::format("unknown {} '{}'; known are {} and all", what, name, fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+const std::vector<tuttiDataType_t>& allTypes() {
+  static const std::vector<tuttiDataType_t> types = {tuttiInt8,    tuttiUint8,    tuttiInt32,      tuttiUint32,
+                                                     tuttiInt64,   tuttiUint64,   tuttiFloat16,    tuttiFloat32,
+                                                     tuttiFloat64, tuttiBfloat16, tuttiFloat8e4m3, tuttiFloat8e5m2};
+  return types;
+}
+
+const std::vector<Operator>& allOperators() {
+  static const std::vector<Operator> operators = {Operator::kSum, Operator::kProd, Operator::kMax,
+                                                  Operator::kMin, Operator::kAvg,  Operator::kMulSum};
+  return operators;
+}
+
+const char* nameOf(tuttiDataType_t type) { return kTypeNames[type]; }
+const char* nameOf(Operator op) { return kOperatorNames[static_cast<int>(op)]; }
+
+tuttiDataType_t typeByName(const std::string& name) { return byName<tuttiDataType_t>("data type", name, allTypes()); }
+Operator operatorByName(const std::string& name) { return byName<Operator>("operator", name, allOperators()); }
+
+size_t sizeOf(tuttiDataType_t type) { return kTypeSizes[type]; }
+bool isFloat(tuttiDataType_t type) { return type >= tuttiFloat16; }
+bool isSigned(tuttiDataType_t type) { return type == tuttiInt8 || type == tuttiInt32 || type == tuttiInt64; }
+
+FloatFormat formatOf(tuttiDataType_t type) {
+  switch (type) {
+    case tuttiFloat64:
+      return {11, 53, 1023};
+    case tuttiFloat32:
+      return {8, 24, 127};
+    case tuttiFloat16:
+      return {5, 11, 15};
+    case tuttiBfloat16:
+      return {8, 8, 127};
+    case tuttiFloat8e4m3:
+      return {4, 4, 7};
+    default:
+      return {5, 3, 15};
+  }
+}
+
+uint64_t encode(tuttiDataType_t type, double value) {
+  if (type == tuttiFloat64) return std::bit_cast<uint64_t>(value);
+  const FloatFormat format = formatOf(type);
+  const int stored = format.significant - 1;
+  const uint64_t sign = std::signbit(value) ? uint64_t{1} << (format.exponentBits + stored) : 0;
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0) return sign;
+  // Count in units of the last place. A subnormal has the smallest exponent and no leading bit, so its count is its
+  // code; a carry out of the significand lands in the exponent, where it belongs.
+  const int lowest = 1 - format.bias;
+  const int exponent = std::max(std::ilogb(magnitude), lowest);
+  const auto units = static_cast<uint64_t>(std::nearbyint(std::ldexp(magnitude, stored - exponent)));
+  return sign | (units + (static_cast<uint64_t>(exponent - lowest) << stored));
+}
+
+double decode(tuttiDataType_t type, uint64_t bits) {
+  if (type == tuttiFloat64) return std::bit_cast<double>(bits);
+  const FloatFormat format = formatOf(type);
+  const int stored = format.significant - 1;
+  const uint64_t fraction = bits & ((uint64_t{1} << stored) - 1);
+  const auto exponent = static_cast<int>((bits >> stored) & ((uint64_t{1} << format.exponentBits) - 1));
+  const bool negative = (bits >> (stored + format.exponentBits)) & 1;
+  const uint64_t units = exponent == 0 ? fraction : fraction + (uint64_t{1} << stored);
+  const double magnitude = std::ldexp(static_cast<double>(units), std::max(exponent, 1) - format.bias - stored);
+  return negative ? -magnitude : magnitude;
+}
+
+}  // namespace tutti::perf

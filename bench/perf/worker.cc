@@ -1,0 +1,287 @@
+#include "perf/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "perf/failure.h"
+#include "perf/verify.h"
+
+namespace tutti::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+tuttiRedOp_t plainOperator(Operator op) {
+  switch (op) {
+    case Operator::kProd:
+      return tuttiProd;
+    case Operator::kMax:
+      return tuttiMax;
+    case Operator::kMin:
+      return tuttiMin;
+    case Operator::kAvg:
+      return tuttiAvg;
+    default:
+      return tuttiSum;
+  }
+}
+
+}  // namespace
+
+Worker::Worker(const Collective& collective, const Options& options, const std::vector<tuttiComm_t>& comms)
+    : collective_(collective), options_(options), members_(comms.size()) {
+  for (size_t i = 0; i < comms.size(); ++i) members_[i].comm = comms[i];
+}
+
+void Worker::prepare() {
+  const auto kind = static_cast<MemoryKind>(options_.memoryKind);
+  const size_t slack = options_.unalign * sizeof(double);
+  for (Member& member : members_) {
+    require(tuttiCommUserRank(member.comm, &member.rank), "tuttiCommUserRank", -1, member.comm);
+    require(tuttiCommCount(member.comm, &ranks_), "tuttiCommCount", member.rank, member.comm);
+    if (!options_.nullStream) require(tuttiStreamCreate(&member.stream), "tuttiStreamCreate", member.rank, member.comm);
+    member.send = std::make_unique<Buffer>(options_.maxBytes, slack, kind, member.comm, member.rank);
+    member.receive = std::make_unique<Buffer>(options_.maxBytes, slack, kind, member.comm, member.rank);
+  }
+}
+
+void Worker::leave() {
+  for (Member& member : members_) {
+    if (member.mulSum)
+      require(tuttiRedOpDestroy(*member.mulSum, member.comm), "tuttiRedOpDestroy", member.rank, member.comm);
+    member.mulSum.reset();
+    if (member.stream != nullptr)
+      require(tuttiStreamDestroy(member.stream), "tuttiStreamDestroy", member.rank, member.comm);
+    member.stream = nullptr;
+    member.send.reset();
+    member.receive.reset();
+    require(tuttiCommDestroy(std::exchange(member.comm, nullptr)), "tuttiCommDestroy", member.rank, nullptr);
+  }
+}
+
+void Worker::abort() noexcept {
+  for (Member& member : members_) {
+    if (member.comm != nullptr) tuttiCommAbort(std::exchange(member.comm, nullptr));
+  }
+}
+
+void Worker::select(tuttiDataType_t type, Operator op) {
+  const size_t offset = options_.unalign * sizeOf(type);
+  for (Member& member : members_) {
+    member.send->startAt(offset);
+    member.receive->startAt(offset);
+    member.inputs = std::make_unique<Inputs>(collective_.reduces ? Inputs::reduction(type, op, ranks_, member.rank)
+                                                                 : Inputs::movement(type));
+    if (member.mulSum)
+      require(tuttiRedOpDestroy(*member.mulSum, member.comm), "tuttiRedOpDestroy", member.rank, member.comm);
+    member.mulSum.reset();
+    if (!collective_.reduces || op != Operator::kMulSum) continue;
+    uint64_t factor = factorOf(type, member.rank);
+    tuttiRedOp_t made{};
+    require(tuttiRedOpCreatePreMulSum(&made, &factor, type, tuttiScalarHostImmediate, member.comm),
+            "tuttiRedOpCreatePreMulSum", member.rank, member.comm);
+    member.mulSum = made;
+  }
+}
+
+Layout Worker::layoutOf(const Job& job) const { return collective_.layout(job.bytes / sizeOf(job.type), ranks_); }
+
+Place Worker::placeOf(const Member& member, const Job& job) const {
+  return {member.rank, ranks_, std::max(job.root, 0)};
+}
+
+std::pair<size_t, size_t> Worker::shownSize(const Job& job) const {
+  const Layout layout = layoutOf(job);
+  return {std::max(layout.send, layout.receive) * sizeOf(job.type), layout.parameter};
+}
+
+void Worker::forEach(const char* call, const std::function<tuttiResult_t(Member&)>& run) {
+  const bool grouped = members_.size() > 1;
+  const Member& front = members_.front();
+  if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", front.rank, nullptr);
+  for (Member& member : members_) require(run(member), call, member.rank, member.comm);
+  if (grouped) require(tuttiGroupEnd(), call, front.rank, nullptr);
+}
+
+void Worker::barrier() {
+  forEach("tuttiBarrier", [](Member& member) { return tuttiBarrier(member.comm, nullptr); });
+}
+
+void Worker::wait() {
+  for (const Member& member : members_) {
+    if (member.stream == nullptr) continue;
+    require(tuttiStreamSynchronize(member.stream), collective_.call, member.rank, member.comm);
+  }
+}
+
+// Successive iterations use successive parts of the buffers, so that caches do not flatter small sizes.
+size_t Worker::shiftOf(const Job& job, const Layout& layout, int iteration) const {
+  const size_t bytes = std::max(layout.send, layout.receive) * sizeOf(job.type);
+  return bytes == 0 ? 0 : bytes * (static_cast<size_t>(iteration) % (options_.maxBytes / bytes));
+}
+
+void Worker::runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
+  const size_t step = static_cast<size_t>(member.rank) * sizeOf(job.type);
+  std::byte* receive = member.receive->data() + shift;
+  const std::byte* send = inPlace ? receive + layout.sendStep * step : member.send->data() + shift;
+  if (inPlace) receive += layout.receiveStep * step;
+  const tuttiRedOp_t op = member.mulSum ? *member.mulSum : plainOperator(job.op);
+  const Call call{send, receive, layout.parameter, job.type, op, placeOf(member, job), member.comm, member.stream};
+  require(collective_.run(call), collective_.call, member.rank, member.comm);
+}
+
+void Worker::iterate(const Job& job, const Layout& layout, bool inPlace, int iteration) {
+  const bool grouped = members_.size() > 1 || options_.aggregated > 1;
+  const Member& front = members_.front();
+  if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", front.rank, nullptr);
+  for (int i = 0; i < options_.aggregated; ++i) {
+    const size_t shift = shiftOf(job, layout, iteration * options_.aggregated + i);
+    for (const Member& member : members_) runOnce(member, job, layout, inPlace, shift);
+  }
+  if (grouped) require(tuttiGroupEnd(), collective_.call, front.rank, front.comm);
+}
+
+void Worker::warmUp(const Job& job) {
+  const Layout layout = layoutOf(job);
+  for (int i = 0; i < options_.warmups; ++i) iterate(job, layout, false, i);
+  wait();
+}
+
+Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
+  const Layout layout = layoutOf(job);
+  const bool barrierUntimed = options_.blocking == Blocking::kEachBarrierUntimed;
+  const bool single = options_.percentiles || barrierUntimed;
+  const bool waitEach = options_.blocking != Blocking::kAtEnd || options_.percentiles;
+  Timing timing;
+  double alone = 0;
+  barrier();
+  const auto start = Clock::now();
+  for (int i = 0; i < options_.iterations; ++i) {
+    const auto before = single ? Clock::now() : start;
+    iterate(job, layout, inPlace, i);
+    if (waitEach) wait();
+    if (options_.blocking == Blocking::kEachWithBarrier) barrier();
+    if (!single) continue;
+    const double seconds = secondsSince(before);
+    alone += seconds;
+    timing.iterations.push_back(seconds / options_.aggregated);
+    if (barrierUntimed) barrier();
+  }
+  const double returned = secondsSince(start);
+  wait();
+  const double whole = barrierUntimed ? alone : (options_.cpuTime ? returned : secondsSince(start));
+  timing.seconds = whole / options_.iterations / options_.aggregated;
+  return timing;
+}
+
+double Worker::agree(std::vector<double> values, tuttiRedOp_t op) {
+  size_t next = 0;
+  forEach("tuttiAllReduce", [&](Member& member) {
+    double* value = &values[next++];
+    return tuttiAllReduce(value, value, 1, tuttiFloat64, op, member.comm, nullptr);
+  });
+  return values.front();
+}
+
+double Worker::averaged(double seconds) {
+  std::vector<double> values(members_.size(), seconds);
+  switch (options_.average) {
+    case Average::kMean:
+      return agree(values, tuttiAvg);
+    case Average::kMin:
+      return agree(values, tuttiMin);
+    case Average::kMax:
+      return agree(values, tuttiMax);
+    default:
+      break;
+  }
+  for (size_t i = 0; i < members_.size(); ++i) values[i] = members_[i].rank == 0 ? seconds : 0;
+  return agree(values, tuttiSum);
+}
+
+std::vector<double> Worker::slowest(std::vector<double> seconds) {
+  std::vector<std::vector<double>> results(members_.size(), seconds);
+  size_t next = 0;
+  forEach("tuttiAllReduce", [&](Member& member) {
+    return tuttiAllReduce(seconds.data(), results[next++].data(), seconds.size(), tuttiFloat64, tuttiMax, member.comm,
+                          nullptr);
+  });
+  return results.front();
+}
+
+void Worker::noteUse(Measurement& measurement) const {
+  const Member& member = members_.front();
+  tuttiCommStats_t stats{};
+  stats.size = sizeof stats;
+  require(tuttiCommGetStats(member.comm, &stats), "tuttiCommGetStats", member.rank, member.comm);
+  measurement.algorithm = stats.lastAlgorithm;
+  measurement.transports = stats.lastTransports;
+}
+
+Measurement Worker::measure(const Job& job, bool inPlace) {
+  const Timing timing = runTimed(job, inPlace);
+  Measurement measurement;
+  noteUse(measurement);
+  const double seconds = averaged(timing.seconds);
+  measurement.microseconds = seconds * 1e6;
+  measurement.algorithmGBs = static_cast<double>(shownSize(job).first) / seconds * 1e-9;
+  measurement.busGBs = measurement.algorithmGBs * collective_.busFactor(ranks_);
+  if (options_.percentiles) {
+    measurement.iterations = slowest(timing.iterations);
+    for (double& time : measurement.iterations) time *= 1e6;
+  }
+  if (options_.checks > 0) measurement.wrong = check(job, inPlace);
+  return measurement;
+}
+
+int64_t Worker::check(const Job& job, bool inPlace) {
+  const Layout layout = layoutOf(job);
+  int64_t wrong = 0;
+  for (int i = 0; i < options_.checks && wrong == 0; ++i) wrong = checkOnce(job, layout, inPlace);
+  return wrong;
+}
+
+int64_t Worker::checkOnce(const Job& job, const Layout& layout, bool inPlace) {
+  const uint64_t seed = ++checkNumber_;
+  std::vector<Verifier> verifiers;
+  for (const Member& member : members_) {
+    verifiers.emplace_back(collective_, layout, job.type, placeOf(member, job), *member.inputs, seed, inPlace);
+    verifiers.back().prepare(*member.send, *member.receive);
+  }
+  barrier();
+  const bool grouped = members_.size() > 1;
+  if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", members_.front().rank, nullptr);
+  for (const Member& member : members_) runOnce(member, job, layout, inPlace, 0);
+  if (grouped) require(tuttiGroupEnd(), collective_.call, members_.front().rank, members_.front().comm);
+  wait();
+  std::vector<double> wrong;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (options_.plantError) verifiers[i].plantError(*members_[i].receive);
+    wrong.push_back(static_cast<double>(verifiers[i].countWrong(*members_[i].send, *members_[i].receive)));
+  }
+  return static_cast<int64_t>(agree(wrong, tuttiSum));
+}
+
+std::vector<std::string> Worker::gather(size_t recordBytes, const std::function<std::string(const Member&)>& ofMember) {
+  std::vector<std::string> sent,
+      received(members_.size(), std::string(recordBytes * static_cast<size_t>(ranks_), '\0'));
+  for (const Member& member : members_) {
+    sent.push_back(ofMember(member));
+    sent.back().resize(recordBytes);
+  }
+  size_t next = 0;
+  forEach("tuttiAllGather", [&](Member& member) {
+    const size_t i = next++;
+    return tuttiAllGather(sent[i].data(), received[i].data(), recordBytes, tuttiInt8, member.comm, nullptr);
+  });
+  std::vector<std::string> records;
+  for (size_t r = 0; r < static_cast<size_t>(ranks_); ++r) {
+    records.push_back(received.front().substr(r * recordBytes, recordBytes));
+  }
+  return records;
+}
+
+}  // namespace tutti::perf
