@@ -16,7 +16,11 @@ install(TARGETS tutti EXPORT tutti LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # The programs are the benchmarks of bench/ and the tools; what else these folders build stays here.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE bin_to_lib)
-foreach(folder bench tools)
+set(program_folders tools)
+if(TUTTI_BUILD_BENCH)
+  list(APPEND program_folders bench)
+endif()
+foreach(folder IN LISTS program_folders)
   get_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
