@@ -46,9 +46,10 @@ struct Kernel {
 
   static HWY_INLINE typename Lanes::Stored finish(const Job& job, Accumulators result) {
     if constexpr (kDivides) {
-      using T = hn::TFromD<D>;
-      const auto divisor = repeated<hn::Vec<D>, kParts>(hn::Set(D(), static_cast<T>(job.divisor)));
-      if (job.divisor > 1) result = combineGroups<Quotient>(D(), result, divisor);
+      if (job.divisor > 1) {
+        const auto divisor = hn::Set(D(), static_cast<hn::TFromD<D> >(job.divisor));
+        result = combineGroups<Quotient>(D(), result, repeated<hn::Vec<D>, kParts>(divisor));
+      }
     }
     return Lanes::encode(result);
   }
