@@ -57,18 +57,17 @@ void sumTiny(std::byte* const* destinations, int destinationCount, const std::by
   }
 }
 
-// Sums a block into the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
-void averageIntegers(Job job, uint32_t divisor) {
+// Makes a block in the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
+// (Stores to many places in turn would have their cache lines, often at equal offsets in a page, evict each other.)
+void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor) {
   const size_t size = sizeOf(job.type);
   const size_t end = job.end;
-  const int others = job.destinationCount - 1;
-  job.destinationCount = 1;
   for (; job.begin < end; job.begin = job.end) {
     job.end = std::min(end, job.begin + kBlockBytes / size);
     foldVector(job);
     std::byte* const first = job.destinations[0];
-    divideIntegers(job.type, first, job.begin, job.end, divisor);
-    for (int d = 1; d <= others; ++d)
+    if (integerDivisor > 1) divideIntegers(job.type, first, job.begin, job.end, integerDivisor);
+    for (int d = 1; d < destinationCount; ++d)
       std::memcpy(job.destinations[d] + job.begin * size, first + job.begin * size, (job.end - job.begin) * size);
   }
 }
@@ -101,8 +100,9 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
                 divided ? arithmetic.divisor : 1,
                 type,
                 foldOf(arithmetic.op, scaled)};
-  if (divided && isInteger(type)) return averageIntegers(job, arithmetic.divisor);
-  if (bytes <= kTinyBytes) return foldScalar(job);
+  const uint32_t integerDivisor = divided && isInteger(type) ? arithmetic.divisor : 1;
+  if (bytes <= kTinyBytes && integerDivisor == 1) return foldScalar(job);
+  if (destinationCount > 1 || integerDivisor > 1) return foldInBlocks(job, destinationCount, integerDivisor);
   foldVector(job);
 }
 
