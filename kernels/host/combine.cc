@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
+#include "kernels/host/convert.h"
 #include "kernels/host/job.h"
 
 namespace tutti::kernels {
@@ -13,7 +15,7 @@ constexpr size_t kBlockBytes = 4096;  // what is written and read again shortly 
 
 bool isInteger(DataType type) { return type <= DataType::kUint64; }
 
-Fold foldOf(ReduceOp op, int scaledSource) {
+Fold foldOf(ReduceOp op, bool scaled) {
   switch (op) {
     case ReduceOp::kProd:
       return Fold::kProd;
@@ -21,40 +23,51 @@ Fold foldOf(ReduceOp op, int scaledSource) {
       return Fold::kMax;
     case ReduceOp::kMin:
       return Fold::kMin;
-    case ReduceOp::kPreMulSum:
-      return scaledSource >= 0 ? Fold::kScaledSum : Fold::kSum;
     default:
-      return Fold::kSum;
+      return scaled ? Fold::kScaledSum : Fold::kSum;
   }
 }
 
 // A source may be one of the destinations, which memcpy does not allow for.
 void copy(std::byte* const* destinations, int destinationCount, const std::byte* source, size_t bytes) {
-  for (size_t offset = 0; offset < bytes;) {
-    const size_t length = destinationCount == 1 ? bytes : std::min(kBlockBytes, bytes - offset);
+  if (destinationCount == 1) {
+    if (destinations[0] != source) std::memcpy(destinations[0], source, bytes);
+    return;
+  }
+  for (size_t offset = 0; offset < bytes; offset += kBlockBytes) {
+    const size_t length = std::min(kBlockBytes, bytes - offset);
     for (int d = 0; d < destinationCount; ++d)
       if (destinations[d] != source) std::memcpy(destinations[d] + offset, source + offset, length);
-    offset += length;
   }
 }
 
-void fold(const Job& job) {
-  if ((job.end - job.begin) * sizeOf(job.type) <= kTinyBytes) return foldScalar(job);
-  foldVector(job);
+// The sum of a few elements, by which the latency of small calls is measured: not even a Job is made.
+template <class T>
+void sumTiny(std::byte* const* destinations, int destinationCount, const std::byte* const* sources, int sourceCount,
+             size_t count) {
+  for (size_t offset = 0; offset < count * sizeof(T); offset += sizeof(T)) {
+    T sum, value;
+    std::memcpy(&sum, sources[0] + offset, sizeof(T));
+    for (int s = 1; s < sourceCount; ++s) {
+      std::memcpy(&value, sources[s] + offset, sizeof(T));
+      sum += value;
+    }
+    if constexpr (std::is_floating_point_v<T>) sum = canonical(sum);
+    for (int d = 0; d < destinationCount; ++d) std::memcpy(destinations[d] + offset, &sum, sizeof(T));
+  }
 }
 
-// Sums a block into the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
-void averageIntegers(Job job, uint32_t divisor) {
+// Makes a block in the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
+// (Stores to many places in turn would have their cache lines, often at equal offsets in a page, evict each other.)
+void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor) {
   const size_t size = sizeOf(job.type);
   const size_t end = job.end;
-  const int others = job.destinationCount - 1;
-  job.destinationCount = 1;
   for (; job.begin < end; job.begin = job.end) {
     job.end = std::min(end, job.begin + kBlockBytes / size);
-    fold(job);
+    foldVector(job);
     std::byte* const first = job.destinations[0];
-    divideIntegers(job.type, first, job.begin, job.end, divisor);
-    for (int d = 1; d <= others; ++d)
+    if (integerDivisor > 1) divideIntegers(job.type, first, job.begin, job.end, integerDivisor);
+    for (int d = 1; d < destinationCount; ++d)
       std::memcpy(job.destinations[d] + job.begin * size, first + job.begin * size, (job.end - job.begin) * size);
   }
 }
@@ -63,10 +76,19 @@ void averageIntegers(Job job, uint32_t divisor) {
 
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource) noexcept {
-  const Fold how = foldOf(arithmetic.op, scaledSource);
-  const uint32_t divisor = arithmetic.op == ReduceOp::kAvg && arithmetic.divisor > 1 ? arithmetic.divisor : 1;
-  if (sourceCount == 1 && how != Fold::kScaledSum && divisor == 1)
-    return copy(destinations, destinationCount, sources[0], count * sizeOf(arithmetic.type));
+  const DataType type = arithmetic.type;
+  const size_t bytes = count * sizeOf(type);
+  const bool scaled = arithmetic.op == ReduceOp::kPreMulSum && scaledSource >= 0;
+  const bool divided = arithmetic.op == ReduceOp::kAvg && arithmetic.divisor > 1;
+  if (sourceCount == 1 && !scaled && !divided) return copy(destinations, destinationCount, sources[0], bytes);
+  if (bytes <= kTinyBytes && arithmetic.op == ReduceOp::kSum) {
+    if (type == DataType::kFloat32) return sumTiny<float>(destinations, destinationCount, sources, sourceCount, count);
+    if (type == DataType::kFloat64) return sumTiny<double>(destinations, destinationCount, sources, sourceCount, count);
+    if (type == DataType::kInt32 || type == DataType::kUint32)
+      return sumTiny<uint32_t>(destinations, destinationCount, sources, sourceCount, count);
+    if (type == DataType::kInt64 || type == DataType::kUint64)
+      return sumTiny<uint64_t>(destinations, destinationCount, sources, sourceCount, count);
+  }
   const Job job{destinations,
                 sources,
                 destinationCount,
@@ -74,12 +96,14 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
                 0,
                 count,
                 arithmetic.factor,
-                how == Fold::kScaledSum ? scaledSource : -1,
-                divisor,
-                arithmetic.type,
-                how};
-  if (divisor > 1 && isInteger(job.type)) return averageIntegers(job, divisor);
-  fold(job);
+                scaled ? scaledSource : -1,
+                divided ? arithmetic.divisor : 1,
+                type,
+                foldOf(arithmetic.op, scaled)};
+  const uint32_t integerDivisor = divided && isInteger(type) ? arithmetic.divisor : 1;
+  if (bytes <= kTinyBytes && integerDivisor == 1) return foldScalar(job);
+  if (destinationCount > 1 || integerDivisor > 1) return foldInBlocks(job, destinationCount, integerDivisor);
+  foldVector(job);
 }
 
 }  // namespace tutti::kernels

@@ -18,18 +18,20 @@ struct Arithmetic {
 
 // destinations[0…m) = op(sources[0], sources[1], … sources[k-1]), in that order, for `count` elements.
 //
-// k >= 1, m >= 1. Destinations may be equal to sources (in place) but not overlap them otherwise. Any alignment.
+// k >= 1, m >= 1. Destinations may be equal to sources (in place) but not overlap them otherwise, nor each other. Any
+// alignment. Allocates nothing, takes no lock; any thread.
 // fp16, bf16 and fp8 accumulate in float and are rounded once, to nearest even, when stored; fp8 e4m3 saturates to its
 // largest finite value and e5m2 overflows to infinity. float and double accumulate in their own type, integers wrap.
-// Max and min return NaN if any source is NaN. An average divides the complete sum: floats in their accumulator,
-// before rounding; integers as type values, towards zero. One source and nothing to scale or divide is a memory copy.
+// Max and min return NaN if any source is NaN, and of zeros with different signs the earlier one. An average divides
+// the complete sum: floats in their accumulator, before rounding; integers as type values, towards zero. One source and
+// nothing to scale or divide is a memory copy; every other NaN result is the one with all bits but the sign set.
 // The bits of the result depend on the values and their order alone, not on the machine's vector width.
 // `scaledSource`: index of the source that is multiplied by `factor` (kPreMulSum), or -1. Products of fp16, bf16 and
 // fp8 are made in float and not rounded before they are added.
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource = -1) noexcept;
 
-// Conversions, shared with the programs and tests. Round to nearest even; NaN stays NaN.
+// Conversions, shared with the programs and tests. Round to nearest even; NaN becomes the NaN of combine(). Any thread.
 float toFloat(DataType type, uint32_t bits) noexcept;  // kFloat16, kBfloat16, kFloat8e4m3, kFloat8e5m2
 uint32_t fromFloat(DataType type, float value) noexcept;
 

@@ -1,4 +1,5 @@
-// The vector kernel. Highway compiles this file once for each target and chooses among them at run time.
+// The vector kernel: one destination. Highway compiles this file once for each target and chooses among them at run
+// time.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -20,12 +21,16 @@ namespace tutti::kernels::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
-void foldHere(const Job& job) { foldScalar(job); }
+void foldHere(const Job& job) {
+  Job single = job;
+  single.destinationCount = 1;
+  foldScalar(single);
+}
 
 #else
 
 // One type and one fold. `kHot` kernels take four groups at a time, which hides the latency of the arithmetic and the
-// cost of the loops over sources and destinations; the others are there to be small.
+// cost of the loop over the sources; the others are there to be small.
 template <class Lanes, class Op, bool kScaled, bool kHot>
 struct Kernel {
   using D = typename Lanes::D;
@@ -46,9 +51,10 @@ struct Kernel {
 
   static HWY_INLINE typename Lanes::Stored finish(const Job& job, Accumulators result) {
     if constexpr (kDivides) {
-      using T = hn::TFromD<D>;
-      const auto divisor = repeated<hn::Vec<D>, kParts>(hn::Set(D(), static_cast<T>(job.divisor)));
-      if (job.divisor > 1) result = combineGroups<Quotient>(D(), result, divisor);
+      if (job.divisor > 1) {
+        const auto divisor = hn::Set(D(), static_cast<hn::TFromD<D> >(job.divisor));
+        result = combineGroups<Quotient>(D(), result, repeated<hn::Vec<D>, kParts>(divisor));
+      }
     }
     return Lanes::encode(result);
   }
@@ -56,8 +62,7 @@ struct Kernel {
   static HWY_INLINE void foldOne(const Job& job, size_t offset) {
     Accumulators result = loadScaled(job, 0, job.sources[0] + offset);
     for (int s = 1; s < job.sourceCount; ++s) result = fold(result, loadScaled(job, s, job.sources[s] + offset));
-    const auto stored = finish(job, result);
-    for (int d = 0; d < job.destinationCount; ++d) Lanes::store(stored, job.destinations[d] + offset);
+    Lanes::store(finish(job, result), job.destinations[0] + offset);
   }
 
   static HWY_INLINE void foldFour(const Job& job, size_t offset) {
@@ -72,15 +77,11 @@ struct Kernel {
       c = fold(c, loadScaled(job, s, from + 2 * step));
       d = fold(d, loadScaled(job, s, from + 3 * step));
     }
-    const auto storedA = finish(job, a), storedB = finish(job, b);
-    const auto storedC = finish(job, c), storedD = finish(job, d);
-    for (int i = 0; i < job.destinationCount; ++i) {
-      std::byte* const to = job.destinations[i] + offset;
-      Lanes::store(storedA, to);
-      Lanes::store(storedB, to + step);
-      Lanes::store(storedC, to + 2 * step);
-      Lanes::store(storedD, to + 3 * step);
-    }
+    std::byte* const to = job.destinations[0] + offset;
+    Lanes::store(finish(job, a), to);
+    Lanes::store(finish(job, b), to + step);
+    Lanes::store(finish(job, c), to + 2 * step);
+    Lanes::store(finish(job, d), to + 3 * step);
   }
 
   // The last bytes go through a vector's worth of memory, and so through the same arithmetic.
@@ -95,7 +96,7 @@ struct Kernel {
     for (int s = 1; s < job.sourceCount; ++s) result = fold(result, loadPart(job, s, offset, bytes));
     HWY_ALIGN std::byte padded[HWY_MAX_BYTES];
     Lanes::store(finish(job, result), padded);
-    for (int d = 0; d < job.destinationCount; ++d) std::memcpy(job.destinations[d] + offset, padded, bytes);
+    std::memcpy(job.destinations[0] + offset, padded, bytes);
   }
 
   static void run(const Job& job) {
@@ -139,7 +140,6 @@ struct Unpacked {
     const std::byte* const operands[] = {result, reinterpret_cast<const std::byte*>(value)};
     Job step = job;
     step.destinations = &result;
-    step.destinationCount = 1;
     step.sources = operands;
     step.sourceCount = source == 0 ? 1 : 2;
     step.begin = 0;
@@ -160,10 +160,7 @@ struct Unpacked {
       decodeArray<Format>(job.sources[source] + begin * kSize, value, count);
       fold(job, sum, value, source, count);
     }
-    std::byte* const first = job.destinations[0] + begin * kSize;
-    encodeArray<Format>(sum, first, count);
-    for (int d = 1; d < job.destinationCount; ++d)
-      std::memcpy(job.destinations[d] + begin * kSize, first, count * kSize);
+    encodeArray<Format>(sum, job.destinations[0] + begin * kSize, count);
   }
 
   static void run(const Job& job) {

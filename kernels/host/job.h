@@ -26,7 +26,7 @@ struct Job {
 
 // Any type and fold, one element after the other; integers are not divided here.
 void foldScalar(const Job& job) noexcept;
-// The same, and the same bits, a vector at a time, with the widest vectors that this machine has.
+// The same bits, a vector at a time, with the widest vectors that this machine has; into the first destination alone.
 void foldVector(const Job& job) noexcept;
 // Divides the elements [begin, end) of an integer array by the divisor, towards zero.
 void divideIntegers(DataType type, std::byte* elements, size_t begin, size_t end, uint32_t divisor) noexcept;
