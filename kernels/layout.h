@@ -15,17 +15,17 @@ struct Piece {
 struct Layout {
   // Length of segment s: uniform, or from a table when the counts differ by rank. A step that reads `input` goes by the
   // input's lengths, every other one by the output's (they differ in an all-to-all-v only).
-  size_t total = 0;    // elements of the message (kSplit)
-  size_t stride = 0;   // elements from one segment to the next (kSplit), or of each segment (kPerRank)
+  size_t total = 0;   // elements of the message (kSplit)
+  size_t stride = 0;  // elements from one segment to the next (kSplit), or of each segment (kPerRank)
   bool perRank = false;
   bool inputIsSegment = false, outputIsSegment = false;  // the buffer holds the own segment only
   uint32_t segments = 1;
-  const size_t* inputCounts = nullptr;   // tables of the v-variants, or null
+  const size_t* inputCounts = nullptr;  // tables of the v-variants, or null
   const size_t* outputCounts = nullptr;
   const size_t* inputOffsets = nullptr;
   const size_t* outputOffsets = nullptr;
-  size_t chunk = 1;                      // elements of a segment that one slot carries
-  uint32_t channel = 0, channels = 1;    // this lane's share of every segment
+  size_t chunk = 1;                    // elements of a segment that one slot carries
+  uint32_t channel = 0, channels = 1;  // this lane's share of every segment
 
   size_t length(uint32_t segment, bool byInput) const noexcept {
     const size_t* counts = byInput ? inputCounts : outputCounts;
@@ -64,8 +64,7 @@ struct Layout {
   size_t rounds() const noexcept {
     size_t longest = 0;
     if (inputCounts || outputCounts) {
-      for (uint32_t s = 0; s < segments; ++s)
-        longest = std::max({longest, shareCount(s, true), shareCount(s, false)});
+      for (uint32_t s = 0; s < segments; ++s) longest = std::max({longest, shareCount(s, true), shareCount(s, false)});
     } else {
       longest = shareCount(0, true);
     }

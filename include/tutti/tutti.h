@@ -10,14 +10,14 @@
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
  *   again after tuttiStreamSynchronize.
  * Order. All ranks of a communicator make the same collective calls in the same order.
- * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except for
- *   tuttiCommAbort, tuttiCommGetAsyncError and tuttiGetLastError, which any thread may call. Different communicators are
- *   independent. Groups belong to the calling thread.
+ * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
+ *   for tuttiCommAbort, tuttiCommGetAsyncError and tuttiGetLastError, which any thread may call. Different
+ *   communicators are independent. Groups belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. max and min of a NaN are NaN. All ranks get the same bits.
- * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to do.
- *   No call hangs: joining, connecting and each operation have deadlines (tuttiConfig_t).
+ * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to
+ *   do. No call hangs: joining, connecting and each operation have deadlines (tuttiConfig_t).
  */
 #ifndef TUTTI_TUTTI_H
 #define TUTTI_TUTTI_H
@@ -47,30 +47,45 @@ typedef struct CUstream_st* tuttiStream_t;
 typedef enum {
   tuttiSuccess = 0,
   tuttiUnhandledCudaError = 1,
-  tuttiSystemError = 2,      /* the operating system refused something */
-  tuttiInternalError = 3,    /* a defect of this library */
-  tuttiInvalidArgument = 4,  /* one argument of this call is wrong in itself */
-  tuttiInvalidUsage = 5,     /* the call does not fit what was called before, here or on another rank */
-  tuttiRemoteError = 6,      /* another rank failed, left or aborted */
+  tuttiSystemError = 2,     /* the operating system refused something */
+  tuttiInternalError = 3,   /* a defect of this library */
+  tuttiInvalidArgument = 4, /* one argument of this call is wrong in itself */
+  tuttiInvalidUsage = 5,    /* the call does not fit what was called before, here or on another rank */
+  tuttiRemoteError = 6,     /* another rank failed, left or aborted */
   tuttiInProgress = 7,
-  tuttiTimeout = 8           /* a deadline passed */
+  tuttiTimeout = 8 /* a deadline passed */
 } tuttiResult_t;
 
 typedef enum {
-  tuttiInt8 = 0, tuttiUint8 = 1, tuttiInt32 = 2, tuttiUint32 = 3, tuttiInt64 = 4, tuttiUint64 = 5,
-  tuttiFloat16 = 6, tuttiFloat32 = 7, tuttiFloat64 = 8, tuttiBfloat16 = 9, tuttiFloat8e4m3 = 10, tuttiFloat8e5m2 = 11,
+  tuttiInt8 = 0,
+  tuttiUint8 = 1,
+  tuttiInt32 = 2,
+  tuttiUint32 = 3,
+  tuttiInt64 = 4,
+  tuttiUint64 = 5,
+  tuttiFloat16 = 6,
+  tuttiFloat32 = 7,
+  tuttiFloat64 = 8,
+  tuttiBfloat16 = 9,
+  tuttiFloat8e4m3 = 10,
+  tuttiFloat8e5m2 = 11,
   tuttiNumTypes = 12
 } tuttiDataType_t;
 
 /* Values from tuttiNumOps on are operators made by tuttiRedOpCreatePreMulSum. */
 typedef enum {
-  tuttiSum = 0, tuttiProd = 1, tuttiMax = 2, tuttiMin = 3, tuttiAvg = 4, tuttiNumOps = 5,
+  tuttiSum = 0,
+  tuttiProd = 1,
+  tuttiMax = 2,
+  tuttiMin = 3,
+  tuttiAvg = 4,
+  tuttiNumOps = 5,
   tuttiMaxRedOp = 0x7fffffff
 } tuttiRedOp_t;
 
 typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalarResidence_t;
 
-/* ---- Version and errors ------------------------------------------------------------------------------------------- */
+/* ---- Version and errors ------------------------------------------------------------------------------------------ */
 
 /* The library's TUTTI_VERSION_CODE. */
 TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
@@ -80,27 +95,30 @@ TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
  * calling thread's next tuttiGetLastError. Any thread. */
 TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
 
-/* ---- Communicators ------------------------------------------------------------------------------------------------ */
+/* ---- Communicators ----------------------------------------------------------------------------------------------- */
 
 #define TUTTI_UNIQUE_ID_BYTES 128
 /* Carries the root's addresses and a secret: whoever has it can join. */
-typedef struct { char internal[TUTTI_UNIQUE_ID_BYTES]; } tuttiUniqueId;
+typedef struct {
+  char internal[TUTTI_UNIQUE_ID_BYTES];
+} tuttiUniqueId;
 
-/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". Must be the same on every
- * rank, apart from the name. */
+/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". Must be the same on
+ * every rank, apart from the name. */
 typedef struct {
   size_t size;
   unsigned int version;
-  int joinTimeoutMs;         /* default 60,000 */
-  int connectTimeoutMs;      /* default 20,000 */
-  int operationTimeoutMs;    /* default 1,800,000 */
-  int channels;              /* lanes that split each collective; default: the plan decides */
-  const char* transports;    /* as TUTTI_TRANSPORT, which it overrides: "tcp", "shm,tcp", "^verbs" */
-  const char* algorithm;     /* as TUTTI_ALGO, which it overrides: "ring", "tree", "oneshot", … */
-  const char* name;          /* for logs and error texts; copied */
+  int joinTimeoutMs;      /* default 60,000 */
+  int connectTimeoutMs;   /* default 20,000 */
+  int operationTimeoutMs; /* default 1,800,000 */
+  int channels;           /* lanes that split each collective; default: the plan decides */
+  const char* transports; /* as TUTTI_TRANSPORT, which it overrides: "tcp", "shm,tcp", "^verbs" */
+  const char* algorithm;  /* as TUTTI_ALGO, which it overrides: "ring", "tree", "oneshot", … */
+  const char* name;       /* for logs and error texts; copied */
 } tuttiConfig_t;
 
-#define TUTTI_CONFIG_INITIALIZER { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL }
+#define TUTTI_CONFIG_INITIALIZER \
+  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
  * others. The process that made it must live until all have joined. */
@@ -112,8 +130,8 @@ TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tu
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
  * variables). `config` may be NULL. Without any launcher this is an error that lists what was looked for. */
 TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
-/* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` is for CUDA
- * and may be NULL. Drive them from one thread inside a group, or each from a thread of its own. */
+/* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` is for
+ * CUDA and may be NULL. Drive them from one thread inside a group, or each from a thread of its own. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
 
 #define TUTTI_SPLIT_NOCOLOR -1
@@ -124,8 +142,8 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
 
 /* Waits for the operations that were queued on streams. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
-/* Finalizes, leaves in good order and frees. Does not wait for other ranks. The handle is invalid from then on: later use
- * gets tuttiInvalidArgument. */
+/* Finalizes, leaves in good order and frees. Does not wait for other ranks. The handle is invalid from then on: later
+ * use gets tuttiInvalidArgument. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
  * Returns without waiting for any operation. Any thread. */
@@ -141,15 +159,15 @@ TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
 /* What a communicator uses. Set `size` to sizeof(tuttiCommStats_t) before the call. */
 typedef struct {
   size_t size;
-  uint64_t memoryBytes;       /* FIFOs (a shared region counts half at each end), schedules, scratch */
+  uint64_t memoryBytes; /* FIFOs (a shared region counts half at each end), schedules, scratch */
   uint64_t connectedPeers;
-  uint64_t operations;        /* calls completed */
-  char lastAlgorithm[16];     /* of the last collective: "ring", … */
-  char lastTransports[32];    /* of its links: "shm", "shm,tcp", … */
+  uint64_t operations;     /* calls completed */
+  char lastAlgorithm[16];  /* of the last collective: "ring", … */
+  char lastTransports[32]; /* of its links: "shm", "shm,tcp", … */
 } tuttiCommStats_t;
 TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Memory that peers on the same host can map: operations on it may be read in place. Page aligned, zeroed. */
 TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
@@ -158,7 +176,7 @@ TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
 TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 
-/* ---- Operators ---------------------------------------------------------------------------------------------------- */
+/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 /* An operator that multiplies each rank's input by its own scalar (a value of `type`) and adds. Host communicators read
  * the scalar during this call, whatever `residence`. Destroy it after the last operation that uses it was called. */
@@ -166,11 +184,11 @@ TUTTI_API tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar
                                                   tuttiScalarResidence_t residence, tuttiComm_t comm);
 TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 
-/* ---- Collectives -------------------------------------------------------------------------------------------------- */
+/* ---- Collectives ------------------------------------------------------------------------------------------------- */
 
 /* recv[i] = op over ranks of send[i], i < count, on every rank. */
-TUTTI_API tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
-                                       tuttiComm_t comm, tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                       tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
 /* recv[i] = the root's send[i]. Only the root's send is read. */
 TUTTI_API tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
                                        tuttiComm_t comm, tuttiStream_t stream);
@@ -195,17 +213,19 @@ TUTTI_API tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count
 
 /* The v-variants: a count for each rank. Displacements are elements from the start of the buffer. The arrays have one
  * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. */
-TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
-                                        tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts,
+                                        const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
+                                        tuttiStream_t stream);
 /* The send buffer holds the segments one after the other, without gaps. */
-TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
-                                            tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts,
+                                            tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
+                                            tuttiStream_t stream);
 TUTTI_API tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
                                        const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type,
                                        tuttiComm_t comm, tuttiStream_t stream);
 
-/* A message to, and from, another rank (or oneself, in a group). Messages between two ranks match in the order of the calls;
- * counts and types must be equal. Calls in one group run side by side, in no order. */
+/* A message to, and from, another rank (or oneself, in a group). Messages between two ranks match in the order of the
+ * calls; counts and types must be equal. Calls in one group run side by side, in no order. */
 TUTTI_API tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
                                   tuttiStream_t stream);
 TUTTI_API tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
@@ -213,13 +233,13 @@ TUTTI_API tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type
 /* Returns (or, on a stream, is done) when every rank has called it. */
 TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 
-/* ---- Groups ------------------------------------------------------------------------------------------------------- */
+/* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
 /* Calls between the two are collected and run together at the outer tuttiGroupEnd, which reports the first error. */
 TUTTI_API tuttiResult_t tuttiGroupStart(void);
 TUTTI_API tuttiResult_t tuttiGroupEnd(void);
 
-/* ---- Streams for host communicators ------------------------------------------------------------------------------- */
+/* ---- Streams for host communicators ------------------------------------------------------------------------------ */
 
 TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream);
 /* Waits for what is queued, then frees. */

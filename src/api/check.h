@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "comm/call.h"
-#include "engine/stream.h"
+#include "comm/group.h"
 #include "tutti/tutti.h"
 
 struct CUstream_st {

@@ -8,7 +8,6 @@
 
 #include "api/check.h"
 #include "api/guard.h"
-#include "plan/plan.h"
 
 using namespace tutti;
 using namespace tutti::api;

@@ -18,8 +18,7 @@ using Bytes = std::vector<std::byte>;
 class Writer {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  Writer& value(T v) {
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T> Writer& value(T v) {
     const auto* raw = reinterpret_cast<const std::byte*>(&v);
     bytes_.insert(bytes_.end(), raw, raw + sizeof v);
     return *this;
@@ -42,8 +41,7 @@ class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
   template <class T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  T value() {
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T> T value() {
     T v;
     std::memcpy(&v, next(sizeof v).data(), sizeof v);
     return v;

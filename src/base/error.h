@@ -11,7 +11,13 @@ namespace tutti {
 
 // The same numbers as tuttiResult_t, which are NCCL's.
 enum class ErrorCode : uint8_t {
-  kCuda = 1, kSystem = 2, kInternal = 3, kInvalidArgument = 4, kInvalidUsage = 5, kRemote = 6, kInProgress = 7,
+  kCuda = 1,
+  kSystem = 2,
+  kInternal = 3,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kRemote = 6,
+  kInProgress = 7,
   kTimeout = 8
 };
 

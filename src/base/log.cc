@@ -12,10 +12,14 @@ thread_local int threadRank = -1;
 
 spdlog::level::level_enum toSpdlog(Level level) noexcept {
   switch (level) {
-    case Level::kDebug: return spdlog::level::debug;
-    case Level::kInfo: return spdlog::level::info;
-    case Level::kWarn: return spdlog::level::warn;
-    case Level::kOff: break;
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarn:
+      return spdlog::level::warn;
+    case Level::kOff:
+      break;
   }
   return spdlog::level::off;
 }

@@ -8,7 +8,18 @@
 namespace tutti {
 
 enum class DataType : uint8_t {
-  kInt8, kUint8, kInt32, kUint32, kInt64, kUint64, kFloat16, kFloat32, kFloat64, kBfloat16, kFloat8e4m3, kFloat8e5m2
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBfloat16,
+  kFloat8e4m3,
+  kFloat8e5m2
 };
 inline constexpr int kDataTypes = 12;
 
@@ -16,19 +27,31 @@ enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAvg, kPreMulSum };
 inline constexpr int kReduceOps = 6;
 
 enum class Collective : uint8_t {
-  kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kGather, kScatter, kAllToAll,
-  kAllGatherV, kReduceScatterV, kAllToAllV, kSendRecv, kBarrier
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV,
+  kSendRecv,
+  kBarrier
 };
 inline constexpr int kCollectives = 13;
 
 constexpr size_t sizeOf(DataType type) noexcept {
-  constexpr uint64_t kSizes = 0x1128'4288'4411;  // four bits each, the first type lowest: a shift, not a table in memory
+  constexpr uint64_t kSizes =
+      0x1128'4288'4411;  // four bits each, the first type lowest: a shift, not a table in memory
   return kSizes >> (4 * static_cast<int>(type)) & 15;
 }
 
 constexpr std::string_view nameOf(DataType type) noexcept {
-  constexpr std::string_view kNames[kDataTypes] = {"int8",  "uint8", "int32",  "uint32",   "int64",   "uint64",
-                                                   "half",  "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
+  constexpr std::string_view kNames[kDataTypes] = {"int8", "uint8", "int32",  "uint32",   "int64",  "uint64",
+                                                   "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
   return kNames[static_cast<int>(type)];
 }
 

@@ -30,8 +30,8 @@ inline constexpr uint32_t kInlineBytes = 32;
 struct alignas(128) SlotHeader {
   std::atomic<uint64_t> sequence{0};
   Fingerprint fingerprint;
-  uint32_t bytes = 0;      // payload
-  uint32_t direct = 0;     // reserved for direct links
+  uint32_t bytes = 0;               // payload
+  uint32_t direct = 0;              // reserved for direct links
   std::byte inlined[kInlineBytes];  // the payload itself when bytes <= kInlineBytes
 };
 static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);

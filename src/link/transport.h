@@ -15,8 +15,6 @@
 
 namespace tutti::link {
 
-
-
 enum class StreamKind : uint8_t { kUnix, kTcp };
 
 // One edge's private line to the peer, over the control plane. Nothing here blocks. Both ends use it alike.
@@ -35,16 +33,16 @@ struct Edge {
   int self = 0, peer = 0;  // ranks
   int channel = 0;
   topology::Card selfCard, peerCard;
-  Bell* selfBell = nullptr;     // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
-  int selfBellFd = -1;          // memory file to pass to a peer on the same host
+  Bell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
+  int selfBellFd = -1;       // memory file to pass to a peer on the same host
   uint32_t slotBytes = 128 << 10, depth = 4;
 };
 
 // What a transport could do between two ranks; or, when `possible` is false, the reason why not.
 struct Reach {
   bool possible = false;
-  double latencyUs = 0;       // one slot of a few bytes, from post to ready
-  double bandwidthGBs = 0;    // a long message
+  double latencyUs = 0;     // one slot of a few bytes, from post to ready
+  double bandwidthGBs = 0;  // a long message
   std::string reason;
 };
 
@@ -53,7 +51,8 @@ struct Reach {
 class Setup {
  public:
   virtual ~Setup() = default;
-  // Does what can be done now. Returns the connection once it stands, null before. Never blocks. Throws Error on failure.
+  // Does what can be done now. Returns the connection once it stands, null before. Never blocks. Throws Error on
+  // failure.
   virtual std::unique_ptr<Connection> advance() = 0;
 };
 

@@ -9,14 +9,14 @@
 namespace tutti::topology {
 
 struct Card {
-  std::string hostName;       // for texts only
-  uint64_t hostId = 0;        // equal exactly for ranks that can reach each other's abstract Unix sockets: a hash of the
-                              // boot id and the network namespace. TUTTI_HOST_ID overrides it (tests).
+  std::string hostName;  // for texts only
+  uint64_t hostId = 0;   // equal exactly for ranks that can reach each other's abstract Unix sockets: a hash of the
+                         // boot id and the network namespace. TUTTI_HOST_ID overrides it (tests).
   uint64_t processToken = 0;  // random, one per process: equal for ranks that are threads of one process
   int32_t pid = 0;
   uint32_t uid = 0;
-  uint32_t cores = 1;         // cores that this process may run on
-  int32_t numaNode = -1;      // of the cores it may run on, -1 when they are of several
+  uint32_t cores = 1;     // cores that this process may run on
+  int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several
 };
 
 // The card of the calling process. Throws nothing: what cannot be found out stays at its default.

@@ -18,6 +18,7 @@ GOOD = {
     "transports/shm/shm.h": '#include "link/link.h"\n',
     "transports/shm/shm.cc": '#include "shm.h"\n#include <sys/mman.h>\n',
     "transports/tcp/tcp.h": '#include "link/link.h"\n',
+    "transports/builtin.cc": '#include "link/link.h"\n#include "transports/shm/shm.h"\n#include "transports/tcp/tcp.h"\n',
     "bench/perf.cc": "#include <tutti/tutti.h>\n#include <CLI/CLI.hpp>\n",
 }
 
@@ -58,6 +59,9 @@ class CheckLayers(unittest.TestCase):
 
     def test_one_transport_reaches_another_by_a_relative_path(self):
         self.expect_complaint("transports/tcp/bad.cc", '#include "../shm/shm.h"\n', "transports/shm/shm.h")
+
+    def test_the_link_includes_a_transport(self):
+        self.expect_complaint("src/link/bad.cc", '#include "transports/shm/shm.h"\n', "src/link may include")
 
     def test_kernels_see_of_the_links_the_fifo_only(self):
         self.expect_complaint("kernels/host/bad.h", '#include "link/link.h"\n', "src/link/fifo.h")
