@@ -187,7 +187,9 @@ TEST_P(Mutation, IsReportedOrEquivalent) {
   RecordProperty("reported", tally.reported);
   RecordProperty("equivalent", tally.equivalent);
   std::printf("  %d mutants: %d reported, %d equivalent\n", tally.mutants, tally.reported, tally.equivalent);
-  EXPECT_GT(tally.reported, 9 * tally.equivalent);
+  // That none slips through is checked above, mutant by mutant. This only guards against damage that does none: most
+  // equivalents are a change of order between independent steps, some 5 % of the mutants, 10 % at the smallest sizes.
+  EXPECT_GT(tally.reported, 4 * tally.equivalent);
 }
 
 std::string nameOfCase(const testing::TestParamInfo<int>& info) {
