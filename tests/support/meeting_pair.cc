@@ -94,8 +94,11 @@ std::optional<UniqueFd> MeetingEnd::pollStream() {
     return first;
   }
   if (!side.asked.empty())
-    if (const auto refused = room_->refused_.find(side.asked.front()); refused != room_->refused_.end())
+    if (const auto refused = room_->refused_.find(side.asked.front()); refused != room_->refused_.end()) {
+      --side.wanted[static_cast<size_t>(side.asked.front())];
+      side.asked.erase(side.asked.begin());
       throw Error(ErrorCode::kSystem, refused->second);
+    }
   return std::nullopt;
 }
 
