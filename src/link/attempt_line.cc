@@ -16,20 +16,25 @@ std::optional<Bytes> AttemptLine::poll() {
 }
 
 void AttemptLine::requestStream(StreamKind kind) {
-  ++requested_[static_cast<size_t>(kind)];
+  ++asked_.counts[static_cast<size_t>(kind)];
   meeting_.requestStream(kind);
 }
 
 std::optional<UniqueFd> AttemptLine::pollStream() {
-  auto stream = meeting_.pollStream();
-  if (stream) ++taken_;
-  return stream;
+  try {
+    auto stream = meeting_.pollStream();
+    if (stream) ++taken_;
+    return stream;
+  } catch (...) {
+    asked_.refused = true;
+    throw;
+  }
 }
 
-bool AttemptLine::settle(const StreamCounts& requestedByPeer) {
+bool AttemptLine::settle(const StreamsAsked& askedByPeer) {
   try {
-    makeUp(requestedByPeer);
-    while (outstanding() > 0) {
+    makeUp(askedByPeer);
+    while (outstanding() > 0 && !asked_.refused && !askedByPeer.refused) {
       if (!pollStream()) return false;
     }
   } catch (const Error& failure) {
@@ -38,11 +43,11 @@ bool AttemptLine::settle(const StreamCounts& requestedByPeer) {
   return true;
 }
 
-void AttemptLine::makeUp(const StreamCounts& requestedByPeer) {
+void AttemptLine::makeUp(const StreamsAsked& askedByPeer) {
   for (size_t kind = 0; kind < kStreamKinds; ++kind)
-    while (requested_[kind] < requestedByPeer[kind]) requestStream(static_cast<StreamKind>(kind));
+    while (asked_.counts[kind] < askedByPeer.counts[kind]) requestStream(static_cast<StreamKind>(kind));
 }
 
-int AttemptLine::outstanding() const noexcept { return requested_[0] + requested_[1] - taken_; }
+int AttemptLine::outstanding() const noexcept { return asked_.counts[0] + asked_.counts[1] - taken_; }
 
 }  // namespace tutti::link

@@ -17,7 +17,12 @@ namespace tutti::link {
 enum class EdgeMessage : uint8_t { kHello = 1, kBlob, kVerdict };
 
 inline constexpr size_t kStreamKinds = 2;
-using StreamCounts = std::array<uint8_t, kStreamKinds>;
+
+// What one end asked for during an attempt.
+struct StreamsAsked {
+  std::array<uint8_t, kStreamKinds> counts{};
+  bool refused = false;  // one could not be had, so that the other end may wait for its counterpart in vain
+};
 
 class AttemptLine : public Meeting {
  public:
@@ -30,19 +35,19 @@ class AttemptLine : public Meeting {
 
   uint32_t attempt() const noexcept { return attempt_; }
   void arrived(Bytes blob) { blobs_.push_back(std::move(blob)); }
-  const StreamCounts& requested() const noexcept { return requested_; }
-  // After the attempt: makes up leeway with what the peer has asked for, and drops what comes. True once nothing is
-  // outstanding. Never throws for a stream that can not be had.
-  bool settle(const StreamCounts& requestedByPeer);
+  const StreamsAsked& asked() const noexcept { return asked_; }
+  // After the attempt: asks for what only the peer has asked for, and drops what comes. True once nothing is
+  // outstanding that can still come. Never throws for a stream that cannot be had.
+  bool settle(const StreamsAsked& askedByPeer);
 
  private:
-  void makeUp(const StreamCounts& requestedByPeer);
+  void makeUp(const StreamsAsked& askedByPeer);
   int outstanding() const noexcept;
 
   Meeting& meeting_;
   uint32_t attempt_;
   std::deque<Bytes> blobs_;
-  StreamCounts requested_{};
+  StreamsAsked asked_;
   int taken_ = 0;
 };
 

@@ -28,7 +28,7 @@ struct Hello {
 
 struct Verdict {
   bool good = false;
-  StreamCounts requested{};
+  StreamsAsked asked;
   std::string reason;
 };
 
@@ -41,7 +41,8 @@ Hello readHello(Reader& in) {
 Verdict readVerdict(Reader& in) {
   Verdict verdict;
   verdict.good = in.value<uint8_t>() != 0;
-  for (auto& count : verdict.requested) count = in.value<uint8_t>();
+  for (auto& count : verdict.asked.counts) count = in.value<uint8_t>();
+  verdict.asked.refused = in.value<uint8_t>() != 0;
   verdict.reason = in.text();
   return verdict;
 }
@@ -195,10 +196,11 @@ void EdgeSetup::State::tryToStand() {
 }
 
 void EdgeSetup::State::finish(bool good, const std::string& reason) {
-  attempt->own = Verdict{good, attempt->line.requested(), reason};
+  attempt->own = Verdict{good, attempt->line.asked(), reason};
   Writer out;
   out.value(EdgeMessage::kVerdict).value(attempt->line.attempt()).value(static_cast<uint8_t>(good));
-  for (const auto count : attempt->own->requested) out.value(count);
+  for (const auto count : attempt->own->asked.counts) out.value(count);
+  out.value(static_cast<uint8_t>(attempt->own->asked.refused));
   meeting->put(out.text(reason).take());
   if (good) return;
   attempt->test.reset();
@@ -221,7 +223,7 @@ void EdgeSetup::State::moveOn() {
   attempt->test.reset();
   attempt->connection.reset();
   attempt->setup.reset();
-  if (!attempt->line.settle(attempt->peers->requested)) return;
+  if (!attempt->line.settle(attempt->peers->asked)) return;
   const std::string reason =
       attempt->peers->good || attempt->peers->reason == "the peer gave it up"
           ? attempt->own->reason

@@ -24,7 +24,7 @@ class Meeting {
   virtual void put(std::span<const std::byte> blob) = 0;  // arrives at the peer's poll(), in order
   virtual std::optional<Bytes> poll() = 0;                // the next blob of the peer, if it has come
   // Asks for a connected stream socket to the peer, authenticated at both ends. Both ends ask; the first pollStream()
-  // that returns a value gives each its end. Throws Error when it cannot be had (and says why).
+  // that returns a value gives each its end. Throws Error when it cannot be had (and says why): that ends the request.
   virtual void requestStream(StreamKind kind) = 0;
   virtual std::optional<UniqueFd> pollStream() = 0;
 };

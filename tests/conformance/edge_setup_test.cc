@@ -1,12 +1,13 @@
 // Two ends choose a transport: order, fallback, agreement, texts.
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "base/error.h"
 #include "support/edge_pair.h"
+#include "support/faulty_loopback.h"
+#include "support/talker.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/shm.h"
+#include "transports/tcp/tcp.h"
 
 namespace tutti::test {
 namespace {
@@ -69,6 +70,229 @@ TEST(EdgeSetup, RespectsAListThatOnlyOneEndHas) {
   ASSERT_TRUE(chosen.connections[0] && chosen.connections[1]) << chosen.errors[0] << chosen.errors[1];
   EXPECT_EQ(chosen.connections[0]->transport, "shm");
   EXPECT_EQ(chosen.connections[1]->transport, "shm");
+}
+
+struct Fallback {
+  const char* name;
+  FaultAt at;
+  int onlyRank;
+  const char* reason;  // that the log gives
+};
+
+class FallbackTest : public testing::TestWithParam<Fallback> {};
+
+// A candidate that fails anywhere, at one end or at both, costs nothing but itself: both ends take the next.
+TEST_P(FallbackTest, GoesOnToTheNextCandidateAtBothEnds) {
+  const auto network = std::make_shared<FaultyNetwork>();
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry low, high;
+  for (Registry* registry : {&low, &high}) {
+    registry->add(makeFaulty(network, {.failAt = GetParam().at, .onlyRank = GetParam().onlyRank}));
+    registry->add(transports::makeShm());
+    registry->add(transports::makeTcp());
+  }
+  testing::internal::CaptureStderr();
+  const auto limit = std::chrono::milliseconds(GetParam().at == FaultAt::kHang ? 1500 : 20000);
+  auto chosen = choose(edges, meetings, low, high, limit);
+  const std::string log = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(chosen.connections[0] && chosen.connections[1]) << chosen.errors[0] << chosen.errors[1];
+  EXPECT_EQ(chosen.connections[0]->transport, "shm");
+  EXPECT_EQ(chosen.connections[1]->transport, "shm");
+  EXPECT_NE(log.find(GetParam().reason), std::string::npos) << log;
+  EXPECT_NE(log.find("faulty does not work to rank 5 (host highhost"), std::string::npos) << log;
+  EXPECT_NE(log.find("faulty does not work to rank 2 (host lowhost"), std::string::npos) << log;
+  exchangeInThreads(chosen.connections, edges, 100, mixedSizes(4096, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(EdgeSetup, FallbackTest,
+                         testing::Values(Fallback{"OpenBoth", FaultAt::kOpen, -1, "fault at open"},
+                                         Fallback{"OpenLow", FaultAt::kOpen, 2, "at the peer: fault at open"},
+                                         Fallback{"OpenHigh", FaultAt::kOpen, 5, "at the peer: fault at open"},
+                                         Fallback{"ConnectBoth", FaultAt::kConnect, -1, "fault at connect"},
+                                         Fallback{"ConnectHigh", FaultAt::kConnect, 5, "at the peer: fault at connect"},
+                                         Fallback{"HangLow", FaultAt::kHang, 2, "took too long"},
+                                         Fallback{"DataLow", FaultAt::kData, 2, "did not arrive as they were sent"},
+                                         Fallback{"DataBoth", FaultAt::kData, -1, "did not arrive as they were sent"}),
+                         [](const testing::TestParamInfo<Fallback>& chosen) { return std::string(chosen.param.name); });
+
+// One end asks for a stream and the other throws before it does: the next candidate must not be given that stream.
+class Lopsided : public link::Transport {
+ public:
+  std::string_view name() const noexcept override { return "lopsided"; }
+  link::Reach reach(const topology::Card&, const topology::Card&) const override { return {true, 0.01, 100, ""}; }
+  std::unique_ptr<link::Setup> open(const link::Edge& edge, link::Meeting& meeting) override {
+    if (edge.self > edge.peer) throw Error(ErrorCode::kSystem, "nothing here");
+    meeting.requestStream(link::StreamKind::kTcp);
+    meeting.put(std::as_bytes(std::span("a blob that nobody will read")));
+    return std::make_unique<Waits>();
+  }
+
+ private:
+  struct Waits : link::Setup {
+    std::unique_ptr<Connection> advance() override { return nullptr; }
+  };
+};
+
+TEST(EdgeSetup, KeepsTheStreamsAndBlobsOfAttemptsApart) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto room = meetings.room;
+  Registry low, high;
+  for (Registry* registry : {&low, &high}) {
+    registry->add(std::make_unique<Lopsided>());
+    registry->add(transports::makeTcp());
+  }
+  testing::internal::CaptureStderr();
+  auto chosen = choose(edges, meetings, low, high);
+  testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(chosen.connections[0] && chosen.connections[1]) << chosen.errors[0] << chosen.errors[1];
+  EXPECT_EQ(chosen.connections[0]->transport, "tcp");
+  EXPECT_EQ(room->streamsMade(), 2u);
+  exchangeInThreads(chosen.connections, edges, 100, mixedSizes(4096, 1));
+}
+
+TEST(EdgeSetup, FallsBackWhenAStreamIsRefused) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  meetings.room->refuse(link::StreamKind::kUnix, "no Unix sockets in this place");
+  Registry low, high;
+  for (Registry* registry : {&low, &high}) {
+    registry->add(transports::makeShm());
+    registry->add(transports::makeTcp());
+  }
+  testing::internal::CaptureStderr();
+  auto chosen = choose(edges, meetings, low, high);
+  const std::string log = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(chosen.connections[0] && chosen.connections[1]) << chosen.errors[0] << chosen.errors[1];
+  EXPECT_EQ(chosen.connections[0]->transport, "tcp");
+  EXPECT_NE(log.find("no Unix sockets in this place"), std::string::npos) << log;
+}
+
+TEST(EdgeSetup, NamesPeerAndEveryCandidateWhenNoneWorks) {
+  const auto network = std::make_shared<FaultyNetwork>();
+  EdgePair edges(4096, 4);
+  edges.edge(0).selfCard.hostId = edges.edge(1).peerCard.hostId = 1;
+  edges.edge(0).selfCard.processToken = edges.edge(0).peerCard.processToken;
+  MeetingPair meetings;
+  Registry low, high;
+  for (Registry* registry : {&low, &high}) {
+    registry->add(transports::makeShm());
+    registry->add(makeFaulty(network, {.failAt = FaultAt::kConnect, .onlyRank = 5}));
+  }
+  testing::internal::CaptureStderr();
+  auto chosen = choose(edges, meetings, low, high);
+  testing::internal::GetCapturedStderr();
+  for (const auto& error : chosen.errors) {
+    EXPECT_NE(error.find("shm: different hosts"), std::string::npos) << error;
+    EXPECT_NE(error.find("faulty: "), std::string::npos) << error;
+    EXPECT_NE(error.find("fault at connect"), std::string::npos) << error;
+  }
+  EXPECT_NE(chosen.errors[0].find("rank 5 (host highhost"), std::string::npos) << chosen.errors[0];
+  EXPECT_EQ(chosen.codes[0], ErrorCode::kSystem);
+}
+
+TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
+  const auto network = std::make_shared<FaultyNetwork>();
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry registry;
+  registry.add(makeFaulty(network, {.failAt = FaultAt::kHang}));
+  EdgeSetup alone(registry, edges.edge(0), std::move(meetings.ends[0]), Deadline::in(std::chrono::milliseconds(50)));
+  EdgeSetup other(registry, edges.edge(1), std::move(meetings.ends[1]), Deadline::never());
+  try {
+    for (;;) {
+      EXPECT_EQ(alone.advance(), nullptr);
+      EXPECT_EQ(other.advance(), nullptr);
+    }
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::kTimeout);
+    const std::string text = failure.what();
+    EXPECT_NE(text.find("rank 5 (host highhost"), std::string::npos) << text;
+    EXPECT_NE(text.find("faulty: took too long, still connecting"), std::string::npos) << text;
+  }
+}
+
+TEST(EdgeSetup, SaysOnExpiryThatThePeerIsSilent) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry registry;
+  fill(registry);
+  EdgeSetup alone(registry, edges.edge(0), std::move(meetings.ends[0]), Deadline::in(std::chrono::milliseconds(20)));
+  try {
+    for (;;) EXPECT_EQ(alone.advance(), nullptr);
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::kTimeout);
+    EXPECT_NE(std::string(failure.what()).find("the peer has not answered"), std::string::npos) << failure.what();
+  }
+}
+
+TEST(EdgeSetup, RefusesEndsWithDifferentSlots) {
+  EdgePair edges(4096, 4);
+  edges.edge(1).slotBytes = 8192;
+  MeetingPair meetings;
+  Registry low, high;
+  fill(low);
+  fill(high);
+  const auto chosen = choose(edges, meetings, low, high);
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_EQ(chosen.codes[side], ErrorCode::kInvalidUsage);
+    EXPECT_NE(chosen.errors[side].find("8192"), std::string::npos) << chosen.errors[side];
+  }
+}
+
+std::vector<std::string> namesOf(const std::vector<link::Transport*>& transports) {
+  std::vector<std::string> names;
+  for (const auto* transport : transports) names.emplace_back(transport->name());
+  return names;
+}
+
+TEST(Registry, OrdersCandidatesByCostAndExplainsTheRest) {
+  Registry registry;
+  registry.add(transports::makeTcp());
+  registry.add(transports::makeShm());
+  registry.add(transports::makeP2p());
+  topology::Card self = topology::describeSelf(), peer = self;
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(namesOf(registry.candidates(self, peer)), (Names{"p2p", "shm", "tcp"}));
+  peer.processToken ^= 1;
+  Names excluded;
+  EXPECT_EQ(namesOf(registry.candidates(self, peer, &excluded)), (Names{"shm", "tcp"}));
+  EXPECT_EQ(excluded, Names{"p2p: different processes"});
+  peer.hostId ^= 1;
+  excluded.clear();
+  EXPECT_EQ(namesOf(registry.candidates(self, peer, &excluded)), Names{"tcp"});
+  EXPECT_EQ(namesOf(registry.candidates(peer, self)), Names{"tcp"});
+  EXPECT_EQ(excluded, (Names{"shm: different hosts", "p2p: different hosts"}));
+}
+
+std::string narrowed(const std::string& list) {
+  Registry registry;
+  registry.add(transports::makeP2p());
+  registry.add(transports::makeShm());
+  registry.add(transports::makeTcp());
+  const topology::Card card = topology::describeSelf();
+  std::string names;
+  try {
+    registry.narrow(list);
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::kInvalidArgument);
+    return failure.what();
+  }
+  for (const auto& name : namesOf(registry.candidates(card, card))) names += name + " ";
+  return names;
+}
+
+TEST(Registry, NarrowsByList) {
+  EXPECT_EQ(narrowed("tcp"), "tcp ");
+  EXPECT_EQ(narrowed("tcp,shm"), "shm tcp ");
+  EXPECT_EQ(narrowed(" shm , tcp "), "shm tcp ");
+  EXPECT_EQ(narrowed("^p2p"), "shm tcp ");
+  EXPECT_EQ(narrowed("^p2p,shm"), "tcp ");
+  for (const char* wrong : {"verbs", "", ",", "shm,", "^", "tcp,^shm", "TCP", "^p2p,shm,tcp"}) {
+    const std::string text = narrowed(wrong);
+    EXPECT_NE(text.find("this build has p2p, shm, tcp"), std::string::npos) << wrong << ": " << text;
+  }
 }
 
 }  // namespace

@@ -51,16 +51,15 @@ size_t MeetingRoom::streamsMade() const {
   return streamsMade_;
 }
 
-void MeetingRoom::match(link::StreamKind kind) {
-  auto& low = sides_[0].wanted[static_cast<size_t>(kind)];
-  auto& high = sides_[1].wanted[static_cast<size_t>(kind)];
-  if (low == 0 || high == 0 || refused_.contains(kind)) return;
-  --low;
-  --high;
+void MeetingRoom::match(size_t request) {
+  if (request >= sides_[0].requests.size() || request >= sides_[1].requests.size()) return;
+  const link::StreamKind kind = sides_[0].requests[request];
+  if (sides_[1].requests[request] != kind) throw Error(ErrorCode::kInternal, "the ends ask for different streams");
+  if (refused_.contains(kind)) return;
   ++streamsMade_;
   auto [first, second] = kind == link::StreamKind::kTcp ? tcpPair() : unixPair();
-  sides_[0].streams.push_back(std::move(first));
-  sides_[1].streams.push_back(std::move(second));
+  sides_[0].streams[request] = std::move(first);
+  sides_[1].streams[request] = std::move(second);
 }
 
 void MeetingEnd::put(std::span<const std::byte> blob) {
@@ -79,24 +78,20 @@ std::optional<Bytes> MeetingEnd::poll() {
 
 void MeetingEnd::requestStream(link::StreamKind kind) {
   const std::lock_guard lock(room_->mutex_);
-  ++room_->sides_[side_].wanted[static_cast<size_t>(kind)];
-  room_->sides_[side_].asked.push_back(kind);
-  room_->match(kind);
+  auto& requests = room_->sides_[side_].requests;
+  requests.push_back(kind);
+  room_->match(requests.size() - 1);
 }
 
 std::optional<UniqueFd> MeetingEnd::pollStream() {
   const std::lock_guard lock(room_->mutex_);
   auto& side = room_->sides_[side_];
-  if (!side.streams.empty()) {
-    UniqueFd first = std::move(side.streams.front());
-    side.streams.erase(side.streams.begin());
-    side.asked.erase(side.asked.begin());
-    return first;
-  }
-  if (!side.asked.empty())
-    if (const auto refused = room_->refused_.find(side.asked.front()); refused != room_->refused_.end())
-      throw Error(ErrorCode::kSystem, refused->second);
-  return std::nullopt;
+  if (side.requests.empty()) return std::nullopt;
+  if (const auto refused = room_->refused_.find(side.requests.back()); refused != room_->refused_.end())
+    throw Error(ErrorCode::kSystem, refused->second);
+  auto stream = side.streams.extract(side.requests.size() - 1);
+  if (stream.empty()) return std::nullopt;
+  return std::move(stream.mapped());
 }
 
 }  // namespace tutti::test

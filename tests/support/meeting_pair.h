@@ -27,11 +27,11 @@ class MeetingRoom {
   friend class MeetingEnd;
   struct Side {
     std::vector<Bytes> mail;  // for this side
-    std::vector<UniqueFd> streams;
-    std::array<int, 2> wanted{};
-    std::vector<link::StreamKind> asked;
+    std::vector<link::StreamKind> requests;
+    std::map<size_t, UniqueFd> streams;  // by the number of the request
   };
-  void match(link::StreamKind kind);
+  // The n-th request of one side belongs to the n-th of the other, as over a control plane.
+  void match(size_t request);
 
   mutable std::mutex mutex_;
   std::array<Side, 2> sides_;

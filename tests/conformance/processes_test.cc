@@ -1,0 +1,108 @@
+// Two processes on one host: what only shows when the address spaces are really apart.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "support/talker.h"
+#include "transports/p2p/p2p.h"
+#include "transports/shm/shm.h"
+
+namespace tutti::test {
+namespace {
+
+// A meeting over a packet socket between parent and child; its one Unix stream is made before the fork.
+class SocketMeeting : public link::Meeting {
+ public:
+  SocketMeeting(UniqueFd mail, UniqueFd stream) : mail_(std::move(mail)), stream_(std::move(stream)) {}
+  void put(std::span<const std::byte> blob) override {
+    if (::send(mail_.get(), blob.data(), blob.size(), MSG_NOSIGNAL) < 0) throw systemError("cannot send mail", errno);
+  }
+  std::optional<Bytes> poll() override {
+    Bytes blob(64 << 10);
+    const ssize_t n = ::recv(mail_.get(), blob.data(), blob.size(), MSG_DONTWAIT);
+    if (n <= 0) return std::nullopt;
+    blob.resize(static_cast<size_t>(n));
+    return blob;
+  }
+  void requestStream(link::StreamKind) override { asked_ = true; }
+  std::optional<UniqueFd> pollStream() override {
+    if (!asked_ || !stream_) return std::nullopt;
+    return std::move(stream_);
+  }
+
+ private:
+  UniqueFd mail_, stream_;
+  bool asked_ = false;
+};
+
+// One rank: brings the edge up and talks. Says what went wrong, or "".
+std::string runRank(link::Edge edge, std::unique_ptr<link::Meeting> meeting) {
+  const UniqueFd file = createMemoryFile("tutti-test-bell", 4096);
+  const UniqueMap page = mapShared(file.get(), 4096);
+  edge.selfBell = new (page.data()) link::Bell;
+  edge.selfBellFd = file.get();
+  link::Registry registry;
+  registry.add(transports::makeP2p());
+  registry.add(transports::makeShm());
+  try {
+    link::EdgeSetup setup(registry, edge, std::move(meeting), Deadline::in(std::chrono::seconds(20)));
+    std::unique_ptr<link::Connection> connection;
+    while (!(connection = setup.advance())) std::this_thread::yield();
+    if (connection->transport != "shm") return "took " + connection->transport;
+    Talker talker(*connection, edge.self, mixedSizes(edge.slotBytes, 4));
+    talker.exchange(3000, 3000);
+    const auto deadline = Deadline::in(std::chrono::seconds(20));
+    while (!connection->send.drained() && !deadline.passed()) std::this_thread::yield();
+    return talker.failure();
+  } catch (const Error& failure) {
+    return failure.what();
+  }
+}
+
+link::Edge edgeOf(int self, const topology::Card& mine, const topology::Card& peers) {
+  link::Edge edge;
+  edge.self = self;
+  edge.peer = 1 - self;
+  edge.selfCard = mine;
+  edge.peerCard = peers;
+  edge.slotBytes = 64 << 10;
+  return edge;
+}
+
+TEST(TwoProcesses, TalkOverShm) {
+  int mail[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, mail), 0);
+  auto [streamLow, streamHigh] = unixPair();
+  const topology::Card parent = topology::describeSelf();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // The peer's card crosses as bytes, as it would while joining.
+    const topology::Card self = topology::describeSelf();
+    const auto bytes = topology::encode(self);
+    ::send(mail[1], bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const std::string said =
+        runRank(edgeOf(1, self, parent), std::make_unique<SocketMeeting>(UniqueFd(mail[1]), std::move(streamHigh)));
+    if (!said.empty()) std::fprintf(stderr, "child: %s\n", said.c_str());
+    ::_exit(said.empty() ? 0 : 1);
+  }
+  ::close(mail[1]);
+  streamHigh.reset();
+  Bytes bytes(4096);
+  const ssize_t n = ::recv(mail[0], bytes.data(), bytes.size(), 0);
+  ASSERT_GT(n, 0);
+  const topology::Card peer = topology::decodeCard(std::span(bytes).first(static_cast<size_t>(n)));
+  EXPECT_EQ(peer.hostId, parent.hostId);
+  EXPECT_NE(peer.processToken, parent.processToken);
+  EXPECT_EQ(runRank(edgeOf(0, parent, peer), std::make_unique<SocketMeeting>(UniqueFd(mail[0]), std::move(streamLow))),
+            "");
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace tutti::test

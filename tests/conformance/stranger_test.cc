@@ -1,0 +1,331 @@
+// What a peer can do that is no tutti, or no longer a healthy one: garbage, torn frames, closed and reset streams,
+// wrong files, wrong tickets. The link fails with a text that names the peer, and nothing crashes or leaks.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "support/talker.h"
+#include "transports/p2p/p2p.h"
+#include "transports/shm/fd_exchange.h"
+#include "transports/shm/shm.h"
+#include "transports/tcp/frame.h"
+#include "transports/tcp/tcp.h"
+
+namespace tutti::test {
+namespace {
+
+using transports::Frame;
+
+constexpr uint32_t kSlotBytes = 40'000, kDepth = 4;
+
+// Rank 2 has a real end; the test itself holds the other end of the stream and plays rank 5.
+class StrangerTest : public testing::Test {
+ protected:
+  void open(std::unique_ptr<link::Transport> transport, link::StreamKind kind) {
+    transport_ = std::move(transport);
+    setup_ = transport_->open(edges_.edge(0), *meetings_.ends[0]);
+    meetings_.ends[1]->requestStream(kind);
+    stranger_ = std::move(*meetings_.ends[1]->pollStream());
+  }
+  void openTcp() {
+    open(transports::makeTcp(), link::StreamKind::kTcp);
+    connection_ = setup_->advance();
+    ASSERT_TRUE(connection_);
+  }
+  void say(const void* data, size_t bytes) {
+    ASSERT_EQ(::send(stranger_.get(), data, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+  }
+  // Drives until the link fails; what it says then, "" if it does not.
+  std::string failure() {
+    for (int i = 0; i < 20'000; ++i) {
+      if (connection_->recv.driver->progress() == link::Progress::kFailed) return connection_->recv.driver->error();
+      std::this_thread::yield();
+    }
+    return "";
+  }
+  bool arrives() {
+    for (int i = 0; i < 20'000 && !connection_->recv.ready(); ++i) {
+      if (connection_->recv.driver->progress() == link::Progress::kFailed) return false;
+      std::this_thread::yield();
+    }
+    return connection_->recv.ready();
+  }
+  // Of shm: what its set-up throws once the stranger has spoken.
+  std::string setupFailure() {
+    try {
+      for (int i = 0; i < 1000; ++i)
+        if (setup_->advance()) return "";
+    } catch (const Error& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+
+  EdgePair edges_{kSlotBytes, kDepth};
+  MeetingPair meetings_;
+  std::unique_ptr<link::Transport> transport_;
+  std::unique_ptr<link::Setup> setup_;
+  std::unique_ptr<link::Connection> connection_;
+  UniqueFd stranger_;
+};
+
+void expectNamesPeer(const std::string& text, const std::string& what) {
+  EXPECT_NE(text.find(what), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 5 (highhost, 127.0.0.1:"), std::string::npos) << text;
+}
+
+TEST_F(StrangerTest, ClosesAtOnce) {
+  openTcp();
+  stranger_.reset();
+  expectNamesPeer(failure(), "was closed by the peer");
+  EXPECT_EQ(connection_->send.driver->progress(), link::Progress::kFailed) << "a failure is for good";
+}
+
+TEST_F(StrangerTest, ClosesAfterASlotThatStillArrives) {
+  openTcp();
+  Frame frame{.bytes = 5, .sequence = 1, .fingerprint = {}};
+  say(&frame, sizeof frame);
+  say("hello", 5);
+  stranger_.reset();
+  ASSERT_TRUE(arrives());
+  for (int i = 0; i < 100; ++i) EXPECT_NE(connection_->recv.driver->progress(), link::Progress::kFailed);
+  EXPECT_EQ(std::memcmp(connection_->recv.payload(), "hello", 5), 0);
+  connection_->recv.release();
+  expectNamesPeer(failure(), "was closed by the peer");
+}
+
+TEST_F(StrangerTest, ClosesInTheMiddleOfASlot) {
+  openTcp();
+  Frame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
+  say(&frame, sizeof frame);
+  say("half", 4);
+  stranger_.reset();
+  expectNamesPeer(failure(), "ended in the middle of a slot");
+}
+
+TEST_F(StrangerTest, ClosesInTheMiddleOfAFrame) {
+  openTcp();
+  Frame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
+  say(&frame, 7);
+  stranger_.reset();
+  expectNamesPeer(failure(), "ended in the middle of a slot");
+}
+
+TEST_F(StrangerTest, ResetsTheConnection) {
+  openTcp();
+  const linger now{1, 0};
+  ::setsockopt(stranger_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  stranger_.reset();
+  expectNamesPeer(failure(), "failed: Connection reset by peer");
+}
+
+TEST_F(StrangerTest, LeavesWhileSlotsAreStillToBeSent) {
+  openTcp();
+  Talker talker(*connection_, 2, [](int, uint64_t) { return kSlotBytes; });
+  for (int i = 0; i < 10'000 && talker.failure().empty(); ++i) {
+    if (i == 20) stranger_.reset();
+    talker.sendOne();
+    talker.drive();
+  }
+  EXPECT_NE(talker.failure().find("rank 5 (highhost, 127.0.0.1:"), std::string::npos) << talker.failure();
+}
+
+TEST_F(StrangerTest, SpeaksAnotherLanguage) {
+  openTcp();
+  say("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n", 37);
+  expectNamesPeer(failure(), "carries something else than frames");
+}
+
+TEST_F(StrangerTest, AnnouncesMoreThanASlotHolds) {
+  openTcp();
+  Frame frame{.bytes = kSlotBytes + 1, .sequence = 1, .fingerprint = {}};
+  say(&frame, sizeof frame);
+  expectNamesPeer(failure(), "announced 40001 bytes for a slot of 40000");
+}
+
+TEST_F(StrangerTest, SendsOutOfOrder) {
+  openTcp();
+  for (const uint64_t sequence : {1u, 2u, 2u}) {
+    Frame frame{.bytes = 0, .sequence = sequence, .fingerprint = {}};
+    say(&frame, sizeof frame);
+  }
+  expectNamesPeer(failure(), "delivered slot 2 where 3 was due");
+}
+
+TEST_F(StrangerTest, SendsByteByByte) {
+  openTcp();
+  std::vector<std::byte> bytes;
+  const auto append = [&](const void* data, size_t count) {
+    const auto* raw = static_cast<const std::byte*>(data);
+    bytes.insert(bytes.end(), raw, raw + count);
+  };
+  for (uint64_t slot = 0; slot < 3; ++slot) {
+    const std::string payload(slot * 50, static_cast<char>('a' + slot));
+    Frame frame{.bytes = static_cast<uint32_t>(payload.size()), .sequence = slot + 1, .fingerprint = {.count = slot}};
+    append(&frame, sizeof frame);
+    append(payload.data(), payload.size());
+  }
+  for (const std::byte one : bytes) {
+    say(&one, 1);
+    connection_->recv.driver->progress();
+  }
+  for (uint64_t slot = 0; slot < 3; ++slot) {
+    ASSERT_TRUE(arrives());
+    EXPECT_EQ(connection_->recv.header().fingerprint.count, slot);
+    const std::string expected(slot * 50, static_cast<char>('a' + slot));
+    ASSERT_EQ(connection_->recv.header().bytes, expected.size());
+    EXPECT_EQ(std::memcmp(connection_->recv.payload(), expected.data(), expected.size()), 0);
+    connection_->recv.release();
+  }
+}
+
+// Valid frames with a few bits turned, from many seeds: whatever happens, it is a slot or a failure.
+TEST(StrangerFuzz, NeverBreaksTheLink) {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    std::mt19937_64 random(seed);
+    EdgePair edges(2000, 4);
+    MeetingPair meetings;
+    const auto tcp = transports::makeTcp();
+    const auto setup = tcp->open(edges.edge(0), *meetings.ends[0]);
+    meetings.ends[1]->requestStream(link::StreamKind::kTcp);
+    const UniqueFd stranger = std::move(*meetings.ends[1]->pollStream());
+    const auto connection = setup->advance();
+    std::vector<std::byte> stream;
+    for (uint64_t slot = 0; slot < 20; ++slot) {
+      const Frame frame{.bytes = static_cast<uint32_t>(random() % 2001), .sequence = slot + 1, .fingerprint = {}};
+      const auto* raw = reinterpret_cast<const std::byte*>(&frame);
+      stream.insert(stream.end(), raw, raw + sizeof frame);
+      stream.resize(stream.size() + frame.bytes);
+    }
+    for (uint64_t turned = 0; turned < seed % 8; ++turned)
+      stream[random() % stream.size()] ^= std::byte(1u << random() % 8);
+    ASSERT_EQ(::send(stranger.get(), stream.data(), stream.size(), MSG_NOSIGNAL), static_cast<ssize_t>(stream.size()));
+    ::shutdown(stranger.get(), SHUT_WR);
+    uint64_t taken = 0;
+    link::Progress last = link::Progress::kIdle;
+    for (int i = 0; i < 20'000 && last != link::Progress::kFailed; ++i) {
+      last = connection->recv.driver->progress();
+      for (; connection->recv.ready(); ++taken) {
+        ASSERT_LE(connection->recv.header().bytes, 2000u);
+        connection->recv.release();
+      }
+    }
+    EXPECT_EQ(last, link::Progress::kFailed) << seed;
+    if (seed % 8 == 0) {
+      EXPECT_EQ(taken, 20u);
+    }
+  }
+}
+
+TEST_F(StrangerTest, GreetsShmWithGarbage) {
+  open(transports::makeShm(), link::StreamKind::kUnix);
+  const std::string garbage(sizeof(transports::ShmGreeting), 'x');
+  say(garbage.data(), garbage.size());
+  EXPECT_NE(setupFailure().find("does not speak shm"), std::string::npos);
+}
+
+TEST_F(StrangerTest, ClosesShmEarly) {
+  open(transports::makeShm(), link::StreamKind::kUnix);
+  stranger_.reset();
+  EXPECT_NE(setupFailure(), "");
+}
+
+// The higher rank's end, so that the region comes from the stranger.
+std::string takeShm(size_t fileBytes, transports::ShmGreeting greeting, int files) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto shm = transports::makeShm();
+  const auto setup = shm->open(edges.edge(1), *meetings.ends[1]);
+  meetings.ends[0]->requestStream(link::StreamKind::kUnix);
+  const UniqueFd file = createMemoryFile("tutti-test", fileBytes);
+  transports::FdExchange exchange(std::move(*meetings.ends[0]->pollStream()), greeting,
+                                  std::vector<int>(static_cast<size_t>(files), file.get()));
+  try {
+    for (int i = 0; i < 1000; ++i) {
+      exchange.advance();
+      if (setup->advance()) return "connected";
+    }
+  } catch (const Error& failure) {
+    return failure.what();
+  }
+  return "stuck";
+}
+
+TEST(ShmStranger, MustPassExactlyWhatAnEdgeNeeds) {
+  const size_t region = 2 * link::Fifo::bytesFor(4096, 4);
+  transports::ShmGreeting right{0x6d687374, 1, 4096, 4, region, 0, 0};
+  EXPECT_EQ(takeShm(region, right, 1), "connected");
+  EXPECT_NE(takeShm(region - 1, right, 1).find("bytes instead of"), std::string::npos);
+  EXPECT_NE(takeShm(region, right, 0).find("other files than an edge needs"), std::string::npos);
+  EXPECT_NE(takeShm(region, right, 2).find("other files than an edge needs"), std::string::npos);
+  auto wrong = right;
+  wrong.version = 9;
+  EXPECT_NE(takeShm(region, wrong, 1).find("does not speak shm version 1"), std::string::npos);
+  wrong = right;
+  wrong.depth = 8;
+  EXPECT_NE(takeShm(region, wrong, 1).find("8 slots of 4096 bytes"), std::string::npos);
+  wrong = right;
+  wrong.bells = 1;
+  EXPECT_EQ(takeShm(region, wrong, 2), "connected") << "any file of enough bytes may be a bell";
+  wrong.bells = 77;
+  EXPECT_NE(takeShm(region, wrong, 2).find("other files than an edge needs"), std::string::npos);
+}
+
+TEST(P2pStranger, HasNoUseForAWrongTicket) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto p2p = transports::makeP2p();
+  const auto taker = p2p->open(edges.edge(1), *meetings.ends[1]);
+  meetings.ends[0]->put(Writer().value(uint64_t{0xdeadbeef}).take());
+  EXPECT_THROW(taker->advance(), Error);
+  meetings.ends[0]->put(Writer().value(uint8_t{1}).take());
+  EXPECT_THROW(taker->advance(), Error);
+}
+
+TEST(P2pStranger, FindsNothingOnceTheMakerHasGivenUp) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto p2p = transports::makeP2p();
+  p2p->open(edges.edge(0), *meetings.ends[0]).reset();
+  const auto taker = p2p->open(edges.edge(1), *meetings.ends[1]);
+  EXPECT_THROW(taker->advance(), Error);
+}
+
+size_t openFiles() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+// The mapping alone keeps the memory: no descriptor stays open, and no name appears anywhere.
+TEST(Shm, KeepsNoDescriptorAndHasNoName) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto shm = transports::makeShm();
+  const size_t before = openFiles();
+  const auto ends = connect(edges, meetings, *shm, *shm);
+  EXPECT_EQ(openFiles(), before);
+  if (!std::filesystem::exists("/dev/shm")) return;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    EXPECT_EQ(entry.path().filename().string().find("tutti"), std::string::npos) << entry.path();
+}
+
+TEST(Tcp, ClosesItsSocketWithTheConnection) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto tcp = transports::makeTcp();
+  const size_t before = openFiles();
+  auto ends = connect(edges, meetings, *tcp, *tcp);
+  EXPECT_EQ(openFiles(), before + 2);
+  ends[0].reset();
+  ends[1].reset();
+  EXPECT_EQ(openFiles(), before);
+}
+
+}  // namespace
+}  // namespace tutti::test
