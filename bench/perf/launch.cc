@@ -63,7 +63,8 @@ std::vector<std::string> environmentFor(int rank, int ranks, const IdFile& id) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (!text.starts_with("TUTTI_ID=") && !text.starts_with("TUTTI_ID_FILE=") && !text.starts_with("TUTTI_SIZE="))
+    if (!text.starts_with("TUTTI_ID=") && !text.starts_with("TUTTI_ID_FILE=") && !text.starts_with("TUTTI_ROOT=") &&
+        !text.starts_with("TUTTI_SIZE="))
       result.emplace_back(text);
   }
   result.push_back(fmt::format("TUTTI_RANK={}", rank));
@@ -189,8 +190,9 @@ class Family {
 }  // namespace
 
 bool launched() {
-  if (isSet("TUTTI_RANK") || isSet("OMPI_COMM_WORLD_RANK") || isSet("PMI_RANK") || isSet("PMIX_RANK")) return true;
-  if (isSet("RANK") && isSet("WORLD_SIZE")) return true;
+  if (isSet("TUTTI_RANK") || isSet("OMPI_COMM_WORLD_RANK") || isSet("PMI_RANK")) return true;
+  // Some schedulers number their pods with RANK and WORLD_SIZE.
+  if (isSet("RANK") && isSet("WORLD_SIZE") && isSet("LOCAL_RANK")) return true;
   // Inside a batch script SLURM_PROCID is set as well, without a step.
   return isSet("SLURM_PROCID") && isSet("SLURM_STEP_ID");
 }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kWidth = 1080, kHeight = 820, kLeft = 90, kRight = 790;
 constexpr size_t kLegendLines = 32;
-// Okabe and Ito's colours, which remain apart for the colour-blind.
-constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                 "#e69f00", "#56b4e9", "#000000"};
+// Okabe and Ito's colours and some of Tol's, which remain apart for the colour-blind: one for each data type.
+constexpr std::array<const char*, 12> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+                                                  "#000000", "#882255", "#999933", "#332288", "#aa4499", "#808080"};
 
 struct Point {
   double size, bandwidth, time;
