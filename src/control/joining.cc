@@ -16,10 +16,12 @@ void Joining::start() {
   callRoot();
 }
 
+std::string Joining::unixName(const std::string& name) const { return request_.network.unixSockets ? name : ""; }
+
 void Joining::callRoot() {
   calling_ = "the root";
   dial_ = Dial::start(
-      reactor_, {rootContext(request_.id), rootUnixName(request_.id.job), request_.id.addresses},
+      reactor_, {rootContext(request_.id), unixName(rootUnixName(request_.id.job)), request_.id.addresses},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) { lastRefusal_ = why; });
 }
@@ -66,7 +68,7 @@ void Joining::callParent(const Person& parent) {
   HandshakeContext context = rootContext(request_.id);
   context.listener = parent.endpoint.id;
   dial_ = Dial::start(
-      reactor_, {context, parent.endpoint.unixName, parent.endpoint.addresses},
+      reactor_, {context, unixName(parent.endpoint.unixName), parent.endpoint.addresses},
       [this, parent](std::shared_ptr<Line> line) {
         dial_.reset();
         events_.placed(std::move(line), parent);

@@ -33,6 +33,7 @@ class Joining {
   bool over() const noexcept { return over_; }
 
  private:
+  std::string unixName(const std::string& name) const;
   void callRoot();
   void onRoot(std::shared_ptr<Line> line);
   void onRootFrame(Frame& frame);

@@ -48,7 +48,7 @@ Address wildcard(bool v6, uint16_t port) {
 Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
     : reactor_(reactor), context_(request.context), arrival_(std::move(arrival)) {
   endpoint_.id = context_.listener;
-  if (auto fd = listenUnix(request.unixName)) {
+  if (auto fd = request.network.unixSockets ? listenUnix(request.unixName) : UniqueFd()) {
     endpoint_.unixName = request.unixName;
     add(std::move(fd));
   }

@@ -6,6 +6,11 @@
 #include "control/tree.h"
 
 namespace tutti::control {
+namespace {
+
+constexpr size_t kMaxMailBytes = kMaxFrameBytes / 2;
+
+}  // namespace
 
 Member::Member(const JoinRequest& request)
     : request_(request),
@@ -117,7 +122,6 @@ void Member::onGone(int side, const std::string& why) {
     parent_.reset();
   else
     children_[size_t(side)].left = true;
-  if (!joined()) return joining_.treeBroke(text);
   learn({who.rank, text, false}, nullptr);
   checkLeave();
 }
@@ -147,8 +151,11 @@ void Member::post(int to, uint64_t key, std::span<const std::byte> message) {
   if (to < 0 || to >= size())
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a message for rank {}: ranks go from 0 to {}", to, size() - 1));
+  if (message.size() > kMaxMailBytes)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a message of {} bytes is too long: at most {}", message.size(), kMaxMailBytes));
   Mail mail{rank(), to, key, MailUse::kMailbox, Bytes(message.begin(), message.end())};
-  reactor_.post([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
+  doLater([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
 }
 
 void Member::requestStream(int peer, uint64_t key, StreamKind kind) {
@@ -158,7 +165,7 @@ void Member::requestStream(int peer, uint64_t key, StreamKind kind) {
   if (!desk_.wantStream(peer, key, kind))
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("a stream to rank {} under key {:#x} is already asked for", peer, key));
-  reactor_.post([this, peer, key, kind] {
+  doLater([this, peer, key, kind] {
     if (!leaving_) streams_.request(person(peer), request_.id, key, kind);
   });
 }

@@ -69,6 +69,7 @@ class Member : public Kept {
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc
+  void doLater(std::function<void()> task);
   void learn(const Failure& failure, const Line* from);
   void checkLeave();
   void partFrom(const std::shared_ptr<Line>& line);
@@ -91,6 +92,7 @@ class Member : public Kept {
   std::shared_ptr<Line> parent_;
   std::array<Child, 2> children_;
   bool ownerLeft_ = false, leaving_ = false, flooded_ = false;
+  std::optional<Failure> early_;  // heard of before this rank had joined
   int parting_ = 0;
   uint64_t sharesSent_ = 0;  // exchanges to which this rank's whole subtree has contributed
 

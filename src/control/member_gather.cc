@@ -6,7 +6,7 @@
 namespace tutti::control {
 
 void Member::startGather(uint64_t sequence, std::span<const std::byte> blob) {
-  reactor_.post([this, sequence, mine = Bytes(blob.begin(), blob.end())] {
+  doLater([this, sequence, mine = Bytes(blob.begin(), blob.end())] {
     gathering_.addOwn(sequence, mine);
     checkShares();
     passUp(sequence);
@@ -65,6 +65,7 @@ void Member::enter(const std::vector<Bytes>& table) {
   cards_ = std::move(cards);
   joining_.succeed();
   desk_.joined();
+  if (early_) learn(*early_, nullptr);
 }
 
 // An exchange that waits for someone who has left, in good order, would wait for ever.

@@ -18,8 +18,12 @@ void Member::abort(const std::string& reason) {
 // The first failure that is heard of goes to everyone but the one who told.
 void Member::learn(const Failure& failure, const Line* from) {
   if (flooded_) return;
+  if (!joined()) {
+    // The root may know better why; but should this rank still get the table, then this is what it has to tell.
+    if (!early_) early_ = failure;
+    return joining_.treeBroke(failure.text);
+  }
   flooded_ = true;
-  if (!joined()) return joining_.treeBroke(failure.text);
   desk_.fail(failure);
   log::info("{}", failure.text);
   const auto payload = std::make_shared<const Bytes>(encode(failure));
@@ -30,12 +34,23 @@ void Member::learn(const Failure& failure, const Line* from) {
 }
 
 void Member::leave() {
-  reactor_.post([this] {
+  doLater([this] {
     ownerLeft_ = true;
     streams_.stop();
     listener_.close();
     checkShares();
     checkLeave();
+  });
+}
+
+// A task of the owner's that fails on the plane's thread has nobody to throw to: it fails the communicator.
+void Member::doLater(std::function<void()> task) {
+  reactor_.post([this, task = std::move(task)] {
+    try {
+      task();
+    } catch (const std::exception& e) {
+      learn({rank(), fmt::format("{} failed: {}", describe(self_), e.what()), false}, nullptr);
+    }
   });
 }
 

@@ -109,6 +109,7 @@ Network Network::fromEnvironment() {
   if (family != 0 && family != 4 && family != 6)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_SOCKET_FAMILY={}: expected 4 or 6", family));
   network.family = static_cast<int>(family);
+  network.unixSockets = settings::number("TUTTI_UNIX_SOCKETS", 1, 0, 1) != 0;
   if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, network);
   return network;
 }

@@ -27,6 +27,7 @@ struct Network {
   std::string interfaces;
   int family = 0;                        // 0: both
   uint16_t firstPort = 0, lastPort = 0;  // 0: any
+  bool unixSockets = true;               // false: TCP even between ranks of one host (TUTTI_UNIX_SOCKETS=0)
   static Network fromEnvironment();      // throws Error(kInvalidArgument)
 };
 

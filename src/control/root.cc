@@ -95,10 +95,10 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
   line->setEvents(std::move(events));
   reactor_.after(std::chrono::milliseconds(std::max<int64_t>(0, hello.leftMs)),
                  [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
+  // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
+  if (guests_.size() == static_cast<size_t>(size_)) listener_.close();
   place(rank);
   for (const int side : {0, 1}) place(tree::childOf(rank, side));
-  // Nobody else is to come: the address is free for the next job, and late strangers find nobody.
-  if (placed_ == size_) listener_.close();
 }
 
 // A rank whose parent has yet to come is placed when that one comes.

@@ -1,0 +1,333 @@
+// What happens when ranks are missing, wrong, dying, giving up or leaving.
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "control_ranks.h"
+
+extern char** environ;
+
+namespace tutti::control::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double msSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kManyRanks = 96;
+#else
+constexpr int kManyRanks = 512;
+#endif
+
+// --- another process: this program again, running only the test below ---
+
+pid_t startRank(const UniqueId& id, int rank, int size, const char* mode) {
+  ::setenv("TUTTI_TEST_ID", toHex(encode(id)).c_str(), 1);
+  ::setenv("TUTTI_TEST_RANK", std::to_string(rank).c_str(), 1);
+  ::setenv("TUTTI_TEST_SIZE", std::to_string(size).c_str(), 1);
+  ::setenv("TUTTI_TEST_MODE", mode, 1);
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=OtherProcess.DISABLED_Rank",
+              also = "--gtest_also_run_disabled_tests", quiet = "--gtest_brief=1";
+  char* arguments[] = {program.data(), filter.data(), also.data(), quiet.data(), nullptr};
+  pid_t pid = -1;
+  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  ::unsetenv("TUTTI_TEST_ID");
+  return pid;
+}
+
+TEST(OtherProcess, DISABLED_Rank) {
+  const char* hex = std::getenv("TUTTI_TEST_ID");
+  if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
+  const int rank = std::atoi(std::getenv("TUTTI_TEST_RANK")), size = std::atoi(std::getenv("TUTTI_TEST_SIZE"));
+  const auto plane = Plane::join(requestFor(decode(fromHex(hex)), rank, size));
+  if (std::string(std::getenv("TUTTI_TEST_MODE")) == "wait")
+    for (;;) ::pause();
+}
+
+int exitOf(pid_t pid) {
+  int status = -1;
+  ::waitpid(pid, &status, 0);
+  return status;
+}
+
+TEST(Plane, ProcessesJoinAndLeave) {
+  const auto start = Clock::now();
+  const UniqueId id = openRoot({}, soon());
+  std::vector<pid_t> children;
+  for (int r = 1; r < 4; ++r) children.push_back(startRank(id, r, 4, "leave"));
+  auto plane = Plane::join(requestFor(id, 0, 4));
+  const double joined = msSince(start);
+  plane.reset();
+  for (const pid_t pid : children) EXPECT_EQ(exitOf(pid), 0);
+  std::printf("4 processes: joined after %.1f ms, all ended after %.1f ms\n", joined, msSince(start));
+}
+
+TEST(Plane, ManyRanksJoin) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 16384);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < rlim_t(kManyRanks) * 12) GTEST_SKIP() << "needs more file descriptors: ulimit -n";
+  const auto start = Clock::now();
+  const auto planes = joinAll(kManyRanks);
+  std::printf("%d ranks as threads joined after %.1f ms\n", kManyRanks, msSince(start));
+  EXPECT_EQ(toText(planes.front()->card(kManyRanks - 1)), "card of " + std::to_string(kManyRanks - 1));
+}
+
+// --- joining that fails ---
+
+TEST(Joining, ADeadlineNamesTheMissingRanksToAll) {
+  const UniqueId id = openRoot({}, soon());
+  const auto start = Clock::now();
+  inThreads(8, [&](int r) {
+    if (r == 2 || r == 5) return;
+    const Thrown thrown = thrownBy(
+        [&] { Plane::join(requestFor(id, r, 8, Deadline::in(std::chrono::milliseconds(r == 3 ? 300 : 20000)))); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+    EXPECT_NE(thrown.text.find("missing: ranks 2, 5"), std::string::npos) << thrown.text;
+  });
+  std::printf("a deadline of 300 ms was told to all after %.1f ms\n", msSince(start));
+  // A rank that comes late is told too.
+  EXPECT_EQ(thrownBy([&] { Plane::join(requestFor(id, 2, 8)); }).code, codeOf(ErrorCode::kTimeout));
+}
+
+TEST(Joining, ARootThatIsNotThereIsNamed) {
+  UniqueId id = openRoot({}, soon());
+  id.job ^= 1;
+  const Thrown thrown =
+      thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(200)))); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+  EXPECT_NE(thrown.text.find("no connection to the root"), std::string::npos) << thrown.text;
+}
+
+TEST(Joining, AWrongSecretDoesNotGetInAndDisturbsNobody) {
+  const UniqueId id = openRoot({}, soon());
+  UniqueId wrong = id;
+  wrong.secret[0] ^= std::byte{1};
+  inThreads(4, [&](int r) {
+    if (r < 3) {
+      Plane::join(requestFor(id, r, 3));
+      return;
+    }
+    const Thrown thrown =
+        thrownBy([&] { Plane::join(requestFor(wrong, 1, 3, Deadline::in(std::chrono::milliseconds(200)))); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+  });
+}
+
+TEST(Joining, TwoOfOneRankAreBothTold) {
+  const UniqueId id = openRoot({}, soon());
+  inThreads(3, [&](int i) {
+    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, i == 2 ? 1 : i, 3)); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+    EXPECT_NE(thrown.text.find("two processes claim rank 1"), std::string::npos) << thrown.text;
+  });
+}
+
+TEST(Joining, DifferingSizesAreToldToBoth) {
+  const UniqueId id = openRoot({}, soon());
+  inThreads(2, [&](int r) {
+    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, r, 3 + r)); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+    EXPECT_NE(thrown.text.find("disagree on the size"), std::string::npos) << thrown.text;
+  });
+}
+
+TEST(Joining, ARankOutsideItsSizeIsRefused) {
+  const UniqueId id = openRoot({}, soon());
+  EXPECT_EQ(thrownBy([&] { Plane::join(requestFor(id, 3, 3)); }).code, codeOf(ErrorCode::kInvalidArgument));
+}
+
+TEST(Joining, APortRangeThatIsUsedUpSaysSo) {
+  Network network;
+  const UniqueId taken = openRoot({}, soon());
+  network.firstPort = network.lastPort = taken.addresses.at(0).port;
+  const Thrown thrown = thrownBy([&] { openRoot(network, soon()); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
+  EXPECT_NE(thrown.text.find("TUTTI_PORT_RANGE"), std::string::npos) << thrown.text;
+}
+
+TEST(Joining, APortRangeIsKept) {
+  Network network;
+  network.firstPort = 41000;
+  network.lastPort = 41999;
+  const UniqueId id = openRoot(network, soon());
+  for (const Address& address : id.addresses) EXPECT_TRUE(address.port >= 41000 && address.port <= 41999);
+  joinAll(3, network);
+}
+
+TEST(Joining, OneFamilyIsEnough) {
+  for (const int family : {4, 6}) {
+    Network network;
+    network.family = family;
+    network.unixSockets = false;  // as on different hosts
+    UniqueId id;
+    try {
+      id = openRoot(network, soon());
+    } catch (const Error& e) {
+      GTEST_SKIP() << "this machine lacks IPv" << family << ": " << e.what();
+    }
+    for (const Address& address : id.addresses) EXPECT_EQ(address.v6, family == 6);
+    inThreads(4, [&](int r) {
+      const auto plane = Plane::join(requestFor(id, r, 4, soon(), network));
+      const int peer = r ^ 1;
+      plane->requestStream(peer, 1, StreamKind::kTcp);
+      EXPECT_TRUE(awaitStream(*plane, peer, 1));
+      plane->allGather({}, soon());
+    });
+  }
+}
+
+TEST(Joining, ASelectedInterfaceIsEnough) {
+  Network network;
+  network.interfaces = "=lo";
+  joinAll(3, network);
+  network.interfaces = "=no-such";
+  EXPECT_EQ(thrownBy([&] { openRoot(network, soon()); }).code, codeOf(ErrorCode::kInvalidUsage));
+}
+
+// --- death, abort, leaving ---
+
+void expectFailure(Plane& plane, int rank, const char* says) {
+  const auto failure = awaitFrom(plane, [&] { return plane.failure(); });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_TRUE(plane.failed());
+  EXPECT_EQ(failure->rank, rank);
+  EXPECT_NE(failure->text.find(says), std::string::npos) << failure->text;
+  EXPECT_EQ(thrownBy([&] { plane.poll(0, 77); }).code, codeOf(ErrorCode::kRemote));
+  const Thrown thrown = thrownBy([&] { plane.allGather({}, soon()); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+  EXPECT_NE(thrown.text.find(says), std::string::npos) << thrown.text;
+}
+
+// A leaf, an inner rank and the top of the tree in turn.
+class DeathOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, DeathOf, testing::Values(6, 2, 0));
+
+TEST_P(DeathOf, IsKnownToAllOthers) {
+  constexpr int kSize = 7;
+  const int victim = GetParam();
+  const UniqueId id = openRoot({}, soon());
+  const pid_t pid = startRank(id, victim, kSize, "wait");
+  std::vector<std::unique_ptr<Plane>> planes(kSize);
+  inThreads(kSize, [&](int r) {
+    if (r != victim) planes[size_t(r)] = Plane::join(requestFor(id, r, kSize));
+  });
+  Plane& sender = *planes[1];
+  Plane& receiver = *planes[3];
+  sender.post(3, 9, toBytes("before"));
+  sender.post(3, 8, toBytes("ready"));
+  awaitMail(receiver, 1, 8);
+  const auto start = Clock::now();
+  ::kill(pid, SIGKILL);
+  inThreads(kSize, [&](int r) {
+    if (r != victim) expectFailure(*planes[size_t(r)], victim, fmt::format("rank {} (host ", victim).c_str());
+  });
+  std::printf("the death of rank %d of %d was known to all after %.1f ms\n", victim, kSize, msSince(start));
+  EXPECT_TRUE(WIFSIGNALED(exitOf(pid)));
+  EXPECT_EQ(toText(awaitMail(receiver, 1, 9)), "before") << "what was delivered before stays";
+}
+
+TEST(Plane, AbortIsKnownToAll) {
+  constexpr int kSize = 7;
+  const auto planes = joinAll(kSize);
+  planes[4]->abort("out of memory");
+  inThreads(kSize, [&](int r) { expectFailure(*planes[size_t(r)], 4, "out of memory"); });
+  EXPECT_TRUE(planes[6]->failure()->aborted);
+}
+
+TEST(Plane, AbortEndsAWaitInProgress) {
+  const auto planes = joinAll(3);
+  inThreads(3, [&](int r) {
+    if (r == 2) return planes[2]->abort("enough");
+    EXPECT_EQ(thrownBy([&] { planes[size_t(r)]->allGather({}, soon()); }).code, codeOf(ErrorCode::kRemote));
+  });
+}
+
+TEST(Plane, AnExchangeThatOneRankDoesNotJoinTimesOutAndSaysWho) {
+  const auto planes = joinAll(4);
+  inThreads(4, [&](int r) {
+    if (r == 3) return;
+    const Thrown thrown =
+        thrownBy([&] { planes[size_t(r)]->allGather({}, Deadline::in(std::chrono::milliseconds(150))); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+    if (r == 1) EXPECT_NE(thrown.text.find("has not heard from rank 3"), std::string::npos) << thrown.text;
+  });
+}
+
+TEST(Plane, AnExchangeWithOneWhoHasLeftFails) {
+  for (const int leaver : {0, 1, 3}) {
+    auto planes = joinAll(4);
+    planes[size_t(leaver)].reset();
+    inThreads(4, [&](int r) {
+      if (r == leaver) return;
+      const Thrown thrown = thrownBy([&] { planes[size_t(r)]->allGather({}, soon()); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+      EXPECT_NE(thrown.text.find(fmt::format("rank {} ", leaver)), std::string::npos) << thrown.text;
+    });
+  }
+}
+
+TEST(Plane, AStreamThatCannotBeHadIsAnErrorAtBothEnds) {
+  auto planes = joinAll(3);
+  planes[2].reset();  // its listener goes away with it
+  planes[0]->requestStream(2, 1, StreamKind::kUnix);
+  const Thrown thrown = thrownBy([&] { awaitStream(*planes[0], 2, 1); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
+  EXPECT_NE(thrown.text.find("rank 2"), std::string::npos) << thrown.text;
+  EXPECT_EQ(thrownBy([&] { planes[0]->requestStream(0, 1, StreamKind::kUnix); }).code,
+            codeOf(ErrorCode::kInvalidArgument));
+  EXPECT_EQ(thrownBy([&] { planes[0]->pollStream(1, 4); }).code, codeOf(ErrorCode::kInvalidUsage));
+}
+
+// One thread takes all planes down, in any order, while the ranks that remain send each other mail through the tree.
+TEST(Plane, LeavingInAnyOrderCutsNobodyOff) {
+  constexpr int kSize = 9;
+  std::mt19937 random(20);
+  for (int round = 0; round < 12; ++round) {
+    auto planes = joinAll(kSize);
+    std::vector<int> order(kSize);
+    for (int r = 0; r < kSize; ++r) order[size_t(r)] = r;
+    std::shuffle(order.begin(), order.end(), random);
+    for (int gone = 0; gone < kSize; ++gone) {
+      planes[size_t(order[size_t(gone)])].reset();
+      if (gone + 2 > kSize - 1) continue;
+      Plane& a = *planes[size_t(order[size_t(gone) + 1])];
+      Plane& b = *planes[size_t(order[size_t(gone) + 2])];
+      a.post(b.rank(), uint64_t(gone), toBytes("there"));
+      EXPECT_EQ(toText(awaitMail(b, a.rank(), uint64_t(gone))), "there");
+      EXPECT_FALSE(a.failed() || b.failed());
+    }
+  }
+}
+
+TEST(Plane, LeavesNeitherDescriptorsNorThreadsBehind) {
+  joinAll(2);
+  const auto settled = [](int before, int (*count)()) {
+    for (int i = 0; i < 200 && count() > before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return count();
+  };
+  // What earlier tests have left to the background must have ended first; their roots may still wait for late ranks.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const int descriptors = openDescriptors(), threads = runningThreads();
+  for (int i = 0; i < 5; ++i) {
+    const auto planes = joinAll(5);
+    planes[1]->requestStream(3, 1, StreamKind::kTcp);
+    planes[3]->requestStream(1, 1, StreamKind::kTcp);
+    awaitStream(*planes[1], 3, 1);
+  }
+  EXPECT_LE(settled(descriptors, openDescriptors), descriptors);
+  EXPECT_LE(settled(threads, runningThreads), threads);
+}
+
+}  // namespace
+}  // namespace tutti::control::test

@@ -1,0 +1,237 @@
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+#include "base/frame.h"
+#include "base/handshake.h"
+#include "control/gathering.h"
+#include "control/messages.h"
+#include "control/network.h"
+#include "control/tree.h"
+#include "control/unique_id.h"
+
+namespace tutti::control {
+namespace {
+
+Address address(bool v6, uint8_t last, uint32_t scope = 0) {
+  Address made;
+  made.v6 = v6;
+  made.ip[0] = v6 ? 0xfe : 10;
+  made.ip[v6 ? 15 : 3] = last;
+  made.port = static_cast<uint16_t>(1000 + last);
+  made.scope = scope;
+  return made;
+}
+
+UniqueId sample() {
+  UniqueId id;
+  for (size_t i = 0; i < id.secret.size(); ++i) id.secret[i] = std::byte(i * 17);
+  id.job = 0x0123456789abcdef;
+  id.addresses = {address(false, 1), address(true, 2), address(true, 3, 7), address(false, 4)};
+  return id;
+}
+
+TEST(UniqueId, SurvivesEncodingAndHex) {
+  const UniqueId id = sample(), back = decode(fromHex(toHex(encode(id))));
+  EXPECT_EQ(back.secret, id.secret);
+  EXPECT_EQ(back.job, id.job);
+  EXPECT_EQ(back.addresses, id.addresses);
+}
+
+TEST(UniqueId, KeepsAsManyAddressesAsFit) {
+  UniqueId id = sample();
+  id.addresses.clear();
+  for (uint8_t i = 0; i < 40; ++i) id.addresses.push_back(address(i % 2 == 1, i));
+  const UniqueId back = decode(encode(id));
+  ASSERT_GE(back.addresses.size(), 7U);
+  ASSERT_LT(back.addresses.size(), 40U);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(back.addresses[i], id.addresses[i]) << "the best come first";
+}
+
+TEST(UniqueId, EveryFlippedBitIsRefused) {
+  const RawUniqueId raw = encode(sample());
+  for (size_t bit = 0; bit < raw.size() * 8; ++bit) {
+    RawUniqueId bent = raw;
+    bent[bit / 8] ^= std::byte(1 << (bit % 8));
+    EXPECT_THROW(decode(bent), Error) << bit;
+  }
+  EXPECT_THROW(fromHex("12"), Error);
+  EXPECT_THROW(fromHex(std::string(256, 'g')), Error);
+}
+
+TEST(UniqueId, AddressesAreReadable) {
+  EXPECT_EQ(toString(address(false, 9)), "10.0.0.9:1009");
+  EXPECT_EQ(toString(address(true, 2, 3)), "[fe00::2%3]:1002");
+}
+
+TEST(Tree, HopsLeadHome) {
+  for (const int size : {1, 2, 3, 7, 16, 100})
+    for (int from = 0; from < size; ++from)
+      for (int to = 0; to < size; ++to) {
+        int at = from, hops = 0;
+        for (; at != to && hops < 64; ++hops) {
+          const int hop = tree::nextHop(at, to);
+          at = hop < 0 ? tree::parentOf(at) : hop;
+          ASSERT_TRUE(at >= 0 && at < size);
+        }
+        ASSERT_EQ(at, to);
+      }
+}
+
+TEST(Tree, SubtreesOfTheChildrenAndTheRankItselfAreAll) {
+  for (const int size : {1, 2, 5, 16, 33})
+    EXPECT_EQ(tree::subtree(1, size).size() + tree::subtree(2, size).size() + 1, size_t(size));
+}
+
+TEST(Gathering, RefusesWhatDoesNotAddUp) {
+  const auto entry = [](int rank) { return Writer().value<int32_t>(rank).text("x").take(); };
+  EXPECT_EQ(Gathering::toTable(entry(0), 1).size(), 1U);
+  EXPECT_THROW(Gathering::toTable(entry(0), 2), Error);
+  EXPECT_THROW(Gathering::toTable(entry(1), 1), Error);
+  EXPECT_THROW(Gathering::toTable(entry(-1), 1), Error);
+  Gathering at(0, 2);
+  at.addOwn(3, {});
+  EXPECT_FALSE(at.take(3).has_value());
+  EXPECT_EQ(at.missing(3), std::vector<int>{1});
+  EXPECT_THROW(at.addOwn(3, {}), Error);
+  at.addChild(3, Gathering::Source::kFirstChild, entry(1));
+  EXPECT_TRUE(at.take(3).has_value());
+  EXPECT_FALSE(at.take(3).has_value());
+}
+
+TEST(Messages, RanksAreListedShortly) {
+  EXPECT_EQ(listRanks({3}), "3");
+  EXPECT_EQ(listRanks({7, 1, 2, 3, 9, 10}), "1-3, 7, 9, 10");
+  std::vector<int> odd;
+  for (int r = 1; r < 100; r += 2) odd.push_back(r);
+  EXPECT_NE(listRanks(odd).find("and 34 more"), std::string::npos);
+}
+
+TEST(Messages, ShortenedOnesAreRefused) {
+  Hello hello;
+  hello.person = {3, "host", 41, {9, "name", {address(true, 1)}}};
+  const Bytes whole = encode(hello);
+  EXPECT_EQ(decodeHello(whole).person.endpoint.addresses, hello.person.endpoint.addresses);
+  for (size_t n = 0; n < whole.size(); ++n) EXPECT_THROW(decodeHello(std::span(whole).first(n)), Error) << n;
+}
+
+TEST(Network, InterfaceLists) {
+  EXPECT_TRUE(matchesInterface("", "eth0"));
+  EXPECT_TRUE(matchesInterface("eth,ib", "ib1"));
+  EXPECT_FALSE(matchesInterface("eth,ib", "lo"));
+  EXPECT_TRUE(matchesInterface("=eth0", "eth0"));
+  EXPECT_FALSE(matchesInterface("=eth", "eth0"));
+  EXPECT_FALSE(matchesInterface("^docker,=lo", "docker0"));
+  EXPECT_FALSE(matchesInterface("^docker,=lo", "lo"));
+  EXPECT_TRUE(matchesInterface("^docker,=lo", "eth0"));
+}
+
+struct SocketPair {
+  SocketPair() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    a = UniqueFd(ends[0]);
+    b = UniqueFd(ends[1]);
+  }
+  UniqueFd a, b;
+};
+
+using Status = Handshake::Status;
+
+// Lets both sides advance in turn until neither can.
+std::pair<Status, Status> shakeHands(Handshake& client, Handshake& server, SocketPair& pair) {
+  Status c = Status::kWantsRead, s = Status::kWantsRead;
+  for (int i = 0; i < 8; ++i) {
+    if (c != Status::kDone && c != Status::kFailed) c = client.advance(pair.a.get());
+    if (c == Status::kFailed) ::shutdown(pair.a.get(), SHUT_RDWR);
+    if (s != Status::kDone && s != Status::kFailed) s = server.advance(pair.b.get());
+    if (s == Status::kFailed) ::shutdown(pair.b.get(), SHUT_RDWR);
+  }
+  return {c, s};
+}
+
+TEST(Handshake, GivesBothSidesTheSameKeys) {
+  const HandshakeContext context{{}, 1, 2};
+  Handshake client(Handshake::Role::kClient, context), server(Handshake::Role::kServer, context);
+  SocketPair pair;
+  ASSERT_EQ(shakeHands(client, server, pair), std::pair(Status::kDone, Status::kDone));
+  EXPECT_EQ(client.keys().send, server.keys().receive);
+  EXPECT_EQ(client.keys().receive, server.keys().send);
+  EXPECT_NE(client.keys().send, client.keys().receive);
+}
+
+TEST(Handshake, RefusesAnotherSecretJobOrListener) {
+  const HandshakeContext right{{}, 1, 2};
+  HandshakeContext wrong[3] = {right, right, right};
+  wrong[0].secret[15] = std::byte{1};
+  wrong[1].job = 3;
+  wrong[2].listener = 3;
+  for (const auto& context : wrong) {
+    Handshake client(Handshake::Role::kClient, context), server(Handshake::Role::kServer, right);
+    SocketPair pair;
+    EXPECT_EQ(shakeHands(client, server, pair), std::pair(Status::kFailed, Status::kFailed));
+    EXPECT_NE(server.error().find("secret"), std::string::npos);
+  }
+}
+
+// Every byte of the client's two messages matters, and a recorded hello is worth nothing to another server.
+TEST(Handshake, RefusesBentAndReplayedHellos) {
+  const HandshakeContext context{{}, 1, 2};
+  SocketPair pair;
+  Handshake client(Handshake::Role::kClient, context), server(Handshake::Role::kServer, context);
+  std::array<std::byte, 128> hello{}, proof{};
+  client.advance(pair.a.get());
+  const auto helloBytes = size_t(::recv(pair.b.get(), hello.data(), hello.size(), MSG_PEEK));
+  server.advance(pair.b.get());
+  client.advance(pair.a.get());
+  const auto proofBytes = size_t(::recv(pair.b.get(), proof.data(), proof.size(), MSG_PEEK));
+  ASSERT_EQ(server.advance(pair.b.get()), Status::kDone);
+  SocketPair again;
+  Handshake other(Handshake::Role::kServer, context);
+  ASSERT_EQ(::send(again.a.get(), hello.data(), helloBytes, 0), ssize_t(helloBytes));
+  ASSERT_EQ(other.advance(again.b.get()), Status::kWantsRead);
+  ASSERT_EQ(::send(again.a.get(), proof.data(), proofBytes, 0), ssize_t(proofBytes));
+  EXPECT_EQ(other.advance(again.b.get()), Status::kFailed);
+}
+
+TEST(Frame, ComesWholeHoweverItIsCut) {
+  SocketPair pair;
+  FrameQueue out;
+  const auto payload = std::make_shared<const Bytes>(Bytes(3000, std::byte{7}));
+  out.push(5, payload);
+  out.push(6, std::make_shared<const Bytes>());
+  ASSERT_TRUE(out.flush(pair.a.get()));
+  std::vector<std::byte> wire(4000);
+  wire.resize(size_t(::recv(pair.b.get(), wire.data(), wire.size(), 0)));
+  ASSERT_EQ(wire.size(), 3000 + 2 * kFrameHeaderBytes);
+  FrameReader in;
+  Frame frame;
+  std::vector<Frame> frames;
+  for (const std::byte b : wire) {
+    ASSERT_EQ(::send(pair.a.get(), &b, 1, 0), 1);
+    while (in.read(pair.b.get(), frame) == FrameReader::Status::kFrame) frames.push_back(frame);
+  }
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[0].type, 5);
+  EXPECT_EQ(frames[0].payload, *payload);
+  EXPECT_TRUE(frames[1].payload.empty());
+  pair.a.reset();
+  EXPECT_EQ(in.read(pair.b.get(), frame), FrameReader::Status::kClosed);
+}
+
+TEST(Frame, RefusesStrangeHeadersAndOversizedLengths) {
+  const std::array<std::array<unsigned char, 8>, 4> headers = {{{'G', 'E', 'T', ' ', '/', ' ', 'H', 'T'},
+                                                                {'T', 'f', 9, 1, 0, 0, 0, 0},
+                                                                {'T', 'f', 1, 1, 255, 255, 255, 255},
+                                                                {'T', 'f', 1, 1, 101, 0, 0, 0}}};
+  for (const auto& header : headers) {
+    SocketPair pair;
+    FrameReader in(100);
+    Frame frame;
+    ASSERT_EQ(::send(pair.a.get(), header.data(), header.size(), 0), 8);
+    EXPECT_EQ(in.read(pair.b.get(), frame), FrameReader::Status::kBroken);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::control

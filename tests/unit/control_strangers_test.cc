@@ -1,0 +1,111 @@
+// Strangers at the listeners: garbage, half a hello, frames without a hello, idle connections.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+
+#include "base/handshake.h"
+#include "control/root.h"
+#include "control/socket.h"
+#include "control_ranks.h"
+
+namespace tutti::control::test {
+namespace {
+
+// A blocking connection to the root of `id`.
+UniqueFd call(const UniqueId& id, bool unix) {
+  UniqueFd fd = unix ? dialUnix(rootUnixName(id.job)) : dialTcp(id.addresses.at(0));
+  pollfd ready{fd.get(), POLLOUT, 0};
+  ::poll(&ready, 1, 5000);
+  return fd;
+}
+
+void say(int fd, const std::string& text) { ::send(fd, text.data(), text.size(), MSG_NOSIGNAL); }
+
+bool hangsUp(int fd) {
+  pollfd ready{fd, POLLIN, 0};
+  char waste[4096];
+  while (::poll(&ready, 1, 20000) == 1) {
+    const ssize_t n = ::recv(fd, waste, sizeof waste, 0);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return true;
+  }
+  return false;
+}
+
+const std::string kHelloMagic = std::string("tuttiHi") + char(1);
+
+class Stranger : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(UnixOrTcp, Stranger, testing::Bool());
+
+TEST_P(Stranger, DoesNotDisturbAJoinInProgress) {
+  const UniqueId id = openRoot({}, soon());
+  const bool unix = GetParam();
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 50; ++i) idle.push_back(call(id, unix));
+  std::vector<std::unique_ptr<Plane>> planes(6);
+  inThreads(12, [&](int i) {
+    if (i < 6) {
+      planes[size_t(i)] = Plane::join(requestFor(id, i, 6));
+      return;
+    }
+    for (int again = 0; again < 10; ++again) {
+      const UniqueFd fd = call(id, unix);
+      if (!fd) return;  // all have joined, and the root has closed
+      if (i == 6) say(fd.get(), "GET / HTTP/1.1\r\nHost: here\r\n\r\n and a good deal more, to be longer than a hello");
+      if (i == 7) say(fd.get(), kHelloMagic + std::string(10, 'x'));
+      if (i == 8) say(fd.get(), kHelloMagic + std::string(32, 'x') + std::string(32, 'y'));
+      if (i == 9) say(fd.get(), std::string("Tf\1\1\377\377\377\377", 8) + std::string(200, 'z'));
+      if (i == 10) say(fd.get(), std::string(100000, '\0'));
+    }
+  });
+  for (const auto& plane : planes) EXPECT_EQ(toText(plane->card(5)), "card of 5");
+}
+
+TEST_P(Stranger, IsHungUpOnWithoutALearnedByte) {
+  const UniqueId id = openRoot({}, soon());
+  for (const std::string& words :
+       {std::string(64, 'G'), kHelloMagic.substr(0, 7) + std::string(33, 'v'), kHelloMagic + std::string(64, 'm')}) {
+    const UniqueFd fd = call(id, GetParam());
+    say(fd.get(), words);
+    EXPECT_TRUE(hangsUp(fd.get()));
+  }
+}
+
+TEST_P(Stranger, WhoSaysNothingIsDroppedAfterAWhile) {
+  const UniqueId id = openRoot({}, soon());
+  const UniqueFd silent = call(id, GetParam()), half = call(id, GetParam());
+  say(half.get(), kHelloMagic);
+  EXPECT_TRUE(hangsUp(silent.get()));
+  EXPECT_TRUE(hangsUp(half.get()));
+}
+
+// Someone who knows the secret but breaks the protocol after the hello harms only this connection.
+TEST(Insider, WithAnOversizedOrForeignFrameIsDropped) {
+  const UniqueId id = openRoot({}, soon());
+  for (const std::string& words : {std::string("Tf\1\1\377\377\377\377", 8), std::string("Tf\1\143\0\0\0\0", 8),
+                                   std::string("Tf\1\1\2\0\0\0ab", 10), std::string("HTTP/1.1", 8)}) {
+    const UniqueFd fd = call(id, false);
+    Handshake hello(Handshake::Role::kClient, rootContext(id));
+    for (auto status = Handshake::Status::kWantsRead; status != Handshake::Status::kDone;) {
+      ASSERT_NE(status, Handshake::Status::kFailed) << hello.error();
+      pollfd ready{fd.get(), POLLIN, 0};
+      status = hello.advance(fd.get());
+      if (status == Handshake::Status::kWantsRead) ASSERT_EQ(::poll(&ready, 1, 20000), 1);
+    }
+    say(fd.get(), words);
+    EXPECT_TRUE(hangsUp(fd.get()));
+  }
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+}
+
+// More callers than may wait: the oldest give way, and those who belong here get in.
+TEST(Crowd, DoesNotKeepTheRanksOut) {
+  Network network;
+  const UniqueId id = openRoot(network, soon());
+  std::vector<UniqueFd> crowd;
+  for (int i = 0; i < 700; ++i) crowd.push_back(dialTcp(id.addresses.at(0)));
+  inThreads(3, [&](int r) { Plane::join(requestFor(id, r, 3)); });
+}
+
+}  // namespace
+}  // namespace tutti::control::test
