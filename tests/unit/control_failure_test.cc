@@ -260,7 +260,9 @@ TEST(Plane, AnExchangeThatOneRankDoesNotJoinTimesOutAndSaysWho) {
     const Thrown thrown =
         thrownBy([&] { planes[size_t(r)]->allGather({}, Deadline::in(std::chrono::milliseconds(150))); });
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
-    if (r == 1) EXPECT_NE(thrown.text.find("has not heard from rank 3"), std::string::npos) << thrown.text;
+    if (r == 1) {
+      EXPECT_NE(thrown.text.find("has not heard from rank 3"), std::string::npos) << thrown.text;
+    }
   });
 }
 

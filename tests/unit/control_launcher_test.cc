@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
              3,
              "localhost",
              0}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& given) { return given.param.name; });
 
 struct Refused {
   const char* name;
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"TUTTI_SECRET", "a"},
                  {"TUTTI_SECRET_FILE", "b"}},
                 "keep one"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& given) { return given.param.name; });
 
 TEST(Launcher, SecretsAreDigitsOrText) {
   EXPECT_EQ(secretFromText("000102030405060708090a0b0c0d0e0F")[15], std::byte{15});

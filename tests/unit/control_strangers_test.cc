@@ -90,7 +90,9 @@ TEST(Insider, WithAnOversizedOrForeignFrameIsDropped) {
       ASSERT_NE(status, Handshake::Status::kFailed) << hello.error();
       pollfd ready{fd.get(), POLLIN, 0};
       status = hello.advance(fd.get());
-      if (status == Handshake::Status::kWantsRead) ASSERT_EQ(::poll(&ready, 1, 20000), 1);
+      if (status == Handshake::Status::kWantsRead) {
+        ASSERT_EQ(::poll(&ready, 1, 20000), 1);
+      }
     }
     say(fd.get(), words);
     EXPECT_TRUE(hangsUp(fd.get()));
