@@ -19,8 +19,9 @@ class Writer {
  public:
   template <class T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T> Writer& value(T v) {
-    const auto* raw = reinterpret_cast<const std::byte*>(&v);
-    bytes_.insert(bytes_.end(), raw, raw + sizeof v);
+    const size_t at = bytes_.size();
+    bytes_.resize(at + sizeof v);
+    std::memcpy(bytes_.data() + at, &v, sizeof v);
     return *this;
   }
   // A block of up to 4 GiB with its length in front.
