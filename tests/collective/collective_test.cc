@@ -1,5 +1,6 @@
 // Every collective with every algorithm it has, over every transport that reaches ranks of one process, for odd sizes,
 // in place and out of place. Values are small integers, so sums are exact in every type and in every order.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -244,7 +245,9 @@ TEST_P(CollectiveTest, GivesEveryRankTheRightValues) {
     stats.size = sizeof stats;
     CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
     EXPECT_EQ(stats.lastAlgorithm, algorithm);
-    if (test.ranks > 1) EXPECT_STREQ(stats.lastTransports, test.transport);
+    if (test.ranks > 1) {
+      EXPECT_STREQ(stats.lastTransports, test.transport);
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // Every data type with every operator through the C API, with values whose results are exact in any order.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -113,7 +114,10 @@ TEST_P(OperatorTest, EveryOperator) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, OperatorTest, ::testing::Range(0, kDataTypes),
-                         [](const auto& info) { return std::string(nameOf(static_cast<DataType>(info.param))); });
+std::string nameOfType(const ::testing::TestParamInfo<int>& type) {
+  return std::string(nameOf(static_cast<DataType>(type.param)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, OperatorTest, ::testing::Range(0, kDataTypes), nameOfType);
 
 }  // namespace
