@@ -68,7 +68,7 @@ struct Layout {
     } else {
       longest = shareCount(0, true);
     }
-    return (longest + chunk - 1) / chunk;
+    return longest <= chunk ? longest != 0 : (longest + chunk - 1) / chunk;
   }
 };
 

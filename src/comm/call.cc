@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace tutti::comm {
@@ -44,19 +45,20 @@ std::string Call::describe(uint64_t number) const {
 
 namespace {
 
-kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, uint32_t slotBytes) noexcept {
+// Every call passes here: sizes of elements are powers of two, so shifts stand for divisions, which cost more than the rest.
+kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, size_t chunkBytes) noexcept {
   kernels::Layout layout;
   layout.segments = schedule.segments;
   layout.perRank = schedule.map == schedule::SegmentMap::kPerRank;
-  const size_t elementBytes = sizeOf(call.type);
+  const int shift = std::countr_zero(sizeOf(call.type));
   if (layout.perRank) {
     layout.stride = call.count;
   } else {
     // Segments start at whole cache lines, if the buffer does.
-    const size_t line = 64 / elementBytes;
-    const size_t share = (call.count + layout.segments - 1) / layout.segments;
+    const size_t line = size_t{64} >> shift;
+    const size_t share = call.count <= line ? call.count : (call.count + layout.segments - 1) / layout.segments;
     layout.total = call.count;
-    layout.stride = (share + line - 1) / line * line;
+    layout.stride = (share + line - 1) & ~(line - 1);
   }
   const Collective kind = call.collective;
   layout.inputIsSegment =
@@ -71,19 +73,18 @@ kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, u
     layout.outputCounts = orNull(call.tables->outputCounts);
     layout.outputOffsets = orNull(call.tables->outputOffsets);
   }
-  const size_t chunkBytes = slotBytes / schedule.maxSpan;
-  layout.chunk = std::max<size_t>(1, (chunkBytes >= 64 ? chunkBytes / 64 * 64 : chunkBytes) / elementBytes);
+  layout.chunk = std::max<size_t>(1, chunkBytes >> shift);
   return layout;
 }
 
 }  // namespace
 
-engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, uint32_t slotBytes,
+engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
                     uint32_t channel, uint32_t channels) noexcept {
   engine::Work work;
   work.input = call.send;
   work.output = call.recv;
-  work.layout = layoutOf(call, schedule, slotBytes);
+  work.layout = layoutOf(call, schedule, chunkBytes);
   work.layout.channel = channel;
   work.layout.channels = channels;
   work.elementBytes = sizeOf(call.type);

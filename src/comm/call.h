@@ -37,8 +37,8 @@ struct Call {
 
 std::string describe(const link::Fingerprint& fingerprint);
 
-// The call as a lane sees it. `slotBytes` and the schedule fix the chunk.
-engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, uint32_t slotBytes,
+// The call as a lane sees it. A slot carries at most `chunkBytes` of each segment.
+engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
                     uint32_t channel, uint32_t channels) noexcept;
 
 }  // namespace tutti::comm

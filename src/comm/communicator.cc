@@ -175,7 +175,9 @@ Stats Communicator::stats() const {
   Stats stats;
   stats.memoryBytes = links_.memoryBytes() + plans_.memoryBytes();
   stats.connectedPeers = links_.connectedPeers();
-  stats.operations = operations_.load(std::memory_order_relaxed);
+  stats.operations = collectives_.passed();
+  for (const auto* list : {&sends_, &receives_})
+    for (const Turnstile& turnstile : *list) stats.operations += turnstile.passed();
   stats.lastAlgorithm = nameOf(plans_.lastAlgorithm());
   stats.lastTransports = links_.transportNames();
   return stats;

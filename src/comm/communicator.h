@@ -51,7 +51,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool idle() const noexcept;  // nothing queued or running
   // Waits for the calls that streams still work on. They end by themselves: each has a deadline.
   void waitUntilIdle() const noexcept;
-  void countOperation() noexcept { operations_.fetch_add(1, std::memory_order_relaxed); }
   Stats stats() const;
   std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
 
@@ -72,7 +71,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Turnstile collectives_;
   std::vector<Turnstile> sends_, receives_;
   std::atomic<bool> broken_{false};
-  std::atomic<uint64_t> operations_{0};
   mutable std::mutex failureMutex_;
   std::optional<Error> failure_;
 };

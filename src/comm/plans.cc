@@ -79,6 +79,8 @@ std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels
   made->bindings.resize(static_cast<size_t>(channels));
   made->lanes.resize(static_cast<size_t>(channels));
   made->slotBytes = link::Edge{}.slotBytes;
+  made->chunkBytes = made->slotBytes / made->schedule.maxSpan;
+  if (made->chunkBytes >= 64) made->chunkBytes = made->chunkBytes / 64 * 64;
   if (made->schedule.depth > link::Edge{}.depth)
     throw Error(ErrorCode::kInternal,
                 fmt::format("a schedule of {} needs links {} slots deep; they have {}",

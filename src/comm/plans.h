@@ -22,6 +22,7 @@ namespace tutti::comm {
 struct BoundPlan {
   schedule::Schedule schedule;
   uint32_t slotBytes = 0;
+  size_t chunkBytes = 0;  // of one segment in a slot: whole cache lines where the slot is wide enough
   bool bound = false;
   std::vector<engine::Binding> bindings;  // one a channel
   std::vector<engine::Lane> lanes;

@@ -54,7 +54,7 @@ void Task::run(bool& moved) {
     }
     const auto channels = static_cast<uint32_t>(lanes.size());
     for (uint32_t c = 0; c < channels; ++c)
-      lanes[c].start(plan_->bindings[c], toWork(call_, ticket_, plan_->schedule, plan_->slotBytes, c, channels));
+      lanes[c].start(plan_->bindings[c], toWork(call_, ticket_, plan_->schedule, plan_->chunkBytes, c, channels));
     phase_ = Phase::kRunning;
   }
   bool all = true;
@@ -64,7 +64,6 @@ void Task::run(bool& moved) {
     all = all && state == engine::LaneState::kDone;
   }
   if (!all) return;
-  communicator_->countOperation();
   finish();
 }
 

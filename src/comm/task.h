@@ -22,6 +22,7 @@ class Turnstile {
   // Acquire: pairs with pass(); what the call before did to plans and links is visible.
   bool isTurn(uint64_t ticket) const noexcept { return current_.load(std::memory_order_acquire) == ticket; }
   void pass(uint64_t ticket) noexcept { current_.store(ticket + 1, std::memory_order_release); }
+  uint64_t passed() const noexcept { return current_.load(std::memory_order_relaxed); }
   bool idle() const noexcept { return current_.load(std::memory_order_acquire) == next_; }
 
  private:

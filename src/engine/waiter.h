@@ -22,6 +22,7 @@ class Waiter {
   bool mayDoze() const noexcept { return idle_ >= kYieldsUntil; }
 
  private:
+  static constexpr uint32_t kLooksBeforeRelaxing = 200;
   static constexpr uint32_t kSpinsUntil = 4000;   // about 100 us of pauses
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
   bool spins_;

@@ -35,7 +35,7 @@ struct Edge {
   topology::Card selfCard, peerCard;
   Bell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
   int selfBellFd = -1;       // memory file to pass to a peer on the same host
-  uint32_t slotBytes = 128 << 10, depth = 4;
+  uint32_t slotBytes = 64 << 10, depth = 8;
 };
 
 // What a transport could do between two ranks; or, when `possible` is false, the reason why not.
