@@ -198,7 +198,7 @@ TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
   MeetingPair meetings;
   Registry registry;
   registry.add(makeFaulty(network, {.failAt = FaultAt::kHang}));
-  EdgeSetup alone(registry, edges.edge(0), std::move(meetings.ends[0]), Deadline::in(std::chrono::milliseconds(50)));
+  EdgeSetup alone(registry, edges.edge(0), std::move(meetings.ends[0]), Deadline::in(std::chrono::seconds(1)));
   EdgeSetup other(registry, edges.edge(1), std::move(meetings.ends[1]), Deadline::never());
   try {
     for (;;) {

@@ -137,7 +137,8 @@ TEST_F(StrangerTest, LeavesWhileSlotsAreStillToBeSent) {
 
 TEST_F(StrangerTest, SpeaksAnotherLanguage) {
   openTcp();
-  say("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n", 37);
+  const std::string request = "GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n";
+  say(request.data(), request.size());
   expectNamesPeer(failure(), "carries something else than frames");
 }
 
