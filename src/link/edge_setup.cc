@@ -47,6 +47,17 @@ Verdict readVerdict(Reader& in) {
   return verdict;
 }
 
+constexpr const char* kPeerGaveUp = "the peer gave it up";
+
+// Why an attempt failed, told from this end. An end that only followed the other has nothing to add.
+std::string reasonOf(const Verdict& own, const Verdict& peers) {
+  const bool here = !own.good && own.reason != kPeerGaveUp;
+  const bool there = !peers.good && peers.reason != kPeerGaveUp;
+  if (!there) return own.reason;
+  return here ? fmt::format("{}; at the peer: {}", own.reason, peers.reason)
+              : fmt::format("at the peer: {}", peers.reason);
+}
+
 // What one candidate needs while it is tried. Members go in reverse: the Setup before the line that it talks over.
 struct Attempt {
   Attempt(Meeting& meeting, uint32_t number, Transport& of, Deadline until)
@@ -176,7 +187,7 @@ void EdgeSetup::State::work() {
   if (attempt->own) return;
   try {
     if (verdicts.contains(attempt->line.attempt()) && !verdicts[attempt->line.attempt()].good)
-      return finish(false, "the peer gave it up");
+      return finish(false, kPeerGaveUp);
     tryToStand();
     if (!attempt->own && attempt->deadline.passed()) finish(false, "took too long, " + attempt->state());
   } catch (const std::exception& failure) {
@@ -224,12 +235,7 @@ void EdgeSetup::State::moveOn() {
   attempt->connection.reset();
   attempt->setup.reset();
   if (!attempt->line.settle(attempt->peers->asked)) return;
-  const std::string reason =
-      attempt->peers->good || attempt->peers->reason == "the peer gave it up"
-          ? attempt->own->reason
-          : (attempt->own->good || attempt->own->reason == "the peer gave it up"
-                 ? fmt::format("at the peer: {}", attempt->peers->reason)
-                 : fmt::format("{}; at the peer: {}", attempt->own->reason, attempt->peers->reason));
+  const std::string reason = reasonOf(*attempt->own, *attempt->peers);
   failures.push_back(fmt::format("{}: {}", attempt->transport.name(), reason));
   log::warn("{} does not work to {}: {}; {}", attempt->transport.name(), peerName(), reason,
             next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
@@ -247,8 +253,9 @@ const Edge& EdgeSetup::edge() const noexcept { return state_->edge; }
 
 std::unique_ptr<Connection> EdgeSetup::advance() {
   State& state = *state_;
+  // Looked at before the work, so that an attempt that ran out of the same time has said so by then.
+  const bool expired = state.deadline.passed();
   state.readMail();
-  if (state.peerHello && !state.attempt) state.startAttempt();
   if (state.attempt) {
     state.work();
     if (state.concluded()) {
@@ -259,7 +266,8 @@ std::unique_ptr<Connection> EdgeSetup::advance() {
       state.moveOn();
     }
   }
-  if (state.deadline.passed()) state.giveUp(ErrorCode::kTimeout, "did not get a link in time to");
+  if (expired) state.giveUp(ErrorCode::kTimeout, "did not get a link in time to");
+  if (state.peerHello && !state.attempt) state.startAttempt();
   return nullptr;
 }
 
