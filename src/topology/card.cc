@@ -1,18 +1,17 @@
 #include "topology/card.h"
 
-#include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <string_view>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/settings.h"
+#include "topology/machine.h"
 
 namespace tutti::topology {
 namespace {
@@ -57,34 +56,10 @@ uint64_t findProcessToken() {
   return hashOf(std::to_string(drawn) + "/" + std::to_string(::getpid()));
 }
 
-bool anyCoreOf(std::string_view list, const cpu_set_t& cores) noexcept {
-  // "0-3,8,10-11", as sysfs writes it.
-  const char* at = list.data();
-  const char* const end = at + list.size();
-  while (at < end) {
-    int first = 0;
-    auto parsed = std::from_chars(at, end, first);
-    if (parsed.ec != std::errc()) return false;
-    int last = first;
-    if (parsed.ptr < end && *parsed.ptr == '-') parsed = std::from_chars(parsed.ptr + 1, end, last);
-    for (int core = first; core <= last && core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &cores)) return true;
-    at = parsed.ptr + 1;
-  }
-  return false;
-}
-
-int32_t findNumaNode(const cpu_set_t& cores) {
-  constexpr int kMaxNodes = 1024;
-  int32_t found = -1;
-  for (int node = 0, missing = 0; node < kMaxNodes && missing < 8; ++node) {
-    const std::string list = lineOf(("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist").c_str());
-    missing = list.empty() ? missing + 1 : 0;
-    if (!anyCoreOf(list, cores)) continue;
-    if (found >= 0) return -1;
-    found = node;
-  }
-  return found;
+// Asked once: the cores of a process do not change, and hwloc takes milliseconds.
+const HostMachine& thisMachine() {
+  static const HostMachine machine = detectMachine();
+  return machine;
 }
 
 }  // namespace
@@ -97,10 +72,9 @@ Card describeSelf() {
   card.processToken = findProcessToken();
   card.pid = ::getpid();
   card.uid = ::getuid();
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return card;
-  card.cores = static_cast<uint32_t>(CPU_COUNT(&cores));
-  card.numaNode = findNumaNode(cores);
+  const HostMachine& machine = thisMachine();
+  card.cores = static_cast<uint32_t>(machine.cores.size());
+  if (machine.nodes.size() == 1) card.numaNode = machine.nodes.front().number;
   return card;
 }
 

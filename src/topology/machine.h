@@ -28,7 +28,7 @@ struct HostMachine {
 };
 
 // Asks hwloc for processors, caches and memory nodes (no devices) of the calling process's affinity mask. Takes about 3
-// milliseconds, of which hwloc spends 2 on loading its plug-ins: call it once, and not on the way of a start. Throws
+// milliseconds, of which hwloc spends 2 on loading its plug-ins: call it once a process (describeSelf() does). Throws
 // nothing: on a system that tells nothing (a container without /sys) it is one node that holds the cores of the
 // affinity mask, caches unknown.
 HostMachine detectMachine();
