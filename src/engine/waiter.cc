@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
 namespace tutti::engine {
 namespace {
@@ -35,10 +34,10 @@ bool Waiter::pause() noexcept {
 }
 
 void armBell(link::Bell& bell) noexcept {
-  bell.sleeping.store(1, std::memory_order_relaxed);
-  // The look at the lanes that follows must not move before the store: pairs with the load in link::ring(). The ringer
-  // has no fence (it is on the short path), so a ring may still be missed; the sleep is bounded for that.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // The look at the lanes that follows should not move before this: a read-modify-write of the strictest order is a full
+  // barrier where it matters. It would pair with a fence in link::ring(), which has none (it is on the short path), so a
+  // ring may still be missed; the sleep is bounded for that.
+  bell.sleeping.exchange(1, std::memory_order_seq_cst);
 }
 
 void disarmBell(link::Bell& bell) noexcept { bell.sleeping.store(0, std::memory_order_relaxed); }
