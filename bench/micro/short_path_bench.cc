@@ -1,6 +1,7 @@
 // The short path: small all-reduces of two processes over shared memory, in units of the least that two cores can do:
-// each writes a cache line of its own and waits for the other's ("exchange"). Both processes are pinned, one a core, and
-// both measurements run between the same two cores. The counter "exchanges" is time per all-reduce / time per exchange.
+// each writes a cache line of its own and waits for the other's ("exchange"). Both processes are pinned, one a core,
+// and both measurements run between the same two cores. The counter "exchanges" is time per all-reduce / time per
+// exchange.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 #include <sys/mman.h>

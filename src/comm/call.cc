@@ -45,7 +45,8 @@ std::string Call::describe(uint64_t number) const {
 
 namespace {
 
-// Every call passes here: sizes of elements are powers of two, so shifts stand for divisions, which cost more than the rest.
+// Every call passes here: sizes of elements are powers of two, so shifts stand for divisions, which cost more than the
+// rest.
 kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, size_t chunkBytes) noexcept {
   kernels::Layout layout;
   layout.segments = schedule.segments;

@@ -34,9 +34,9 @@ bool Waiter::pause() noexcept {
 }
 
 void armBell(link::Bell& bell) noexcept {
-  // The look at the lanes that follows should not move before this: a read-modify-write of the strictest order is a full
-  // barrier where it matters. It would pair with a fence in link::ring(), which has none (it is on the short path), so a
-  // ring may still be missed; the sleep is bounded for that.
+  // The look at the lanes that follows should not move before this: a read-modify-write of the strictest order is a
+  // full barrier where it matters. It would pair with a fence in link::ring(), which has none (it is on the short
+  // path), so a ring may still be missed; the sleep is bounded for that.
   bell.sleeping.exchange(1, std::memory_order_seq_cst);
 }
 

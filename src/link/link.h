@@ -42,8 +42,8 @@ inline void ring(Bell* bell) noexcept {
   if (bell && bell->sleeping.load(std::memory_order_relaxed) != 0) wake(*bell);
 }
 
-// Asks for a line to be fetched for writing. The next slot's header is in the peer's cache since it was last read there;
-// taking it back while this rank waits anyway keeps that trip out of the next post.
+// Asks for a line to be fetched for writing. The next slot's header is in the peer's cache since it was last read
+// there; taking it back while this rank waits anyway keeps that trip out of the next post.
 inline void own([[maybe_unused]] const void* line) noexcept {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
