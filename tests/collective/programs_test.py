@@ -58,13 +58,13 @@ class Programs(unittest.TestCase):
         return outcome
 
 
-class Algorithms(Programs):
+class Names(Programs):
     def test_table_is_complete(self):
         """--algo names what the collective has or is reported as not used: the matrix knows all there are."""
         for program in PROGRAMS:
             for algorithm in ALL_ALGORITHMS:
                 with self.subTest(f"{program} --algo {algorithm}"):
-                    outcome = run(program, ("-t", "4", *SMALL, "--algo", algorithm))
+                    outcome = run(program, ("-t", "4", "-b", "64", "-e", "64", "-n", "1", "-w", "0", "--algo", algorithm))
                     self.assertEqual(outcome.status, 0, outcome.explain("fails"))
                     expected = algorithm not in ALGORITHMS[program]
                     self.assertEqual("was not used" in outcome.errors, expected, outcome.explain("unexpected"))
@@ -165,10 +165,10 @@ class Memory(Programs):
     def test_ranks_stay_within_the_bound(self):
         for place in PLACES:
             for program in PROGRAMS:
-                for algorithm in ALGORITHMS[program] or (None,):
-                    chosen = ("--algo", algorithm) if algorithm else ()
+                for algorithm in ALGORITHMS[program]:
+                    chosen = ("--algo", algorithm)
                     groups = (("TUTTI_GROUP_SIZE", "2"),) if algorithm == "hierarchical" else ()
-                    job = Job(program, place, 8, ("1K", "1M", 32), ("-n", "1", "-w", "0", "-M", "1", *chosen), groups)
+                    job = Job(program, place, 8, ("64K", "64K", 2), ("-n", "1", "-w", "0", "-M", "1", *chosen), groups)
                     with self.subTest(job.command()):
                         self.check(self.good(job))
 
@@ -213,6 +213,10 @@ class Failures(Programs):
         for name in ("TUTTI_TRANSPORT", "TUTTI_ALGO", "TUTTI_CHANNELS", "TUTTI_VERIFY", "TUTTI_GROUP_SIZE"):
             with self.subTest(name):
                 self.bad("all_reduce_perf", ("--ranks", "2", *SMALL), name, settings={name: "nonsense"})
+
+    def test_unknown_log_level_keeps_warnings(self):
+        job = Job("all_reduce_perf", "threads", options=("-n", "1"), environment=(("TUTTI_DEBUG", "loud"),))
+        self.assertIn("TUTTI_DEBUG=loud: choose one of", self.good(job).errors)
 
     def test_a_transport_that_cannot_serve_is_told(self):
         self.bad("all_reduce_perf", ("--ranks", "2", *SMALL), "p2p", settings={"TUTTI_TRANSPORT": "p2p"})

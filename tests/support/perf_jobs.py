@@ -28,7 +28,7 @@ ALGORITHMS = {
     "alltoall_perf": ("direct",),
     "gather_perf": ("direct",),
     "scatter_perf": ("direct",),
-    "sendrecv_perf": (),
+    "sendrecv_perf": ("direct",),  # what a message is called; there is no choice
 }
 ALL_ALGORITHMS = ("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct", "hierarchical")
 
@@ -65,6 +65,7 @@ class Job:
     options: tuple = ()
     environment: tuple = ()  # of (name, value)
     tables: int = 1  # how often all sizes are run
+    says: str = ""  # what standard error must contain
     timeout: float = 60
 
     def arguments(self):
@@ -147,6 +148,8 @@ def fault_of(job, outcome):
     rows = len(_ROW.findall(outcome.output))
     if rows != job.rows():
         return outcome.explain(f"shows {rows} lines instead of {job.rows()}")
+    if job.says not in outcome.errors:
+        return outcome.explain(f"does not say '{job.says}'")
     if "was not used" in outcome.errors:
         return outcome.explain("ran another algorithm than it was told")
     return None
