@@ -65,8 +65,8 @@ class Job:
     options: tuple = ()
     environment: tuple = ()  # of (name, value)
     tables: int = 1  # how often all sizes are run
-    says: str = ""  # what standard error must contain
     timeout: float = 60
+    says: str = ""  # what standard error must contain
 
     def arguments(self):
         low, high, factor = self.sizes
