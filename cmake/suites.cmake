@@ -5,7 +5,8 @@
 # program writes a report of each suite, from which tools/check lists what was skipped.
 #
 # tutti_add_program_test(name label timeout command...): a command that ends with 0, or with 77 when it was skipped: then
-# its last line says why. `label` is the folder's name, `timeout` is in seconds.
+# its last line says why. `label` is the folder's name, `timeout` is in seconds. The command finds the programs in
+# TUTTI_BIN_DIR, and in TUTTI_TEST_PATIENCE by what to multiply times of its own.
 #
 # The folders under tests/ are ctest labels: ctest --preset release -L unit.
 
@@ -43,5 +44,5 @@ function(tutti_add_program_test name label timeout)
   add_test(NAME ${label}.${name} COMMAND ${ARGN})
   math(EXPR patience "${timeout} * ${TUTTI_TEST_PATIENCE}")
   set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT ${patience} SKIP_RETURN_CODE 77
-    ENVIRONMENT "TUTTI_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    ENVIRONMENT "TUTTI_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};TUTTI_TEST_PATIENCE=${TUTTI_TEST_PATIENCE}")
 endfunction()

@@ -159,6 +159,8 @@ std::optional<size_t> Options::nextSize(size_t bytes) const {
 
 std::optional<Options> parseOptions(int argc, const char* const* argv, const std::string& program) {
   CLI::App app("Measures and verifies a collective of tutti between processes or threads, on host memory.", program);
+  // As with getopt: scripts add their options behind others', and the last one counts.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Options options;
   Raw raw;
   addSizes(app, options, raw);

@@ -212,19 +212,20 @@ std::vector<double> Worker::slowest(std::vector<double> seconds) {
   return results.front();
 }
 
-void Worker::noteUse(Measurement& measurement) const {
+void Worker::noteUse(const Layout& layout, Measurement& measurement) const {
   const Member& member = members_.front();
   tuttiCommStats_t stats{};
   stats.size = sizeof stats;
   require(tuttiCommGetStats(member.comm, &stats), "tuttiCommGetStats", member.rank, member.comm);
-  measurement.algorithm = stats.lastAlgorithm;
+  // Nothing is planned where there is nothing to do: the last algorithm is then another call's.
+  measurement.algorithm = layout.parameter == 0 ? "none" : stats.lastAlgorithm;
   measurement.transports = stats.lastTransports;
 }
 
 Measurement Worker::measure(const Job& job, bool inPlace) {
   const Timing timing = runTimed(job, inPlace);
   Measurement measurement;
-  noteUse(measurement);
+  noteUse(layoutOf(job), measurement);
   const double seconds = averaged(timing.seconds);
   measurement.microseconds = seconds * 1e6;
   measurement.algorithmGBs = static_cast<double>(shownSize(job).first) / seconds * 1e-9;

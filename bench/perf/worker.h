@@ -80,7 +80,7 @@ class Worker {
   double agree(std::vector<double> values, tuttiRedOp_t op);
   double averaged(double seconds);
   std::vector<double> slowest(std::vector<double> seconds);
-  void noteUse(Measurement& measurement) const;
+  void noteUse(const Layout& layout, Measurement& measurement) const;
   int64_t check(const Job& job, bool inPlace);
   int64_t checkOnce(const Job& job, const Layout& layout, bool inPlace);
 

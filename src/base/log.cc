@@ -3,6 +3,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/settings.h"
 
 namespace tutti::log {
@@ -24,12 +27,22 @@ spdlog::level::level_enum toSpdlog(Level level) noexcept {
   return spdlog::level::off;
 }
 
+// INFO is info, as other libraries' users are used to. An unknown name must not switch the warnings off.
+void chooseLevel(spdlog::logger& logger, std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* known : {"debug", "info", "warn", "off"}) {
+    if (name == known) return logger.set_level(spdlog::level::from_str(name));
+  }
+  logger.set_level(spdlog::level::warn);
+  logger.warn("TUTTI_DEBUG={}: choose one of debug, info, warn, off", name);
+}
+
 spdlog::logger& logger() {
   // Never destroyed: threads of the host program may log while static objects go away.
   static auto* const instance = [] {
     auto* made = new spdlog::logger("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("tutti %v");
-    made->set_level(spdlog::level::from_str(settings::text("TUTTI_DEBUG", "warn")));
+    chooseLevel(*made, settings::text("TUTTI_DEBUG", "warn"));
     return made;
   }();
   return *instance;

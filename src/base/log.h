@@ -1,4 +1,5 @@
-// Log lines, on standard error: "tutti [rank] level text". TUTTI_DEBUG=warn (default), info, debug, off sets how much.
+// Log lines, on standard error: "tutti [rank] level text". TUTTI_DEBUG=warn (default), info, debug, off sets how much,
+// in any case of letters.
 #pragma once
 #include <fmt/format.h>
 

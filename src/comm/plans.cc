@@ -70,6 +70,7 @@ BoundPlan& Plans::message(const Call& call) {
   if (!bound)
     bound = make(
         call.sends ? schedule::buildSend(rank_, size_, call.root) : schedule::buildReceive(rank_, size_, call.root), 1);
+  last_ = bound->schedule.algorithm;
   return *bound;
 }
 

@@ -82,7 +82,8 @@ Algorithm algorithmByName(std::string_view name) {
     if (schedule::nameOf(algorithm) == name) return algorithm;
     names += fmt::format("{}{}", i == 0 ? "" : ", ", schedule::nameOf(algorithm));
   }
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no algorithm; choose one of: {}", name, names));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("'{}' (TUTTI_ALGO, or the configuration) is no algorithm; choose one of: {}", name, names));
 }
 
 }  // namespace tutti::plan

@@ -49,6 +49,13 @@ TEST(PerfOptions, HasNcclTestsDefaultsAndSpellings) {
   EXPECT_EQ(parsed({"-d", "all", "-r", "all"}).types.size(), 12u);
 }
 
+TEST(PerfOptions, TakesTheLastOfAnOptionGivenTwice) {
+  const Options options = parsed({"-n", "5", "-b", "8", "--iters", "7", "-b", "16", "-e", "64", "-p", "1", "-p", "0"});
+  EXPECT_EQ(options.iterations, 7);
+  EXPECT_EQ(options.minBytes, 16u);
+  EXPECT_FALSE(options.parallelInit);
+}
+
 TEST(PerfOptions, WalksTheSizes) {
   Options options = parsed({"-b", "1", "-e", "64", "-f", "4"});
   std::vector<size_t> sizes;
