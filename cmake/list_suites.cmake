@@ -4,17 +4,30 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} could not list its tests: ${status}\n${tests}")
 endif()
 
-# A suite's line starts in the first column and ends with a dot; what a typed suite's type is stands behind it.
-string(REGEX MATCHALL "(^|\n)[A-Za-z0-9_/]+\\.( |\n)" suites "${tests}")
+# A suite's line starts in the first column and ends with a dot (behind it a typed suite tells its type); its tests follow,
+# indented. Suites with many tests start first, so that the last to run is a short one.
+string(REPLACE ";" "," tests "${tests}")
+string(REPLACE "\n" ";" lines "${tests}")
+set(suites "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^([A-Za-z0-9_/]+)\\.")
+    set(suite ${CMAKE_MATCH_1})
+    list(APPEND suites ${suite})
+    set(count_${suite} 0)
+  elseif(line MATCHES "^  ")
+    math(EXPR count_${suite} "${count_${suite}} + 1")
+  endif()
+endforeach()
+
 set(script "")
 foreach(suite IN LISTS suites)
-  string(REGEX MATCH "[A-Za-z0-9_/]+" suite "${suite}")
   if(suite MATCHES "(^|/)DISABLED_")
     continue()
   endif()
   string(REPLACE "/" "|" report "${suite}")
   string(APPEND script "add_test([[${LABEL}.${suite}]] [[${PROGRAM}]] [[--gtest_filter=${suite}.*]] "
     "[[--gtest_output=xml:${REPORTS}/${LABEL}.${report}.xml]])\n"
-    "set_tests_properties([[${LABEL}.${suite}]] PROPERTIES LABELS ${LABEL} TIMEOUT ${TIMEOUT} SKIP_RETURN_CODE 77)\n")
+    "set_tests_properties([[${LABEL}.${suite}]] PROPERTIES LABELS ${LABEL} TIMEOUT ${TIMEOUT} SKIP_RETURN_CODE 77 "
+    "COST ${count_${suite}})\n")
 endforeach()
 file(WRITE ${LISTING} "${script}")
