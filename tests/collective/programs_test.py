@@ -64,7 +64,7 @@ class Names(Programs):
         for program in PROGRAMS:
             for algorithm in ALL_ALGORITHMS:
                 with self.subTest(f"{program} --algo {algorithm}"):
-                    outcome = run(program, ("-t", "4", "-b", "64", "-e", "64", "-n", "1", "-w", "0", "--algo", algorithm))
+                    outcome = run(program, ("-t", "4", *SMALL, "-b", "64", "-e", "64", "--algo", algorithm))
                     self.assertEqual(outcome.status, 0, outcome.explain("fails"))
                     expected = algorithm not in ALGORITHMS[program]
                     self.assertEqual("was not used" in outcome.errors, expected, outcome.explain("unexpected"))

@@ -16,8 +16,9 @@ PROGRAMS = ("all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadc
             "alltoall_perf", "gather_perf", "scatter_perf", "sendrecv_perf")
 REDUCING = ("all_reduce_perf", "reduce_scatter_perf", "reduce_perf")
 ROOTED = ("broadcast_perf", "reduce_perf", "gather_perf", "scatter_perf")
-TYPES = 12
-OPERATORS = 6
+TYPE_NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3",
+              "f8e5m2")
+OPERATOR_NAMES = ("sum", "prod", "max", "min", "avg", "mulsum")
 
 ALGORITHMS = {
     "all_reduce_perf": ("ring", "tree", "oneshot", "twoshot", "halving", "hierarchical"),

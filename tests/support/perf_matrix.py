@@ -4,8 +4,9 @@ Each comes in two forms. The short one is for every run of the tests and takes t
 fewer and smaller messages; the long one (tests/acceptance/programs) leaves nothing out.
 """
 import dataclasses
+from random import Random
 
-from perf_jobs import ALGORITHMS, OPERATORS, PLACES, PROGRAMS, REDUCING, ROOTED, TYPES, Job
+from perf_jobs import ALGORITHMS, OPERATOR_NAMES, PLACES, PROGRAMS, REDUCING, ROOTED, TYPE_NAMES, Job
 
 QUICK = ("-n", "2", "-w", "1")
 
@@ -25,7 +26,7 @@ LONG = Form(True, (), 600)
 
 
 def _operators(program):
-    return OPERATORS if program in REDUCING else 1
+    return len(OPERATOR_NAMES) if program in REDUCING else 1
 
 
 def _grouping(algorithm):
@@ -78,7 +79,7 @@ def types(form):
             for algorithm in chosen:
                 options = ("-d", "all", "-o", "all", *QUICK, *(("--algo", algorithm) if algorithm else ()))
                 yield Job(program, place, 4, form.pick(("8", "2K", 16), ("1", "64K", 4)), options,
-                          _grouping(algorithm), TYPES * _operators(program), form.timeout)
+                          _grouping(algorithm), len(TYPE_NAMES) * _operators(program), form.timeout)
 
 
 def ranks(form):
@@ -87,8 +88,8 @@ def ranks(form):
         for number in (1, 3, 7, 16):
             large = number > 4
             for program in PROGRAMS:
-                yield Job(program, place, number, ("1", form.pick("16K" if large else "256K", "64M"), 16 if large else 4),
-                          form.loops, timeout=form.timeout)
+                sizes = ("1", form.pick("16K" if large else "256K", "64M"), 16 if large else 4)
+                yield Job(program, place, number, sizes, form.loops, timeout=form.timeout)
     if form.long:
         return
     for program in ("all_reduce_perf", "alltoall_perf"):
@@ -148,5 +149,33 @@ def shapes(form):
             yield Job(program, "threads", 2, ("1", form.pick("16K", "4M"), 16), (*QUICK, *mixture), (), 1, form.timeout)
 
 
+# Ranks as processes, times threads, times ranks a thread.
+_CROWDS = ((2, 1, 1), (3, 1, 1), (5, 1, 1), (8, 1, 1), (2, 2, 1), (3, 1, 2), (2, 2, 2))
+
+
+def _mixture(random, form):
+    program, place = random.choice(PROGRAMS), random.choice(PLACES)
+    number, threads, driven = random.choice(_CROWDS)
+    total = number * threads * driven
+    algorithm = random.choice(ALGORITHMS[program])
+    options = [*QUICK, "-g", str(driven), "--algo", algorithm, "-d", random.choice(TYPE_NAMES)]
+    options += ("-o", random.choice(OPERATOR_NAMES)) if program in REDUCING else ()
+    options += ("-r", str(random.randrange(total))) if program in ROOTED else ()
+    options += ("-t", str(number * threads if place == "threads" else threads))
+    for option, values in (("-y", "01"), ("-R", "012"), ("-m", "114"), ("-u", "003"), ("-z", "0123"), ("-p", "01")):
+        options += (option, random.choice(values))
+    settings = (("TUTTI_GROUP_SIZE", str(random.randint(1, 4))), ("TUTTI_CHANNELS", str(random.randint(1, 3))))
+    largest = random.choice((1000, 70000, form.pick(300000, 5000000)))
+    sizes = (str(random.randint(1, 64)), str(largest), random.randint(2, 9))
+    return Job(program, place, number, sizes, tuple(options), settings, 1, form.timeout)
+
+
+def mixtures(form):
+    """Everything at once, drawn by chance: always the same draw."""
+    random = Random(20)
+    for _ in range(form.pick(50, 1500)):
+        yield _mixture(random, form)
+
+
 DIMENSIONS = {each.__name__: each
-              for each in (places, algorithms, proofs, types, ranks, options, roots, shapes)}
+              for each in (places, algorithms, proofs, types, ranks, options, roots, shapes, mixtures)}
