@@ -134,7 +134,7 @@ TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t*
  * CUDA and may be NULL. Drive them from one thread inside a group, or each from a thread of its own. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
 
-#define TUTTI_SPLIT_NOCOLOR -1
+#define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
  * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
