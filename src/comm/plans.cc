@@ -26,7 +26,7 @@ BoundPlan& Plans::find(const Call& call) {
   const uint64_t hash = (key * 0x9e3779b97f4a7c15 ^ bytes) * 0xbf58476d1ce4e5b9;
   Slot& slot = recent_[hash >> 56];
   if (slot.plan == nullptr || slot.key != key || slot.bytes != bytes) slot = {key, bytes, &choose(call, bytes)};
-  last_ = slot.plan->schedule.algorithm;
+  last_.store(slot.plan->schedule.algorithm, std::memory_order_relaxed);
   return *slot.plan;
 }
 
@@ -70,7 +70,7 @@ BoundPlan& Plans::message(const Call& call) {
   if (!bound)
     bound = make(
         call.sends ? schedule::buildSend(rank_, size_, call.root) : schedule::buildReceive(rank_, size_, call.root), 1);
-  last_ = bound->schedule.algorithm;
+  last_.store(bound->schedule.algorithm, std::memory_order_relaxed);
   return *bound;
 }
 
@@ -86,6 +86,10 @@ std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels
     throw Error(ErrorCode::kInternal,
                 fmt::format("a schedule of {} needs links {} slots deep; they have {}",
                             nameOf(made->schedule.collective), made->schedule.depth, link::Edge{}.depth));
+  memoryBytes_.fetch_add(made->schedule.steps.size() * sizeof(schedule::Step) +
+                             made->schedule.operands.size() * sizeof(schedule::Operand) +
+                             size_t{made->schedule.scratches} * made->slotBytes * made->bindings.size(),
+                         std::memory_order_relaxed);
   return made;
 }
 
@@ -112,20 +116,6 @@ bool Plans::bind(BoundPlan& plan) {
   }
   plan.bound = complete;
   return complete;
-}
-
-size_t Plans::memoryBytes() const {
-  size_t bytes = 0;
-  const auto add = [&bytes](const BoundPlan& plan) {
-    bytes +=
-        plan.schedule.steps.size() * sizeof(schedule::Step) + plan.schedule.operands.size() * sizeof(schedule::Operand);
-    for (const auto& binding : plan.bindings) bytes += binding.scratch.size();
-  };
-  for (const auto& [key, plan] : plans_) add(*plan);
-  for (const auto* list : {&sends_, &receives_})
-    for (const auto& plan : *list)
-      if (plan) add(*plan);
-  return bytes;
 }
 
 }  // namespace tutti::comm

@@ -1,6 +1,7 @@
 // The plans of one communicator: chosen, built and bound to links once, then looked up.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,8 +39,9 @@ class Plans {
   // True once all links of the plan stand; helps them along otherwise. Throws Error.
   bool bind(BoundPlan& plan);
 
-  schedule::Algorithm lastAlgorithm() const noexcept { return last_; }
-  size_t memoryBytes() const;
+  // Any thread.
+  schedule::Algorithm lastAlgorithm() const noexcept { return last_.load(std::memory_order_relaxed); }
+  size_t memoryBytes() const noexcept { return memoryBytes_.load(std::memory_order_relaxed); }
 
  private:
   struct Slot {
@@ -61,8 +63,9 @@ class Plans {
   std::vector<int> groupOf_;
   Links& links_;
   bool proves_;
-  schedule::Algorithm last_ = schedule::Algorithm::kRing;
-  std::array<Slot, 256> recent_;  // direct-mapped by a hash of (collective, root, bytes)
+  std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};
+  std::atomic<size_t> memoryBytes_{0};  // of schedules and scratch
+  std::array<Slot, 256> recent_;        // direct-mapped by a hash of (collective, root, bytes)
   std::map<Key, std::unique_ptr<BoundPlan>> plans_;
   std::vector<std::unique_ptr<BoundPlan>> sends_, receives_;  // by peer
 };
