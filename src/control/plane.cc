@@ -21,6 +21,8 @@ class TreePlane : public Plane {
   int size() const noexcept override { return member_->size(); }
   std::span<const std::byte> card(int rank) const override { return member_->card(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline deadline) override {
+    // A table of ranks that had all begun before they knew of the failure would still come: none is begun after it.
+    if (const auto known = failure()) throw Error(ErrorCode::kRemote, known->text);
     const uint64_t sequence = ++sequence_;
     member_->desk().expectTable(sequence);
     member_->startGather(sequence, mine);
