@@ -2,7 +2,8 @@
 # apart from the C++ face.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.hpp ${PROJECT_SOURCE_DIR}/src/*.h
-  ${PROJECT_SOURCE_DIR}/transports/*.h ${PROJECT_SOURCE_DIR}/kernels/host/*.h)
+  ${PROJECT_SOURCE_DIR}/transports/*.h ${PROJECT_SOURCE_DIR}/kernels/host/*.h
+  ${PROJECT_SOURCE_DIR}/tools/*.h)
 # Headers by this name are parts of another file, compiled several times over.
 list(FILTER headers EXCLUDE REGEX "-inl\\.h$")
 
@@ -22,5 +23,6 @@ endforeach()
 add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${units})
 target_include_directories(check_headers PRIVATE
   $<TARGET_PROPERTY:tutti_objects,INTERFACE_INCLUDE_DIRECTORIES>)
+target_include_directories(check_headers PRIVATE ${PROJECT_SOURCE_DIR}/tools)
 target_compile_definitions(check_headers PRIVATE $<TARGET_PROPERTY:tutti_objects,INTERFACE_COMPILE_DEFINITIONS>)
 target_compile_options(check_headers PRIVATE -O0 -g0)

@@ -121,7 +121,7 @@ Json memoryOf(const Report& report) {
   Json list = Json::array();
   for (const MemoryInfo& info : report.memory) {
     list.push_back({{"rank", info.rank},
-                    {"library_bytes", info.libraryBytes},
+                    {"library_bytes", info.tuttiBytes},
                     {"connected_peers", info.peers},
                     {"resident_bytes", info.residentBytes}});
   }
@@ -143,7 +143,7 @@ std::string toJson(const Report& report, const Options& options, const std::vect
   json["program"] = report.program;
   json["args"] = options.arguments;
   json["env"] = publicEnvironment(environment);
-  json["tutti_version"] = report.libraryVersion;
+  json["tutti_version"] = report.tuttiVersion;
   json["config"] = configOf(options);
   json["config"]["devices"] = devicesOf(report);
   json["devices"] = json["config"]["devices"];

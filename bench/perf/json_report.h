@@ -11,7 +11,7 @@ namespace tutti::perf {
 // All that a run produced.
 struct Report {
   std::string program, startTime, endTime;
-  int libraryVersion = 0;
+  int tuttiVersion = 0;
   std::vector<RankInfo> ranks;
   std::vector<Row> rows;
   std::vector<MemoryInfo> memory;

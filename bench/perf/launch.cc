@@ -189,10 +189,15 @@ class Family {
 
 }  // namespace
 
+// The variables by which tuttiCommInitEnv knows a launcher, but for those that number pods: there the programs start
+// ranks of their own in each, unless they are told otherwise.
 bool launched() {
-  if (isSet("TUTTI_RANK") || isSet("OMPI_COMM_WORLD_RANK") || isSet("PMI_RANK")) return true;
-  // Some schedulers number their pods with RANK and WORLD_SIZE.
-  if (isSet("RANK") && isSet("WORLD_SIZE") && isSet("LOCAL_RANK")) return true;
+  if (isSet("TUTTI_LAUNCHER")) return true;
+  for (const char* rank : {"TUTTI_RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+                           "PALS_RANKID", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "PMIX_RANK", "TF_CONFIG"})
+    if (isSet(rank)) return true;
+  if (isSet("RANK") && isSet("WORLD_SIZE") && (isSet("LOCAL_RANK") || isSet("MASTER_ADDR"))) return true;
+  if (isSet("JOB_COMPLETION_INDEX") && isSet("TUTTI_SIZE")) return true;
   // Inside a batch script SLURM_PROCID is set as well, without a step.
   return isSet("SLURM_PROCID") && isSet("SLURM_STEP_ID");
 }

@@ -33,7 +33,7 @@ Reporter::Reporter(std::string program, const Options& options, bool speaks)
   report_.program = std::move(program);
   report_.startTime = timeOfDay();
   report_.minimumBusGBs = minimumFromEnvironment();
-  tuttiGetVersion(&report_.libraryVersion);
+  tuttiGetVersion(&report_.tuttiVersion);
 }
 
 void Reporter::say(const std::string& text) {
@@ -49,7 +49,7 @@ void Reporter::start(std::vector<RankInfo> ranks) {
     jsonPath_ = claimFile(options_.jsonFile);
     say(fmt::format("# Writing JSON output to {}\n", jsonPath_));
   }
-  say(preamble(report_.program, options_, report_.libraryVersion));
+  say(preamble(report_.program, options_, report_.tuttiVersion));
   for (const RankInfo& info : report_.ranks) say(rankLine(info));
   say(columnHeader(options_));
 }

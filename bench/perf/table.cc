@@ -100,10 +100,10 @@ std::string fitted(double value, int width) {
   return fmt::format("{:{}.{}e}", value, width, width >= 7 ? 1 : 0);
 }
 
-std::string preamble(const std::string& program, const Options& o, int libraryVersion) {
+std::string preamble(const std::string& program, const Options& o, int tuttiVersion) {
   const bool byFactor = o.stepFactor > 1;
   std::string text = fmt::format("# tutti version {}.{}.{} tutti-headers={} tutti-library={}\n", TUTTI_MAJOR,
-                                 TUTTI_MINOR, TUTTI_PATCH, TUTTI_VERSION_CODE, libraryVersion);
+                                 TUTTI_MINOR, TUTTI_PATCH, TUTTI_VERSION_CODE, tuttiVersion);
   text += fmt::format("# Collective test starting: {}\n", program);
   text += fmt::format(
       "# nThread {} nGpus {} minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: {} validation: "
@@ -157,7 +157,7 @@ std::string closing(const std::string& program, int wrong, double meanBusGBs, st
 
 std::string memoryLine(const MemoryInfo& info) {
   return fmt::format("# {:<20} : rank {:2} library {} ({} bytes) | peers {} | resident {}\n", "Memory usage", info.rank,
-                     readable(info.libraryBytes), info.libraryBytes, info.peers, readable(info.residentBytes));
+                     readable(info.tuttiBytes), info.tuttiBytes, info.peers, readable(info.residentBytes));
 }
 
 bool fastEnough(double meanBusGBs, std::optional<double> minimum) { return !minimum || meanBusGBs >= *minimum * 0.9; }

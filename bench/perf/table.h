@@ -41,13 +41,13 @@ struct RankInfo {
 
 struct MemoryInfo {
   int rank = 0;
-  uint64_t libraryBytes = 0, peers = 0, residentBytes = 0;
+  uint64_t tuttiBytes = 0, peers = 0, residentBytes = 0;
 };
 
 // A number as wide as its column, with as many of two decimals as fit.
 std::string fitted(double value, int width);
 
-std::string preamble(const std::string& program, const Options& options, int libraryVersion);
+std::string preamble(const std::string& program, const Options& options, int tuttiVersion);
 std::string rankLine(const RankInfo& info);
 std::string columnHeader(const Options& options);
 std::string rowLine(const Row& row, const Options& options);

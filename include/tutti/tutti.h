@@ -11,11 +11,13 @@
  *   again after tuttiStreamSynchronize.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
- *   for tuttiCommAbort, tuttiCommGetAsyncError and tuttiGetLastError, which any thread may call. Different
- *   communicators are independent. Groups belong to the calling thread.
+ *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError and tuttiGetLastError, which any thread
+ *   may call. Different communicators are independent. Groups belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. max and min of a NaN are NaN. All ranks get the same bits.
+ * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
+ *   life and its end mean nothing to the other ranks. It may make communicators of its own.
  * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to
  *   do. No call hangs: joining, connecting and each operation have deadlines (tuttiConfig_t).
  */
@@ -115,16 +117,22 @@ typedef struct {
   const char* transports; /* as TUTTI_TRANSPORT, which it overrides: "tcp", "shm,tcp", "^verbs" */
   const char* algorithm;  /* as TUTTI_ALGO, which it overrides: "ring", "tree", "oneshot", … */
   const char* name;       /* for logs and error texts; copied */
+  int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever */
+  int encrypt;            /* 1: seal what crosses a network, as TUTTI_ENCRYPT=1 does */
+  int nonBlocking;        /* 1: the functions that make a communicator return at once. See tuttiCommInitRankConfig */
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_INITIALIZER \
-  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL }
+  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0 }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
  * others. The process that made it must live until all have joined. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 /* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
+/* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
+ * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in
+ * tuttiGetLastError(comm)). Meanwhile only that one and tuttiCommAbort, from any thread, may be called on it. */
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
@@ -140,6 +148,13 @@ TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const in
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
                                        const tuttiConfig_t* config);
 
+/* The survivors' way on after tuttiRemoteError: agrees with the others on who is still there, and makes a new
+ * communicator of them, with ranks in the old order. Collective over the survivors; those that die meanwhile are left
+ * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. `comm` may have lost ranks,
+ * been revoked, or be healthy, and is to be destroyed as ever. `config` may be NULL: inherited. Waits first for what is
+ * queued on streams, which fails by itself once the communicator has. */
+TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config);
+
 /* Waits for the operations that were queued on streams. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
 /* Finalizes, leaves in good order and frees. Does not wait for other ranks. The handle is invalid from then on: later
@@ -148,7 +163,16 @@ TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
  * Returns without waiting for any operation. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
-/* *result: tuttiSuccess, tuttiInProgress (work is queued on a stream) or the error that stopped the communicator. */
+/* Stops the work on all ranks: pending and later operations fail with tuttiRemoteError, which says who revoked. Nobody
+ * is gone, and the communicator lives on for tuttiCommShrink, tuttiCommDump and tuttiCommDestroy. Returns at once. Any
+ * thread. */
+TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm);
+/* Writes this rank's record to a JSON file: who it is, what stopped it, its last 256 calls and how far each has come.
+ * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
+ * TUTTI_DUMP_DIR set, every failure and SIGUSR2 write such files by themselves. */
+TUTTI_API tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path);
+/* *result: tuttiSuccess, tuttiInProgress (it is joining, or work is queued on a stream) or the error that stopped the
+ * communicator. */
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result);
 
 TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);

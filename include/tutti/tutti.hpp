@@ -234,6 +234,16 @@ class Communicator {
     check(tuttiCommSplit(comm_, color, key, &child, nullptr));
     return Communicator(child);
   }
+  // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
+  Communicator shrink() {
+    tuttiComm_t child = nullptr;
+    check(tuttiCommShrink(comm_, &child, nullptr));
+    return Communicator(child);
+  }
+  // Stops the work on all ranks; nobody is gone. Any thread.
+  void revoke() { check(tuttiCommRevoke(comm_)); }
+  // Writes this rank's record for tutti-doctor. Any thread.
+  void dump(const std::string& path) const { check(tuttiCommDump(comm_, path.c_str())); }
   void finalize() { check(tuttiCommFinalize(comm_)); }
   // Ends in good order like the destructor, but says when that failed.
   void destroy() { detail::check(tuttiCommDestroy(release())); }

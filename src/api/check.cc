@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/fork.h"
 
 namespace tutti::api {
 namespace {
@@ -57,6 +58,9 @@ std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* ca
   if (stream == nullptr) return nullptr;
   if (stream->magic != CUstream_st::kMagic)
     invalid(call, "stream is not one made by tuttiStreamCreate, and this communicator is for host memory");
+  if (stream->generation != fork::generation())
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: stream belongs to the process that this one was forked from", call));
   if (!stream->stream) invalid(call, "stream was destroyed");
   return stream->stream;
 }

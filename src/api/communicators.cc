@@ -8,6 +8,8 @@
 
 #include "api/check.h"
 #include "api/guard.h"
+#include "api/joiner.h"
+#include "comm/dump.h"
 
 using namespace tutti;
 using namespace tutti::api;
@@ -35,6 +37,10 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
   if (full.transports) config.transports = full.transports;
   if (full.algorithm) config.algorithm = plan::algorithmByName(full.algorithm);
   if (full.name) config.name = full.name;
+  if (full.heartbeatMs < -1)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.heartbeatMs is {}", call, full.heartbeatMs));
+  if (full.heartbeatMs != 0) config.heartbeat = std::chrono::milliseconds(std::max(0, full.heartbeatMs));
+  if (full.encrypt != 0) config.encrypt = true;
   return config;
 }
 
@@ -48,6 +54,13 @@ control::UniqueId decodeId(const tuttiUniqueId& id) {
   control::RawUniqueId raw;
   std::memcpy(raw.data(), id.internal, raw.size());
   return control::decode(raw);
+}
+
+// Joins here and now, or in the background when the caller's struct says so.
+tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* config, Join join) {
+  const bool inBackground = config != nullptr && config->size >= sizeof *config && config->nonBlocking != 0;
+  *comm = inBackground ? joinInBackground(rank, size, std::move(join)) : makeHandle(join({}));
+  return inBackground ? tuttiInProgress : tuttiSuccess;
 }
 
 // Ranks that are threads must not wait for one another in turn: each joins on a thread of its own.
@@ -97,24 +110,33 @@ tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, 
 tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                       const tuttiConfig_t* config) {
   const char* name = "tuttiCommInitRank";
-  return guarded(nullptr, [&] {
+  tuttiResult_t result = tuttiSuccess;
+  const tuttiResult_t failed = guarded(nullptr, [&] {
     checkPointer(comm, name, "comm");
     checkRanks(ranks, rank, name);
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    *comm = makeHandle(comm::Communicator::join(decodeId(id), rank, ranks, settings));
+    const auto where = decodeId(id);
+    result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
+      return comm::Communicator::join(where, rank, ranks, settings, cancelled);
+    });
   });
+  return failed == tuttiSuccess ? result : failed;
 }
 
 tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   const char* name = "tuttiCommInitEnv";
-  return guarded(nullptr, [&] {
+  tuttiResult_t result = tuttiSuccess;
+  const tuttiResult_t failed = guarded(nullptr, [&] {
     checkPointer(comm, name, "comm");
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
     const control::Launch launch = control::readLaunch();
-    const auto id =
-        control::meetingPlace(launch, control::Network::fromEnvironment(), Deadline::in(settings.joinTimeout));
-    *comm = makeHandle(comm::Communicator::join(id, launch.rank, launch.size, settings));
+    const auto network = control::Network::fromEnvironment();
+    result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {
+      const auto id = control::meetingPlace(launch, network, Deadline::in(settings.joinTimeout));
+      return comm::Communicator::join(id, launch.rank, launch.size, settings, cancelled);
+    });
   });
+  return failed == tuttiSuccess ? result : failed;
 }
 
 tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int*) {
@@ -139,6 +161,15 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
   });
 }
 
+tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config) {
+  const char* name = "tuttiCommShrink";
+  return guarded(comm, [&] {
+    Visit visit(comm, name);
+    checkPointer(child, name, "child");
+    *child = makeHandle(visit->shrink(resolve(config, visit->config(), name)));
+  });
+}
+
 tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
   return guarded(comm, [&] {
     Visit visit(comm, "tuttiCommFinalize");
@@ -149,6 +180,9 @@ tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
 tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
   if (comm == nullptr) return tuttiSuccess;
   return guarded(comm, [&] {
+    checkHandle(comm, "tuttiCommDestroy");
+    // One that could not join has nothing to leave.
+    if (comm->state.load(std::memory_order_acquire) == kStray) return comm->state.store(kGone | kStray);
     Visit visit(comm, "tuttiCommDestroy");
     visit->waitUntilIdle();
     destroyHandle(comm);
@@ -162,13 +196,34 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
   });
 }
 
+tuttiResult_t tuttiCommRevoke(tuttiComm_t comm) {
+  return guarded(comm, [&] {
+    const auto communicator = reach(comm, "tuttiCommRevoke");
+    if (!communicator) return;
+    const std::string text = fmt::format("{} revoked the communicator", communicator->rankName(comm->rank));
+    communicator->stop(control::Stop::kRevoke, Error(ErrorCode::kRemote, text));
+  });
+}
+
+tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path) {
+  const char* name = "tuttiCommDump";
+  return guarded(comm, [&] {
+    checkPointer(path, name, "path");
+    const auto communicator = reach(comm, name);
+    if (!communicator)
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm (rank {}) is gone", name, comm->rank));
+    comm::writeDump(*communicator, path, name);
+  });
+}
+
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
   const char* name = "tuttiCommGetAsyncError";
   return guarded(comm, [&] {
     checkHandle(comm, name);
     checkPointer(result, name, "result");
+    const bool joining = comm->state.load(std::memory_order_acquire) & kJoining;
     std::lock_guard lock(comm->errorMutex);
-    *result = comm->asyncError;
+    *result = joining ? tuttiInProgress : comm->asyncError;
     if (*result != tuttiSuccess) return;
     const auto communicator = comm->stopper.lock();
     if (!communicator) return;

@@ -10,17 +10,25 @@ namespace {
 thread_local std::string threadError;
 thread_local std::string returnedError;  // what tuttiGetLastError's pointer points to
 
+// A failure that no call of this communicator has reported yet: one of a call on a stream, or another rank's.
+std::string unreported(tuttiComm_t comm) {
+  if (comm->state.load(std::memory_order_acquire) & kJoining) return "";
+  const auto communicator = comm->stopper.lock();
+  return communicator && communicator->broken() ? communicator->failure("no call").what() : "";
+}
+
 }  // namespace
 
 tuttiResult_t record(tuttiComm_t comm, tuttiResult_t result, const std::string& text) noexcept {
   try {
     threadError = text;
     if (comm != nullptr && comm->magic == tuttiComm::kMagic) {
+      const bool joining = comm->state.load(std::memory_order_acquire) & kJoining;
+      const auto communicator = joining ? nullptr : comm->stopper.lock();
       std::lock_guard lock(comm->errorMutex);
       comm->lastError = text;
       // Errors that only concern one call's arguments leave the communicator as it was.
-      if (comm->asyncError == tuttiSuccess && comm->communicator && comm->communicator->broken())
-        comm->asyncError = result;
+      if (comm->asyncError == tuttiSuccess && communicator && communicator->broken()) comm->asyncError = result;
     }
   } catch (const std::exception&) {  // no memory for the text: the code alone must do
   }
@@ -34,8 +42,10 @@ extern "C" {
 const char* tuttiGetLastError(tuttiComm_t comm) {
   try {
     if (comm != nullptr && comm->magic == tuttiComm::kMagic) {
+      const std::string failure = api::unreported(comm);
       std::lock_guard lock(comm->errorMutex);
-      api::returnedError = comm->lastError;
+      const bool isNews = comm->asyncError == tuttiSuccess && !failure.empty();
+      api::returnedError = isNews ? failure : comm->lastError;
     } else {
       api::returnedError = api::threadError;
     }

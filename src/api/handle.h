@@ -31,10 +31,12 @@ struct Registration {
 struct tuttiComm {
   static constexpr uint64_t kMagic = 0x7475747469636f6d;  // "tutticom"
   uint64_t magic = kMagic;
-  std::atomic<uint32_t> state{0};  // of the bits below
+  std::atomic<uint32_t> state{0};      // of the bits below
+  uint32_t generation = 0;             // of the process that made it: see base/fork.h
+  std::atomic<bool> cancelled{false};  // while it is joining
   int rank = 0, size = 0;
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
-  std::weak_ptr<tutti::comm::Communicator> stopper;         // for tuttiCommAbort; never changed after creation
+  std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
   std::vector<std::unique_ptr<tutti::api::Registration>> registrations;
 
@@ -48,9 +50,16 @@ namespace tutti::api {
 inline constexpr uint32_t kInside = 1;   // a thread is in a call
 inline constexpr uint32_t kAborted = 2;  // tuttiCommAbort was called: whoever leaves last frees
 inline constexpr uint32_t kGone = 4;     // destroyed
+inline constexpr uint32_t kJoining = 8;  // in the background, by a thread that is inside
+inline constexpr uint32_t kStray = 16;   // could not join
 
 // A new shell, kept for the life of the process.
 tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator);
+
+// One whose communicator is still being made. Whoever makes it calls one of the other two, once.
+tuttiComm_t makePendingHandle(int rank, int size);
+void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> communicator) noexcept;
+void failHandle(tuttiComm_t comm, const Error& error) noexcept;
 
 // A thread's stay inside a communicator for one call. Throws Error: kInvalidArgument for NULL, a foreign pointer or a
 // destroyed communicator, kInvalidUsage when another thread is inside.
@@ -67,8 +76,11 @@ class Visit {
   tuttiComm_t comm_;
 };
 
-void checkHandle(tuttiComm_t comm, const char* call);  // NULL or no communicator: throws
-void abortHandle(tuttiComm_t comm);                    // any thread
-void destroyHandle(tuttiComm_t comm);                  // by a thread that is inside (holds a Visit)
+// Throws Error: kInvalidArgument for NULL and foreign pointers, kInvalidUsage in a forked child.
+void checkHandle(tuttiComm_t comm, const char* call);
+// The communicator, for a thread that is not inside; null once it is gone. Throws Error while it is joining.
+std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call);
+void abortHandle(tuttiComm_t comm);    // any thread
+void destroyHandle(tuttiComm_t comm);  // by a thread that is inside (holds a Visit)
 
 }  // namespace tutti::api

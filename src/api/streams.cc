@@ -4,6 +4,7 @@
 
 #include "api/check.h"
 #include "api/guard.h"
+#include "base/fork.h"
 
 using namespace tutti;
 using namespace tutti::api;
@@ -14,6 +15,7 @@ tuttiStream_t makeStream() {
   static std::mutex mutex;
   static auto* const shells = new std::vector<std::unique_ptr<CUstream_st>>;  // outlives every thread of the program
   auto shell = std::make_unique<CUstream_st>();
+  shell->generation = fork::generation();
   shell->stream = std::make_shared<engine::Stream>();
   std::lock_guard lock(mutex);
   return shells->emplace_back(std::move(shell)).get();

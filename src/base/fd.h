@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/fork.h"
+
 namespace tutti {
 
+// Descriptors do not outlive a fork() in the child: see base/fork.h.
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+  explicit UniqueFd(int fd) noexcept : fd_(fd) { fork::watch(fd); }
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -19,10 +22,15 @@ class UniqueFd {
   }
   ~UniqueFd() { reset(); }
   int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
+  int release() noexcept {
+    fork::unwatch(fd_);
+    return std::exchange(fd_, -1);
+  }
   explicit operator bool() const noexcept { return fd_ >= 0; }
   void reset() noexcept {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    if (fd_ < 0) return;
+    fork::unwatch(fd_);
+    ::close(std::exchange(fd_, -1));
   }
 
  private:

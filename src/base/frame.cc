@@ -12,8 +12,11 @@ namespace {
 
 constexpr std::byte kMagic0{'T'}, kMagic1{'f'}, kVersion{1};
 
-std::array<std::byte, kFrameHeaderBytes> makeHeader(uint8_t type, size_t length) noexcept {
-  std::array<std::byte, kFrameHeaderBytes> header{kMagic0, kMagic1, kVersion, std::byte{type}};
+constexpr const char* kForged =
+    "a frame that fails its integrity check: bytes were changed, repeated or lost on the way";
+
+std::array<std::byte, kSealedHeaderBytes> makeHeader(uint8_t type, size_t length) noexcept {
+  std::array<std::byte, kSealedHeaderBytes> header{kMagic0, kMagic1, kVersion, std::byte{type}};
   const auto bytes = static_cast<uint32_t>(length);
   std::memcpy(header.data() + 4, &bytes, sizeof bytes);
   return header;
@@ -38,19 +41,25 @@ FrameReader::Status FrameReader::broken(std::string why) {
 }
 
 FrameReader::Status FrameReader::readHeader(int fd) {
-  while (headerHave_ < kFrameHeaderBytes) {
-    const ssize_t n = receive(fd, header_.data() + headerHave_, kFrameHeaderBytes - headerHave_);
+  while (headerHave_ < headerBytes()) {
+    const ssize_t n = receive(fd, header_.data() + headerHave_, headerBytes() - headerHave_);
     if (n == 0) return Status::kNothing;
     if (n == -1 && headerHave_ == 0) return Status::kClosed;
     if (n < 0) return broken(n == -1 ? "connection closed inside a frame" : "connection reset");
     headerHave_ += static_cast<size_t>(n);
   }
+  return checkHeader();
+}
+
+FrameReader::Status FrameReader::checkHeader() {
+  std::byte* const head = header_.data();
+  if (cipher_ && !cipher_->open(head, head, kFrameHeaderBytes, head + kFrameHeaderBytes)) return broken(kForged);
   if (header_[0] != kMagic0 || header_[1] != kMagic1) return broken("not a frame");
   if (header_[2] != kVersion) return broken("a frame of another version");
   uint32_t length = 0;
   std::memcpy(&length, header_.data() + 4, sizeof length);
   if (length > maxBytes_) return broken(fmt::format("a frame of {} bytes, {} are allowed", length, maxBytes_));
-  payloadWanted_ = length;
+  payloadWanted_ = length + (cipher_ && length > 0 ? Cipher::kTagBytes : 0);
   return Status::kFrame;
 }
 
@@ -65,11 +74,20 @@ FrameReader::Status FrameReader::readPayload(int fd) {
     if (n < 0) return broken(n == -1 ? "connection closed inside a frame" : "connection reset");
     payloadHave_ += static_cast<size_t>(n);
   }
+  return openPayload();
+}
+
+FrameReader::Status FrameReader::openPayload() {
+  if (!cipher_ || payload_.empty()) return Status::kFrame;
+  const size_t bytes = payload_.size() - Cipher::kTagBytes;
+  std::byte* const data = payload_.data();
+  if (!cipher_->open(data, data, bytes, data + bytes)) return broken(kForged);
+  payload_.resize(bytes);
   return Status::kFrame;
 }
 
 FrameReader::Status FrameReader::read(int fd, Frame& frame) {
-  if (headerHave_ < kFrameHeaderBytes)
+  if (headerHave_ < headerBytes())
     if (const Status status = readHeader(fd); status != Status::kFrame) return status;
   if (const Status status = readPayload(fd); status != Status::kFrame) return status;
   frame.type = static_cast<uint8_t>(header_[3]);
@@ -83,15 +101,29 @@ void FrameQueue::push(uint8_t type, std::shared_ptr<const Bytes> payload) {
   if (payload->size() > kMaxFrameBytes)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a control message of {} bytes is too long: at most {}", payload->size(), kMaxFrameBytes));
-  waiting_.push_back({makeHeader(type, payload->size()), std::move(payload)});
+  waiting_.push_back({makeHeader(type, payload->size()), kFrameHeaderBytes, std::move(payload)});
 }
 
-bool FrameQueue::flush(int fd) noexcept {
+// Only now, when its turn has come, so that what waits in many queues is stored once.
+void FrameQueue::sealFirst() {
+  Item& first = waiting_.front();
+  if (!cipher_ || first.headerBytes == kSealedHeaderBytes) return;
+  const size_t bytes = first.payload->size();
+  const auto sealed = std::make_shared<Bytes>(bytes > 0 ? bytes + Cipher::kTagBytes : 0);
+  std::byte* const head = first.header.data();
+  cipher_->seal(head, head + kFrameHeaderBytes, head, kFrameHeaderBytes);
+  if (bytes > 0) cipher_->seal(sealed->data(), sealed->data() + bytes, first.payload->data(), bytes);
+  first.headerBytes = kSealedHeaderBytes;
+  first.payload = sealed;
+}
+
+bool FrameQueue::flush(int fd) {
   while (!waiting_.empty()) {
+    sealFirst();
     Item& first = waiting_.front();
-    const size_t headerSent = std::min(sent_, kFrameHeaderBytes), payloadSent = sent_ - headerSent;
+    const size_t headerSent = std::min(sent_, first.headerBytes), payloadSent = sent_ - headerSent;
     iovec parts[2] = {
-        {first.header.data() + headerSent, kFrameHeaderBytes - headerSent},
+        {first.header.data() + headerSent, first.headerBytes - headerSent},
         {const_cast<std::byte*>(first.payload->data()) + payloadSent, first.payload->size() - payloadSent}};
     msghdr message{};
     message.msg_iov = parts;

@@ -3,6 +3,7 @@
 #include <sodium.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,7 +11,9 @@ namespace tutti {
 namespace {
 
 // The last byte is the version of the hello.
-constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 1};
+constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 2};
+
+constexpr uint8_t kWantsEncryption = 1, kHasAes = 2;
 
 void ensureSodium() noexcept {
   static const int ready = sodium_init();
@@ -44,10 +47,7 @@ Handshake::Handshake(Role role, const HandshakeContext& context) noexcept : role
   if (sends()) prepare();
 }
 
-Handshake::~Handshake() {
-  sodium_memzero(&context_, sizeof context_);
-  sodium_memzero(&keys_, sizeof keys_);
-}
+Handshake::~Handshake() { wipe(&context_, sizeof context_); }
 
 Handshake::Status Handshake::fail(const char* why) noexcept {
   error_ = why;
@@ -56,26 +56,41 @@ Handshake::Status Handshake::fail(const char* why) noexcept {
 
 void Handshake::prepare() noexcept {
   if (message_ < 2) {
+    uint8_t& flags = message_ == 0 ? clientFlags_ : serverFlags_;
+    flags = ownFlags();
     std::memcpy(buffer_.data(), kMagic.data(), kMagicBytes);
-    std::memcpy(buffer_.data() + kMagicBytes, (message_ == 0 ? clientNonce_ : serverNonce_).data(), kNonceBytes);
+    buffer_[kMagicBytes] = std::byte{flags};
+    std::memcpy(buffer_.data() + kMagicBytes + 1, (message_ == 0 ? clientNonce_ : serverNonce_).data(), kNonceBytes);
   } else {
     const Mac proof = mac(message_ == 2 ? "client" : "server");
     std::memcpy(buffer_.data(), proof.data(), kMacBytes);
   }
 }
 
-bool Handshake::acceptHello() noexcept {
-  if (std::memcmp(buffer_.data(), kMagic.data(), kMagicBytes - 1) != 0) {
+// A hello that begins wrongly is refused with the first wrong byte, whatever its length.
+bool Handshake::looksRight() noexcept {
+  if (message_ >= 2) return true;
+  if (std::memcmp(buffer_.data(), kMagic.data(), std::min(moved_, kMagicBytes - 1)) != 0)
     error_ = "does not speak tutti's protocol";
-    return false;
-  }
-  if (static_cast<char>(buffer_[kMagicBytes - 1]) != kMagic.back()) {
+  else if (moved_ >= kMagicBytes && static_cast<char>(buffer_[kMagicBytes - 1]) != kMagic.back())
     error_ = "speaks another version of tutti's protocol";
-    return false;
-  }
-  std::memcpy((message_ == 0 ? clientNonce_ : serverNonce_).data(), buffer_.data() + kMagicBytes, kNonceBytes);
+  return error_.empty();
+}
+
+bool Handshake::acceptHello() noexcept {
+  (message_ == 0 ? clientFlags_ : serverFlags_) = static_cast<uint8_t>(buffer_[kMagicBytes]);
+  std::memcpy((message_ == 0 ? clientNonce_ : serverNonce_).data(), buffer_.data() + kMagicBytes + 1, kNonceBytes);
   return true;
 }
+
+// A server that follows its caller has heard it when it answers.
+uint8_t Handshake::ownFlags() const noexcept {
+  const bool follows = context_.encryption == Encryption::kAsCalled;
+  const bool wants = follows ? peerEncrypts() : context_.encryption == Encryption::kOn;
+  return static_cast<uint8_t>((wants ? kWantsEncryption : 0) | (context_.aes ? kHasAes : 0));
+}
+
+bool Handshake::peerEncrypts() const noexcept { return (peerFlags() & kWantsEncryption) != 0; }
 
 bool Handshake::accept() noexcept {
   if (message_ < 2) return acceptHello();
@@ -99,16 +114,31 @@ Handshake::Mac Handshake::mac(const char* label) const noexcept {
   add(kMagic.data(), kMagic.size());
   add(&context_.job, sizeof context_.job);
   add(&context_.listener, sizeof context_.listener);
+  add(&clientFlags_, sizeof clientFlags_);
+  add(&serverFlags_, sizeof serverFlags_);
   add(clientNonce_.data(), clientNonce_.size());
   add(serverNonce_.data(), serverNonce_.size());
   crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(out.data()), out.size());
   return out;
 }
 
-void Handshake::deriveKeys() noexcept {
-  const Mac up = mac("key to server"), down = mac("key to client");
-  keys_.send = role_ == Role::kClient ? up : down;
-  keys_.receive = role_ == Role::kClient ? down : up;
+SessionKeys Handshake::keys(Use use) const noexcept {
+  const bool control = use == Use::kControl;
+  Mac up = mac(control ? "key to server" : "data to server"), down = mac(control ? "key to client" : "data to client");
+  SessionKeys keys;
+  keys.kind = (clientFlags_ & serverFlags_ & kHasAes) != 0 ? CipherKind::kAes256Gcm : CipherKind::kXChaCha20Poly1305;
+  keys.send = role_ == Role::kClient ? up : down;
+  keys.receive = role_ == Role::kClient ? down : up;
+  wipe(up.data(), up.size());
+  wipe(down.data(), down.size());
+  return keys;
+}
+
+// Only now, when both have proved the secret, the flags count.
+Handshake::Status Handshake::finish() noexcept {
+  if (((clientFlags_ ^ serverFlags_) & kWantsEncryption) == 0) return Status::kDone;
+  return fail(peerEncrypts() ? "has TUTTI_ENCRYPT=1, and this side has not: set it on every rank or on none"
+                             : "has not set TUTTI_ENCRYPT=1 as this side has: set it on every rank or on none");
 }
 
 Handshake::Status Handshake::advance(int fd) noexcept {
@@ -119,15 +149,16 @@ Handshake::Status Handshake::advance(int fd) noexcept {
     const ssize_t n = out ? ::send(fd, place, rest, MSG_NOSIGNAL) : ::recv(fd, place, rest, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return out ? Status::kWantsWrite : Status::kWantsRead;
-    if (n <= 0) return fail(message_ < 3 ? "hung up during the hello" : "hung up instead of proving the secret");
+    hungUp_ = n <= 0;
+    if (hungUp_) return fail(message_ < 3 ? "hung up during the hello" : "hung up instead of proving the secret");
     moved_ += static_cast<size_t>(n);
+    if (!out && !looksRight()) return Status::kFailed;
     if (moved_ < messageBytes()) continue;
     if (!out && !accept()) return Status::kFailed;
     moved_ = 0;
     if (++message_ < kMessages && sends()) prepare();
   }
-  deriveKeys();
-  return Status::kDone;
+  return finish();
 }
 
 }  // namespace tutti

@@ -42,7 +42,7 @@ spdlog::logger& logger() {
   static auto* const instance = [] {
     auto* made = new spdlog::logger("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("tutti %v");
-    chooseLevel(*made, settings::text("TUTTI_DEBUG", "warn"));
+    chooseLevel(*made, settings::text("TUTTI_DEBUG"));
     return made;
   }();
   return *instance;

@@ -1,6 +1,7 @@
 #include "base/settings.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -8,25 +9,64 @@
 #include "base/error.h"
 
 namespace tutti::settings {
+namespace {
 
-std::optional<std::string> find(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
+int64_t parse(const char* name, const std::string& text, int64_t low, int64_t high) {
+  int64_t parsed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, parsed);
+  if (failure != std::errc() || stop != end || parsed < low || parsed > high)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}={}: expected a whole number from {} to {}", name, text, low, high));
+  return parsed;
+}
+
+const Setting& rowOf(Name name) {
+  const Setting* row = findSetting(name.text());
+  if (row == nullptr) throw Error(ErrorCode::kInternal, fmt::format("{} is no setting of tutti's", name.text()));
+  return *row;
+}
+
+}  // namespace
+
+std::optional<std::string> Environment::lookUp(const char* name) const {
+  std::string value;
+  if (values_) {
+    if (const auto at = values_->find(name); at != values_->end()) value = at->second;
+  } else if (const char* own = std::getenv(name)) {
+    value = own;
+  }
+  if (value.empty()) return std::nullopt;
   return value;
 }
 
-std::string text(const char* name, const std::string& fallback) { return find(name).value_or(fallback); }
-
-int64_t number(const char* name, int64_t fallback, int64_t low, int64_t high) {
+std::optional<int64_t> Environment::number(Name name, int64_t low, int64_t high) const {
   const auto value = find(name);
-  if (!value) return fallback;
-  int64_t parsed = 0;
-  const char* end = value->data() + value->size();
-  const auto [stop, failure] = std::from_chars(value->data(), end, parsed);
-  if (failure != std::errc() || stop != end || parsed < low || parsed > high)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}={}: expected a whole number from {} to {}", name, *value, low, high));
-  return parsed;
+  if (!value) return std::nullopt;
+  return parse(name.text(), *value, low, high);
+}
+
+std::string Environment::text(Name name) const { return find(name).value_or(rowOf(name).fallback); }
+
+int64_t Environment::number(Name name) const {
+  const Setting& row = rowOf(name);
+  return parse(name.text(), find(name).value_or(row.fallback), row.low, row.high);
+}
+
+std::vector<std::string> Environment::names(std::string_view prefix) const {
+  std::vector<std::string> found;
+  const auto add = [&](std::string_view name) {
+    if (name.starts_with(prefix)) found.emplace_back(name);
+  };
+  if (values_) {
+    for (const auto& [name, value] : *values_) add(name);
+  } else {
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      add(text.substr(0, text.find('=')));
+    }
+  }
+  return found;
 }
 
 }  // namespace tutti::settings

@@ -37,10 +37,16 @@ std::string describe(const link::Fingerprint& mark) {
   return text + ")";
 }
 
+std::string describeMessage(bool sends, int peer, const link::Fingerprint& mark) {
+  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  if (static_cast<int>(type) >= kDataTypes) return "an unknown message";
+  return fmt::format("{} rank {} #{} ({}, {} elements)", sends ? "send to" : "receive from", peer, mark.operation,
+                     nameOf(type), mark.count);
+}
+
 std::string Call::describe(uint64_t number) const {
-  if (collective != Collective::kSendRecv) return comm::describe(fingerprint(number));
-  return fmt::format("{} rank {} #{} ({}, {} elements)", sends ? "send to" : "receive from", root, number, nameOf(type),
-                     count);
+  const auto mark = fingerprint(number);
+  return collective == Collective::kSendRecv ? describeMessage(sends, root, mark) : comm::describe(mark);
 }
 
 namespace {

@@ -36,6 +36,8 @@ struct Call {
 };
 
 std::string describe(const link::Fingerprint& fingerprint);
+// "send to rank 3 #5 (float, 12 elements)", "receive from rank 3 #5 (...)"
+std::string describeMessage(bool sends, int peer, const link::Fingerprint& fingerprint);
 
 // The call as a lane sees it. A slot carries at most `chunkBytes` of each segment.
 engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,

@@ -6,24 +6,55 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "comm/dumper.h"
 
 namespace tutti::comm {
 
-std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, int rank, int size,
-                                                 const Config& config) {
+namespace {
+
+// All but who joins what.
+control::JoinRequest requestFor(const Config& config, std::shared_ptr<const Recorder> recorder) {
   control::JoinRequest request;
-  request.id = id;
-  request.rank = rank;
-  request.size = size;
   request.card = topology::encode(topology::describeSelf());
   request.network = control::Network::fromEnvironment();
   request.deadline = Deadline::in(config.joinTimeout);
-  return std::make_shared<Communicator>(control::Plane::join(request), config);
+  request.heartbeat = config.heartbeat;
+  request.encrypt = config.encrypt;
+  request.respond = respondFrom(std::move(recorder));
+  return request;
 }
 
-Communicator::Communicator(std::unique_ptr<control::Plane> plane, const Config& config)
+std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
+                                   const Config& config) {
+  // In memory of its own: handles keep weak references for ever, which must not keep all of it.
+  auto made = std::shared_ptr<Communicator>(new Communicator(std::move(plane), std::move(recorder), config));
+  if (!config.dumpDirectory.empty()) Dumper::add(made);
+  return made;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, int rank, int size, const Config& config,
+                                                 const Cancelled& cancelled) {
+  const auto recorder = std::make_shared<Recorder>();
+  control::JoinRequest request = requestFor(config, recorder);
+  request.id = id;
+  request.rank = rank;
+  request.size = size;
+  constexpr std::chrono::milliseconds kLook(10);
+  auto plane = control::Plane::begin(request);
+  while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never()))
+    if (cancelled()) throw Error(ErrorCode::kRemote, fmt::format("rank {} stopped joining: it was aborted", rank));
+  return make(std::move(plane), recorder, config);
+}
+
+void Communicator::prepareProcess() { control::prepareProcess(); }
+
+Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
+                           const Config& config)
     : config_(config),
       plane_(std::move(plane)),
+      recorder_(std::move(recorder)),
       cards_(decodeCards()),
       registry_(link::builtinTransports(config.transports)),
       spins_(decideSpinning()),
@@ -110,7 +141,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   const bool leads = joins && members.front().second == rank();
   Bytes idBytes;
   if (leads) {
-    const auto raw = control::encode(control::openRoot(control::Network::fromEnvironment(), deadline));
+    const auto raw = control::encode(plane_->openChildRoot(control::Network::fromEnvironment(), deadline));
     idBytes.assign(raw.begin(), raw.end());
   }
   const auto ids = plane_->allGather(idBytes, deadline);
@@ -120,7 +151,19 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   if (leaders.size() != raw.size()) throw Error(ErrorCode::kRemote, "split: the leading rank sent no meeting place");
   std::copy(leaders.begin(), leaders.end(), raw.begin());
   const auto self = std::find_if(members.begin(), members.end(), [this](auto& m) { return m.second == rank(); });
-  return join(control::decode(raw), static_cast<int>(self - members.begin()), static_cast<int>(members.size()), config);
+  try {
+    return join(plane_->childId(control::decode(raw)), static_cast<int>(self - members.begin()),
+                static_cast<int>(members.size()), config, [this] { return broken(); });
+  } catch (const Error&) {
+    if (broken()) throw failure("split");
+    throw;
+  }
+}
+
+std::shared_ptr<Communicator> Communicator::shrink(const Config& config) {
+  waitUntilIdle();
+  const auto recorder = std::make_shared<Recorder>();
+  return make(plane_->shrink(requestFor(config, recorder)), recorder, config);
 }
 
 Turnstile& Communicator::turnstileFor(const Call& call) noexcept {
@@ -128,37 +171,57 @@ Turnstile& Communicator::turnstileFor(const Call& call) noexcept {
   return (call.sends ? sends_ : receives_)[static_cast<size_t>(call.root)];
 }
 
+namespace {
+
+// Copies of an exception share their text, and count who does inside the standard library, where ThreadSanitizer does
+// not see it. What crosses from thread to thread has a text of its own.
+Error ownCopy(const Error& error) { return Error(error.code(), std::string(error.what())); }
+
+}  // namespace
+
 Error Communicator::failure(const std::string& operation) const {
   {
     std::lock_guard lock(failureMutex_);
-    if (failure_) return *failure_;
+    if (failure_) return ownCopy(*failure_);
   }
   const auto remote = plane_->failure();
-  const std::string cause = remote ? remote->text : "the communicator was stopped";
-  return Error(ErrorCode::kRemote, fmt::format("{} during {}", cause, operation));
+  if (!remote) return Error(ErrorCode::kRemote, fmt::format("the communicator was stopped during {}", operation));
+  // A mismatch or an expired deadline says itself what was going on, on this rank too.
+  if (remote->code != ErrorCode::kRemote) return Error(remote->code, remote->text);
+  return Error(ErrorCode::kRemote, fmt::format("{}, during {}", remote->text, operation));
 }
 
-void Communicator::fail(const Error& error) noexcept {
+uint64_t Communicator::answersOf(int rank) const {
+  const auto answer = lastAnswer(rank);
+  return answer ? answer->count : 0;
+}
+
+void Communicator::stop(control::Stop how, const Error& error) noexcept {
   try {
-    {
-      std::lock_guard lock(failureMutex_);
-      if (failure_) return;
-      failure_ = error;
-    }
-    broken_.store(true, std::memory_order_release);
-    log::info("{}", error.what());
-    if (!plane_->failed().load()) plane_->abort(error.what());
+    const bool first = noteFailure(error);
+    if (first) log::info("{}", error.what());
+    if (first && !config_.dumpDirectory.empty() && claimDump()) Dumper::request(shared_from_this(), error.what());
+    // An abort is told in any case: it also ends what goes on after a failure.
+    if (how == control::Stop::kAbort || (first && !plane_->failed().load())) tell(how, error);
   } catch (const std::exception&) {
     broken_.store(true, std::memory_order_release);
   }
 }
 
-void Communicator::abort(const std::string& reason) noexcept {
-  try {
-    fail(Error(ErrorCode::kRemote, reason));
-  } catch (const std::exception&) {
-    broken_.store(true, std::memory_order_release);
-  }
+bool Communicator::noteFailure(const Error& error) {
+  std::lock_guard lock(failureMutex_);
+  if (failure_) return false;
+  failure_.emplace(ownCopy(error));
+  broken_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Communicator::tell(control::Stop how, const Error& error) {
+  // Errors that are everybody's are told as they are; those of this rank as what happened to it.
+  const bool shared =
+      how != control::Stop::kError || error.code() == ErrorCode::kInvalidUsage || error.code() == ErrorCode::kTimeout;
+  plane_->fail({rank(), how, shared ? error.code() : ErrorCode::kRemote,
+                shared ? error.what() : fmt::format("{} gave up: {}", rankName(rank()), error.what())});
 }
 
 bool Communicator::idle() const noexcept {

@@ -1,6 +1,7 @@
 // A communicator: one rank's membership in a group of ranks, with everything that hangs on it.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "comm/config.h"
 #include "comm/links.h"
 #include "comm/plans.h"
+#include "comm/recorder.h"
 #include "comm/task.h"
 #include "control/launcher.h"
 #include "control/plane.h"
@@ -25,18 +27,31 @@ struct Stats {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
+  // Whether the caller has lost interest; asked now and then during a wait.
+  using Cancelled = std::function<bool()>;
   // Joins. Blocks until all ranks are there; throws Error.
-  static std::shared_ptr<Communicator> join(const control::UniqueId& id, int rank, int size, const Config& config);
-  Communicator(std::unique_ptr<control::Plane> plane, const Config& config);
+  static std::shared_ptr<Communicator> join(const control::UniqueId& id, int rank, int size, const Config& config,
+                                            const Cancelled& cancelled = {});
+  // Makes what communicators share in this process and what must outlive whoever makes them.
+  static void prepareProcess();
+  Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
 
   // A child of the ranks with the same color; null for a negative color. Collective over this communicator.
   std::shared_ptr<Communicator> split(int color, int key, const Config& config);
+
+  // The survivors' way on after a failure: a new communicator of all ranks that are still there, in the old order.
+  // Collective over them; blocks, at most for config.joinTimeout. Throws Error.
+  std::shared_ptr<Communicator> shrink(const Config& config);
 
   int rank() const noexcept { return plane_->rank(); }
   int size() const noexcept { return plane_->size(); }
   const Config& config() const noexcept { return config_; }
   Turnstile& turnstileFor(const Call& call) noexcept;
   Plans& plans() noexcept { return plans_; }
+  Recorder& recorder() noexcept { return *recorder_; }
+  const Recorder& recorder() const noexcept { return *recorder_; }
+  const topology::Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
+  uint64_t id() const noexcept { return plane_->id(); }
   link::Bell& bell() noexcept { return links_.bell(); }
   bool spins() const noexcept { return spins_; }
 
@@ -44,9 +59,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool broken() const noexcept { return broken_.load(std::memory_order_acquire) || plane_->failed().load(); }
   // What stopped it, as the error that a call gets which was at `operation` then.
   Error failure(const std::string& operation) const;
-  // Records the first failure, and tells the other ranks.
-  void fail(const Error& error) noexcept;
-  void abort(const std::string& reason) noexcept;
+  // Records the first failure, and tells the other ranks. Any thread.
+  void fail(const Error& error) noexcept { stop(control::Stop::kError, error); }
+  void stop(control::Stop how, const Error& error) noexcept;
+
+  // Where another rank is: see Watch. Any thread.
+  void ask(int rank, const Question& question) { plane_->ask(rank, encode(question)); }
+  std::optional<control::Answer> lastAnswer(int rank) const { return plane_->lastAnswer(rank); }
+  uint64_t answersOf(int rank) const;
+
+  // True for the first who asks: a failed communicator writes one record by itself. Any thread.
+  bool claimDump() const noexcept { return !dumped_.exchange(true); }
 
   bool idle() const noexcept;  // nothing queued or running
   // Waits for the calls that streams still work on. They end by themselves: each has a deadline.
@@ -55,6 +78,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
 
  private:
+  bool noteFailure(const Error& error);  // false when there was one before
+  void tell(control::Stop how, const Error& error);
   std::vector<topology::Card> decodeCards() const;
   plan::Machine describeMachine() const;
   std::vector<int> groups() const;
@@ -63,6 +88,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   Config config_;
   std::unique_ptr<control::Plane> plane_;
+  std::shared_ptr<Recorder> recorder_;
   std::vector<topology::Card> cards_;
   link::Registry registry_;
   bool spins_;
@@ -71,6 +97,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Turnstile collectives_;
   std::vector<Turnstile> sends_, receives_;
   std::atomic<bool> broken_{false};
+  mutable std::atomic<bool> dumped_{false};
   mutable std::mutex failureMutex_;
   std::optional<Error> failure_;
 };

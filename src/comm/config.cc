@@ -6,18 +6,18 @@
 namespace tutti::comm {
 
 Config Config::fromEnvironment() {
-  constexpr int64_t kLongest = 1'000'000'000;
-  const auto milliseconds = [](const char* name, std::chrono::milliseconds fallback) {
-    return std::chrono::milliseconds(settings::number(name, fallback.count(), 1, kLongest));
-  };
+  settings::warnOfStrangeNames();
   Config config;
-  config.joinTimeout = milliseconds("TUTTI_JOIN_TIMEOUT_MS", config.joinTimeout);
-  config.connectTimeout = milliseconds("TUTTI_CONNECT_TIMEOUT_MS", config.connectTimeout);
-  config.operationTimeout = milliseconds("TUTTI_OPERATION_TIMEOUT_MS", config.operationTimeout);
-  config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS", 0, 0, 64));
-  config.transports = settings::text("TUTTI_TRANSPORT", "");
+  config.joinTimeout = settings::milliseconds("TUTTI_JOIN_TIMEOUT_MS");
+  config.connectTimeout = settings::milliseconds("TUTTI_CONNECT_TIMEOUT_MS");
+  config.operationTimeout = settings::milliseconds("TUTTI_OPERATION_TIMEOUT_MS");
+  config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS"));
+  config.transports = settings::text("TUTTI_TRANSPORT");
   if (const auto name = settings::find("TUTTI_ALGO")) config.algorithm = plan::algorithmByName(*name);
-  config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE", 0, 0, 1 << 20));
+  config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
+  config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");
+  config.encrypt = settings::isOn("TUTTI_ENCRYPT");
+  config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   return config;
 }
 

@@ -16,10 +16,15 @@ struct Config {
   std::string transports;                        // empty: all
   std::optional<schedule::Algorithm> algorithm;  // used by every collective that has it
   int groupSize = 0;                             // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
+  std::chrono::milliseconds heartbeat{20'000};   // zero: silence is no failure
+  bool encrypt = false;
+  std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
-  // TUTTI_TRANSPORT, TUTTI_ALGO and TUTTI_GROUP_SIZE. Throws Error(kInvalidArgument).
+  // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT and
+  // TUTTI_DUMP_DIR. Throws
+  // Error(kInvalidArgument).
   static Config fromEnvironment();
 };
 

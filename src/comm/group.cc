@@ -12,19 +12,19 @@ struct Batch {
 };
 
 void add(Batch& batch, PendingCall& pending) {
-  batch.tasks.emplace_back(*pending.communicator, std::move(pending.call));
+  batch.tasks.emplace_back(*pending.communicator, std::move(pending.call), !pending.stream);
   batch.communicators.push_back(pending.communicator);
 }
 
 }  // namespace
 
 void runCall(Communicator& communicator, Call call) {
-  Task task(communicator, std::move(call));
+  Task task(communicator, std::move(call), true);
   runTask(task);
 }
 
 void queueCall(const std::shared_ptr<Communicator>& communicator, Call call, engine::Stream& stream) {
-  auto task = std::make_shared<Task>(*communicator, std::move(call));
+  auto task = std::make_shared<Task>(*communicator, std::move(call), false);
   stream.submit([communicator, task] { runTask(*task); });
 }
 

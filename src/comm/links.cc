@@ -21,7 +21,7 @@ class PlaneMeeting final : public link::Meeting {
     plane_.requestStream(peer_, key_ + streams_,
                          kind == link::StreamKind::kUnix ? control::StreamKind::kUnix : control::StreamKind::kTcp);
   }
-  std::optional<UniqueFd> pollStream() override { return plane_.pollStream(peer_, key_ + streams_); }
+  std::optional<SecureSocket> pollStream() override { return plane_.pollStream(peer_, key_ + streams_); }
 
  private:
   control::Plane& plane_;
@@ -71,7 +71,7 @@ std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {
   edge.selfBell = &bell();
   edge.selfBellFd = bellFd_.get();
   return std::make_unique<link::EdgeSetup>(registry_, edge, std::make_unique<PlaneMeeting>(plane_, peer, channel),
-                                           Deadline::in(connectTimeout_));
+                                           connectTimeout_);
 }
 
 link::Connection* Links::find(int peer, int channel) {

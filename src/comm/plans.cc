@@ -15,7 +15,7 @@ Plans::Plans(int rank, int size, const Config& config, plan::Machine machine, st
       machine_(machine),
       groupOf_(std::move(groupOf)),
       links_(links),
-      proves_(settings::number("TUTTI_VERIFY", 0, 0, 1) != 0),
+      proves_(settings::isOn("TUTTI_VERIFY")),
       sends_(static_cast<size_t>(size)),
       receives_(static_cast<size_t>(size)) {}
 
@@ -97,19 +97,23 @@ bool Plans::bind(BoundPlan& plan) {
   const schedule::Schedule& schedule = plan.schedule;
   const bool isMessage = schedule.collective == Collective::kSendRecv;
   bool complete = true;
+  const auto find = [&](int peer, int channel) {
+    link::Connection* connection = links_.find(peer, channel);
+    if (connection == nullptr) plan.waitingFor = peer;
+    complete = complete && connection;
+    return connection;
+  };
   for (size_t c = 0; c < plan.bindings.size(); ++c) {
     engine::Binding& binding = plan.bindings[c];
     binding = {};
     binding.schedule = &schedule;
     const int channel = isMessage ? Links::kMessageChannel : static_cast<int>(c);
     for (const int peer : schedule.inPeers) {
-      link::Connection* connection = links_.find(peer, channel);
-      complete = complete && connection;
+      link::Connection* connection = find(peer, channel);
       binding.ins.push_back(connection ? &connection->recv : nullptr);
     }
     for (const int peer : schedule.outPeers) {
-      link::Connection* connection = links_.find(peer, channel);
-      complete = complete && connection;
+      link::Connection* connection = find(peer, channel);
       binding.outs.push_back(connection ? &connection->send : nullptr);
     }
     if (complete) binding.prepare(plan.slotBytes);

@@ -25,6 +25,7 @@ struct BoundPlan {
   uint32_t slotBytes = 0;
   size_t chunkBytes = 0;  // of one segment in a slot: whole cache lines where the slot is wide enough
   bool bound = false;
+  int waitingFor = -1;                    // while it is not bound: a peer whose link is still missing
   std::vector<engine::Binding> bindings;  // one a channel
   std::vector<engine::Lane> lanes;
 };

@@ -2,17 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "comm/communicator.h"
 #include "engine/waiter.h"
 
 namespace tutti::comm {
 
-Task::Task(Communicator& communicator, Call call)
+namespace {
+
+// A broken link is mostly the first sign that a rank has died. The control plane knows who and why; it gets so long to
+// say it. So does a rank whose calls differ.
+constexpr std::chrono::milliseconds kPatience(500);
+
+}  // namespace
+
+Task::Task(Communicator& communicator, Call call, bool blocking)
     : communicator_(&communicator),
       call_(std::move(call)),
       turnstile_(&communicator.turnstileFor(call_)),
       ticket_(turnstile_->take()),
-      deadline_(Deadline::never()) {}
+      record_(communicator.recorder().begin(call_, call_.fingerprint(ticket_), blocking)),
+      blocking_(blocking) {}
 
 void Task::advance(bool& moved) noexcept {
   try {
@@ -26,7 +37,7 @@ void Task::advance(bool& moved) noexcept {
       if (!plan_->bound && !communicator_->plans().bind(*plan_)) return;
       moved = true;
     }
-    if (phase_ != Phase::kDone) run(moved);
+    if (phase_ == Phase::kBinding || phase_ == Phase::kRunning) run(moved);
   } catch (const Error& error) {
     failWith(error);
   } catch (const std::exception& error) {
@@ -36,12 +47,17 @@ void Task::advance(bool& moved) noexcept {
 
 void Task::failWith(const Error& error) noexcept {
   communicator_->fail(error);
+  // Also calls that fail pass one after the other: whoever overtook would count as the last one, and those before it
+  // as done while they still run. The ones before it fail now too, so its turn is near.
+  if (phase_ == Phase::kTurn && !turnstile_->isTurn(ticket_)) return;
   failed_ = true;
-  finish();
+  note();
+  finish(CallState::kFailed);
 }
 
 void Task::start() {
   plan_ = &communicator_->plans().find(call_);
+  communicator_->recorder().started(record_, plan_->schedule.algorithm);
   phase_ = Phase::kBinding;
 }
 
@@ -55,63 +71,120 @@ void Task::run(bool& moved) {
     const auto channels = static_cast<uint32_t>(lanes.size());
     for (uint32_t c = 0; c < channels; ++c)
       lanes[c].start(plan_->bindings[c], toWork(call_, ticket_, plan_->schedule, plan_->chunkBytes, c, channels));
+    communicator_->recorder().moved(record_, CallState::kRunning);
     phase_ = Phase::kRunning;
   }
   bool all = true;
   for (auto& lane : lanes) {
     const engine::LaneState state = lane.run(moved);
-    if (state == engine::LaneState::kFailed) report(lane.failure());
+    if (state == engine::LaneState::kFailed) {
+      if (lane.failure().kind == engine::LaneFailure::Kind::kLink) return cutOff(lane.failure());
+      return disagree(lane.failure());
+    }
     all = all && state == engine::LaneState::kDone;
   }
   if (!all) return;
-  finish();
+  finish(CallState::kDone);
 }
 
-void Task::finish() noexcept {
+void Task::finish(CallState how) noexcept {
+  communicator_->recorder().moved(record_, how);
   phase_ = Phase::kDone;
   turnstile_->pass(ticket_);
   link::ring(&communicator_->bell());  // the next call may sleep on another thread
 }
 
 void Task::report(const engine::LaneFailure& failure) const {
-  using Kind = engine::LaneFailure::Kind;
+  const std::string self = communicator_->rankName(communicator_->rank());
   const std::string peer = communicator_->rankName(failure.peer);
-  switch (failure.kind) {
-    case Kind::kMismatch:
-      throw Error(ErrorCode::kInvalidUsage,
-                  fmt::format("calls do not match: rank {} is in {}, {} is in {}. All ranks must make the same calls, "
-                              "with the same counts, types, operators and roots, in the same order",
-                              communicator_->rank(), describe(), peer, comm::describe(failure.theirs)));
-    case Kind::kBytes:
-      throw Error(ErrorCode::kInvalidUsage,
-                  fmt::format("counts do not match in {}: {} sent {} bytes, rank {} expected {}", describe(), peer,
-                              failure.bytes, communicator_->rank(), failure.expected));
-    default:
-      throw Error(ErrorCode::kRemote, fmt::format("{} in {}: {}", peer, describe(), failure.text));
-  }
+  if (failure.kind == engine::LaneFailure::Kind::kBytes)
+    throw Error(ErrorCode::kInvalidUsage, fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}",
+                                                      describe(), peer, failure.bytes, self, failure.expected));
+  // The slot may be left over from an earlier call of the peer's: the call that does not match is then ours of that
+  // number.
+  std::string mine = describe();
+  if (call_.collective == Collective::kSendRecv)
+    throw mismatch(self, mine, peer, describeMessage(!call_.sends, communicator_->rank(), failure.theirs));
+  if (failure.theirs.operation != static_cast<uint32_t>(ticket_))
+    if (const auto same = communicator_->recorder().collective(failure.theirs.operation))
+      mine = comm::describe(same->fingerprint);
+  throw mismatch(self, mine, peer, comm::describe(failure.theirs));
 }
 
-std::string Task::waitingFor() const {
+// What came is of a later call than this one: the peer's call of this number has sent nothing here. It is asked what
+// that was, so that both calls can be named; its answer comes through the watch.
+void Task::disagree(const engine::LaneFailure& failure) {
+  const bool isLater = failure.kind == engine::LaneFailure::Kind::kMismatch &&
+                       static_cast<int32_t>(failure.theirs.operation - static_cast<uint32_t>(ticket_)) > 0;
+  if (!isLater || call_.collective == Collective::kSendRecv) report(failure);
+  try {
+    report(failure);
+  } catch (const Error& error) {
+    hold(error);
+  }
+  suspect_ = failure.peer;
+}
+
+void Task::hold(const Error& error) {
+  held_ = error;
+  heldUntil_ = Deadline::in(kPatience);
+  note();
+  phase_ = Phase::kHeld;
+}
+
+void Task::cutOff(const engine::LaneFailure& failure) {
+  hold(Error(ErrorCode::kRemote, fmt::format("{} was cut off during {}: {}", communicator_->rankName(failure.peer),
+                                             describe(), failure.text)));
+}
+
+int Task::waitingFor() const noexcept {
+  if (phase_ == Phase::kBinding) return plan_->waitingFor;
+  if (phase_ == Phase::kHeld) return suspect_;
+  int peer = -1;
+  if (phase_ == Phase::kRunning)
+    for (const auto& lane : plan_->lanes)
+      if (lane.waitingFor() >= 0) peer = lane.waitingFor();
+  return peer;
+}
+
+uint64_t Task::progress() const noexcept {
+  uint64_t sum = static_cast<uint64_t>(phase_);
+  if (phase_ == Phase::kRunning)
+    for (const auto& lane : plan_->lanes) sum += lane.position();
+  return sum;
+}
+
+// For the flight recorder: how far the call is.
+void Task::note() noexcept {
+  if (phase_ == Phase::kTurn || plan_ == nullptr) return;
+  uint64_t done = 0, all = 0;
+  if (phase_ == Phase::kRunning || phase_ == Phase::kHeld)
+    for (const auto& lane : plan_->lanes) done += std::min(lane.round(), lane.rounds()), all += lane.rounds();
+  communicator_->recorder().progressed(record_, waitingFor(), done, all);
+}
+
+std::string Task::waits() const {
   if (phase_ == Phase::kTurn) return "its turn behind an earlier call on this communicator";
-  if (phase_ == Phase::kBinding) return "links to other ranks";
-  std::string text;
-  for (const auto& lane : plan_->lanes)
-    if (lane.waitingFor() >= 0) text = communicator_->rankName(lane.waitingFor());
-  return text.empty() ? "its data to leave" : text;
+  const std::string peer = waitingFor() < 0 ? "" : communicator_->rankName(waitingFor());
+  if (phase_ == Phase::kBinding) return peer.empty() ? "links to other ranks" : "a link to " + peer;
+  return peer.empty() ? "its data to leave" : peer;
 }
 
 void Task::check() noexcept {
   if (phase_ == Phase::kDone) return;
   try {
-    if (communicator_->broken()) throw communicator_->failure(describe());
-    if (!hasDeadline_) {
-      deadline_ = Deadline::in(communicator_->config().operationTimeout);
-      hasDeadline_ = true;
+    if (communicator_->broken()) {
+      if (phase_ == Phase::kTurn) return;  // see failWith
+      throw communicator_->failure(describe());
     }
-    if (deadline_.passed())
-      throw Error(ErrorCode::kTimeout,
-                  fmt::format("{} did not finish within {} ms: rank {} waits for {}", describe(),
-                              communicator_->config().operationTimeout.count(), communicator_->rank(), waitingFor()));
+    if (phase_ == Phase::kHeld) {
+      if (heldUntil_.passed()) throw *held_;
+      if (suspect_ < 0) return;
+    } else {
+      note();
+    }
+    if (!watch_) watch_ = std::make_unique<Watch>(*communicator_, call_, ticket_, blocking_);
+    watch_->look(waitingFor(), progress(), [this] { return waits(); });
   } catch (const Error& error) {
     failWith(error);
   } catch (const std::exception&) {

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "base/deadline.h"
 #include "base/error.h"
 #include "comm/call.h"
 #include "comm/plans.h"
+#include "comm/recorder.h"
+#include "comm/watch.h"
 
 namespace tutti::comm {
 
@@ -39,14 +41,15 @@ class Turnstile {
 
 class Task {
  public:
-  Task(Communicator& communicator, Call call);  // takes the ticket: the order of construction is the order of the calls
+  // Takes the ticket: the order of construction is the order of the calls. `blocking`: the caller is going to wait.
+  Task(Communicator& communicator, Call call, bool blocking);
 
   // Does what can be done now; `moved` is set when that was something. A failure is recorded in the communicator, which
   // every other task of it then sees. Never blocks.
   void advance(bool& moved) noexcept;
   bool done() const noexcept { return phase_ == Phase::kDone; }
   bool failed() const noexcept { return failed_; }
-  // The slow checks of a wait: a failure known to the communicator, the deadline.
+  // The slow checks of a wait: a failure known to the communicator, other ranks' whereabouts, the deadline.
   void check() noexcept;
   Communicator& communicator() const noexcept { return *communicator_; }
   std::string describe() const { return call_.describe(ticket_); }
@@ -57,13 +60,19 @@ class Task {
   }
 
  private:
-  enum class Phase : uint8_t { kTurn, kBinding, kRunning, kDone };
+  enum class Phase : uint8_t { kTurn, kBinding, kRunning, kHeld, kDone };
   void start();
   void run(bool& moved);
-  void finish() noexcept;
+  void finish(CallState how) noexcept;
+  void cutOff(const engine::LaneFailure& failure);
+  void disagree(const engine::LaneFailure& failure);
+  void hold(const Error& error);
   void failWith(const Error& error) noexcept;
   [[noreturn]] void report(const engine::LaneFailure& failure) const;
-  std::string waitingFor() const;
+  int waitingFor() const noexcept;
+  uint64_t progress() const noexcept;
+  void note() noexcept;
+  std::string waits() const;
 
   Communicator* communicator_;
   Call call_;
@@ -71,8 +80,12 @@ class Task {
   uint64_t ticket_;
   Phase phase_ = Phase::kTurn;
   BoundPlan* plan_ = nullptr;
-  Deadline deadline_;
-  bool hasDeadline_ = false;
+  Recorder::Token record_;
+  std::unique_ptr<Watch> watch_;  // once the call has had to wait
+  std::optional<Error> held_;     // went wrong, for a reason that another rank or the control plane can tell better
+  Deadline heldUntil_ = Deadline::never();
+  int suspect_ = -1;  // whose answer is waited for
+  bool blocking_;
   bool failed_ = false;
   std::byte barrier_[2] = {};  // what a barrier reduces
 };

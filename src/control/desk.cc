@@ -7,26 +7,47 @@ void Desk::news() {
   changed_.notify_all();
 }
 
-void Desk::throwFailure() const { throw Error(ErrorCode::kRemote, failure_->text); }
+void Desk::throwFailure() const { throw Error(failure_->code, failure_->text); }
 
-void Desk::awaitJoined() {
+bool Desk::awaitJoined(Deadline until) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return joined_ != Joined::kNotYet; });
+  while (joined_ == Joined::kNotYet && !until.passed()) changed_.wait_for(lock, until.left());
   if (joined_ == Joined::kNo) throw Error(refusal_.code, refusal_.text);
+  return joined_ == Joined::kYes;
 }
 
-void Desk::joined() {
-  std::lock_guard lock(mutex_);
-  joined_ = Joined::kYes;
-  news();
+void Desk::joined() { decide(Joined::kYes, {}); }
+void Desk::notJoined(ErrorCode code, const std::string& text) { decide(Joined::kNo, {code, text}); }
+
+void Desk::decide(Joined how, const Refusal& refusal) {
+  Then then;
+  {
+    std::lock_guard lock(mutex_);
+    if (joined_ != Joined::kNotYet) return;
+    joined_ = how;
+    refusal_ = refusal;
+    then = std::exchange(then_, {});
+    news();
+  }
+  if (then) then(how == Joined::kYes ? std::nullopt : std::optional(refusal));
 }
 
-void Desk::notJoined(ErrorCode code, const std::string& text) {
+void Desk::whenJoined(Then then) {
+  std::optional<Refusal> refusal;
+  {
+    std::lock_guard lock(mutex_);
+    if (joined_ == Joined::kNotYet) {
+      then_ = std::move(then);
+      return;
+    }
+    if (joined_ == Joined::kNo) refusal = refusal_;
+  }
+  then(refusal);
+}
+
+bool Desk::hasJoined() const {
   std::lock_guard lock(mutex_);
-  if (joined_ != Joined::kNotYet) return;
-  joined_ = Joined::kNo;
-  refusal_ = {code, text};
-  news();
+  return joined_ == Joined::kYes;
 }
 
 std::optional<Bytes> Desk::poll(int from, uint64_t key) {
@@ -53,18 +74,18 @@ bool Desk::wantStream(int peer, uint64_t key, StreamKind kind) {
   return wanted_.emplace(std::pair(peer, key), kind).second;
 }
 
-std::optional<UniqueFd> Desk::pollStream(int peer, uint64_t key) {
+std::optional<SecureSocket> Desk::pollStream(int peer, uint64_t key) {
   std::lock_guard lock(mutex_);
   const auto wanted = wanted_.find({peer, key});
   if (wanted == wanted_.end())
     throw Error(ErrorCode::kInvalidUsage, fmt::format("no stream to rank {} was asked for under key {:#x}", peer, key));
   const StreamId id{peer, key, wanted->second};
   if (const auto at = parked_.find(id); at != parked_.end()) {
-    UniqueFd fd = std::move(at->second.front());
+    SecureSocket socket = std::move(at->second.front());
     at->second.pop_front();
     if (at->second.empty()) parked_.erase(at);
     wanted_.erase(wanted);
-    return fd;
+    return socket;
   }
   if (const auto at = refused_.find(id); at != refused_.end()) {
     const std::string why = std::move(at->second);
@@ -76,9 +97,9 @@ std::optional<UniqueFd> Desk::pollStream(int peer, uint64_t key) {
   return std::nullopt;
 }
 
-void Desk::park(int peer, uint64_t key, StreamKind kind, UniqueFd fd) {
+void Desk::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket) {
   std::lock_guard lock(mutex_);
-  parked_[{peer, key, kind}].push_back(std::move(fd));
+  parked_[{peer, key, kind}].push_back(std::move(socket));
   news();
 }
 
@@ -86,6 +107,20 @@ void Desk::noStream(int peer, uint64_t key, StreamKind kind, const std::string& 
   std::lock_guard lock(mutex_);
   refused_[{peer, key, kind}] = why;
   news();
+}
+
+void Desk::answered(int rank, Answer answer) {
+  std::lock_guard lock(mutex_);
+  Answer& last = answers_[rank];
+  answer.count = last.count + 1;
+  last = std::move(answer);
+  news();
+}
+
+std::optional<Answer> Desk::lastAnswer(int rank) const {
+  std::lock_guard lock(mutex_);
+  const auto found = answers_.find(rank);
+  return found == answers_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Desk::expectTable(uint64_t sequence) {

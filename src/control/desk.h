@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,12 +18,17 @@ namespace tutti::control {
 class Desk {
  public:
   // --- the rank's side: any thread ---
-  // Blocks until joined() or notJoined(); throws the latter's Error.
-  void awaitJoined();
+  // Blocks until joined() or notJoined(), and throws the latter's Error; false when it is later than `until`.
+  bool awaitJoined(Deadline until);
+  // Calls `then` once it is known, at once or on the thread that brings the news; without a refusal: joined.
+  using Then = std::function<void(const std::optional<Refusal>&)>;
+  void whenJoined(Then then);
+  bool hasJoined() const;
   std::optional<Bytes> poll(int from, uint64_t key);
   // Notes that a stream is wanted; false when it already was.
   bool wantStream(int peer, uint64_t key, StreamKind kind);
-  std::optional<UniqueFd> pollStream(int peer, uint64_t key);
+  std::optional<SecureSocket> pollStream(int peer, uint64_t key);
+  std::optional<Answer> lastAnswer(int rank) const;
   // Before the own share is handed in: from here on that table is kept.
   void expectTable(uint64_t sequence);
   // Blocks. Throws Error(kTimeout), with what noteMissing() said last, or Error(kRemote).
@@ -35,7 +41,8 @@ class Desk {
   void joined();
   void notJoined(ErrorCode code, const std::string& text);
   void deliver(int from, uint64_t key, Bytes message);
-  void park(int peer, uint64_t key, StreamKind kind, UniqueFd fd);
+  void answered(int rank, Answer answer);
+  void park(int peer, uint64_t key, StreamKind kind, SecureSocket socket);
   void noStream(int peer, uint64_t key, StreamKind kind, const std::string& why);
   void tableCame(uint64_t sequence, std::vector<Bytes> table);
   // What awaitTable() should say about who is missing, should its deadline pass.
@@ -47,6 +54,7 @@ class Desk {
   enum class Joined : uint8_t { kNotYet, kYes, kNo };
   using StreamId = std::tuple<int, uint64_t, StreamKind>;
   void news();  // needs mutex_
+  void decide(Joined how, const Refusal& refusal);
   [[noreturn]] void throwFailure() const;
 
   mutable std::mutex mutex_;
@@ -54,10 +62,12 @@ class Desk {
   uint64_t newsCount_ = 1;
   Joined joined_ = Joined::kNotYet;
   Refusal refusal_;
+  Then then_;
   std::map<std::pair<int, uint64_t>, std::deque<Bytes>> mail_;
   std::map<std::pair<int, uint64_t>, StreamKind> wanted_;
-  std::map<StreamId, std::deque<UniqueFd>> parked_;
+  std::map<StreamId, std::deque<SecureSocket>> parked_;
   std::map<StreamId, std::string> refused_;
+  std::map<int, Answer> answers_;
   uint64_t awaited_ = 0;  // sequence number of the table that is waited for
   std::optional<std::vector<Bytes>> table_;
   std::string missing_;

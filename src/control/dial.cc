@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "control/network.h"
 #include "control/socket.h"
 
 namespace tutti::control {
@@ -15,6 +16,7 @@ constexpr std::chrono::seconds kAttemptTime(5);
 }  // namespace
 
 std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost lost) {
+  target.addresses = asSeenFromHere(target.addresses);
   std::shared_ptr<Dial> dial(new Dial(reactor, std::move(target), std::move(won), std::move(lost)));
   // Not from within the caller's frame: it has yet to keep the dial that `won` and `lost` may ask for.
   dial->pause_ = reactor.after(Reactor::Clock::duration::zero(), [dial] { dial->startRound(); });
@@ -25,6 +27,7 @@ void Dial::startRound() {
   started_ = running_ = 0;
   attempts_.assign(places(), {});
   reasons_.clear();
+  refused_ = false;
   next();
 }
 
@@ -57,6 +60,7 @@ void Dial::next() {
 void Dial::attempt(size_t place) {
   UniqueFd fd = open(place);
   if (!fd) {
+    noteError(place, errno);
     reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), std::strerror(errno));
     return;
   }
@@ -73,8 +77,15 @@ void Dial::attempt(size_t place) {
   ++running_;
 }
 
+// A Unix socket's name means something on its own host only: it tells nothing when there are addresses as well.
+void Dial::noteError(size_t place, int error) noexcept {
+  const bool overUnix = place == 0 && !target_.unixName.empty();
+  if (error == ECONNREFUSED && (!overUnix || target_.addresses.empty())) refused_ = true;
+}
+
 void Dial::failed(size_t place, const std::string& why) {
   reactor_.cancel(attempts_[place].timer);
+  if (attempts_[place].line) noteError(place, attempts_[place].line->connectError());
   reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), why);
   --running_;
   if (!over_) next();

@@ -24,6 +24,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
   // next one begins by itself after a pause, unless `lost` cancels.
   static std::shared_ptr<Dial> start(Reactor& reactor, Target target, Won won, Lost lost);
   void cancel() noexcept;
+  // Of the round that has failed: a host answered that nobody listens there.
+  bool refused() const noexcept { return refused_; }
 
  private:
   Dial(Reactor& reactor, Target target, Won won, Lost lost)
@@ -35,6 +37,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   size_t places() const noexcept { return target_.addresses.size() + (target_.unixName.empty() ? 0 : 1); }
   UniqueFd open(size_t place) noexcept;
   std::string nameOf(size_t place) const;
+  void noteError(size_t place, int error) noexcept;
   void startRound();
   void next();
   void attempt(size_t place);
@@ -51,7 +54,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   Reactor::Token stagger_ = 0, pause_ = 0;
   Reactor::Clock::duration nextPause_ = std::chrono::milliseconds(2);
   std::string reasons_;
-  bool over_ = false;
+  bool refused_ = false, over_ = false;
 };
 
 }  // namespace tutti::control

@@ -20,8 +20,10 @@ std::string Joining::unixName(const std::string& name) const { return request_.n
 
 void Joining::callRoot() {
   calling_ = "the root";
+  HandshakeContext context = rootContext(request_.id);
+  context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {rootContext(request_.id), unixName(rootUnixName(request_.id.job)), request_.id.addresses},
+      reactor_, {context, unixName(rootUnixName(request_.id.job)), request_.id.addresses},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) { lastRefusal_ = why; });
 }
@@ -33,7 +35,9 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   events.frame = [this](Frame& frame) { onRootFrame(frame); };
   events.closed = [this](const std::string& why) { onRootGone(why); };
   root_->setEvents(std::move(events));
-  root_->send(Kind::kHello, encode(Hello{self_, request_.size, request_.deadline.left().count()}));
+  root_->send(Kind::kHello,
+              encode(Hello{self_, request_.size, request_.deadline.left().count(), request_.heartbeat.count()}));
+  pulse_.watch(root_, [this](const std::string& how) { fail(ErrorCode::kRemote, "the root of the job " + how); });
 }
 
 void Joining::onRootFrame(Frame& frame) try {
@@ -67,6 +71,7 @@ void Joining::callParent(const Person& parent) {
   lastRefusal_.clear();
   HandshakeContext context = rootContext(request_.id);
   context.listener = parent.endpoint.id;
+  context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
       reactor_, {context, unixName(parent.endpoint.unixName), parent.endpoint.addresses},
       [this, parent](std::shared_ptr<Line> line) {

@@ -8,6 +8,7 @@
 #include "control/dial.h"
 #include "control/messages.h"
 #include "control/plane.h"
+#include "control/pulse.h"
 
 namespace tutti::control {
 
@@ -19,8 +20,8 @@ class Joining {
     std::function<void(ErrorCode, const std::string&)> failed;  // once
     std::function<std::string()> missing;  // what is known here about ranks that have not been heard of
   };
-  Joining(Reactor& reactor, const JoinRequest& request, const Person& self, Events events)
-      : reactor_(reactor), request_(request), self_(self), events_(std::move(events)) {}
+  Joining(Reactor& reactor, Pulse& pulse, const JoinRequest& request, const Person& self, Events events)
+      : reactor_(reactor), pulse_(pulse), request_(request), self_(self), events_(std::move(events)) {}
 
   void start();
   // A neighbour in the tree is gone. The root will say why; if it does not, this is the reason.
@@ -42,6 +43,7 @@ class Joining {
   void onDeadline();
 
   Reactor& reactor_;
+  Pulse& pulse_;
   const JoinRequest& request_;
   const Person& self_;
   Events events_;

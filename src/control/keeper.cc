@@ -1,7 +1,5 @@
 #include "control/keeper.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <system_error>
 #include <vector>
@@ -20,66 +18,73 @@ Keeper& Keeper::instance() {
   return keeper;
 }
 
-Keeper::Keeper() : pid_(::getpid()) {}
+Keeper::Threads& Keeper::threads() {
+  // Acquire: pairs with the exchange below, by which another thread of a forked child may have put its own here.
+  Threads* now = threads_.load(std::memory_order_acquire);
+  if (now->generation == fork::generation()) return *now;
+  auto fresh = std::make_unique<Threads>();
+  if (threads_.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *now;
+}
 
-// Needs mutex_.
-void Keeper::reap(std::list<Entry>& finished) {
-  for (auto at = entries_.begin(); at != entries_.end();) {
+// Needs the mutex.
+void Keeper::reap(Threads& threads, std::list<Entry>& finished) {
+  for (auto at = threads.entries.begin(); at != threads.entries.end();) {
     const auto here = at++;
-    if (here->finished) finished.splice(finished.end(), entries_, here);
+    if (here->finished) finished.splice(finished.end(), threads.entries, here);
   }
 }
 
+void Keeper::run(Threads& threads, Entry& entry, std::shared_ptr<Kept> kept) {
+  kept->run();
+  kept.reset();
+  std::lock_guard lock(threads.mutex);
+  entry.finished = true;
+  threads.changed.notify_all();
+}
+
 void Keeper::start(std::shared_ptr<Kept> kept) {
+  Threads& mine = threads();
   std::list<Entry> finished;
-  std::list<Entry>::iterator at;
   {
-    std::lock_guard lock(mutex_);
-    reap(finished);
-    at = entries_.insert(entries_.end(), Entry{{}, kept, false});
+    std::lock_guard lock(mine.mutex);
+    reap(mine, finished);
+    const auto at = mine.entries.insert(mine.entries.end(), Entry{{}, kept, false});
     try {
-      at->thread = std::thread([this, at, mine = std::move(kept)]() mutable {
-        mine->run();
-        mine.reset();
-        std::lock_guard inner(mutex_);
-        at->finished = true;
-        changed_.notify_all();
-      });
+      at->thread = std::thread([&mine, at, kept = std::move(kept)]() mutable { run(mine, *at, std::move(kept)); });
     } catch (const std::system_error& e) {
-      entries_.erase(at);
+      mine.entries.erase(at);
       throw Error(ErrorCode::kSystem, fmt::format("cannot start a thread for the control plane: {}", e.what()));
     }
   }
   for (Entry& entry : finished) entry.thread.join();
 }
 
-void Keeper::tellAll(void (Kept::*what)()) {
+void Keeper::tellAll(Threads& threads, void (Kept::*what)()) {
   std::vector<std::shared_ptr<Kept>> all;
   {
-    std::lock_guard lock(mutex_);
-    for (Entry& entry : entries_)
+    std::lock_guard lock(threads.mutex);
+    for (Entry& entry : threads.entries)
       if (auto kept = entry.kept.lock()) all.push_back(std::move(kept));
   }
   for (const auto& kept : all) ((*kept).*what)();
 }
 
 Keeper::~Keeper() {
-  if (::getpid() != pid_) {
-    // A child made by fork has none of the threads: there is nothing to wait for, and nothing to destroy safely.
-    new std::list<Entry>(std::move(entries_));
-    return;
-  }
-  tellAll(&Kept::hurry);
+  Threads* mine = threads_.load(std::memory_order_acquire);
+  if (mine->generation != fork::generation()) return;  // a parent's: there is nothing here to wait for
+  tellAll(*mine, &Kept::hurry);
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kLastWords, [&] {
-      for (const Entry& entry : entries_)
+    std::unique_lock lock(mine->mutex);
+    mine->changed.wait_for(lock, kLastWords, [&] {
+      for (const Entry& entry : mine->entries)
         if (!entry.finished) return false;
       return true;
     });
   }
-  tellAll(&Kept::halt);
-  for (Entry& entry : entries_) entry.thread.join();
+  tellAll(*mine, &Kept::halt);
+  for (Entry& entry : mine->entries) entry.thread.join();
+  delete mine;
 }
 
 }  // namespace tutti::control

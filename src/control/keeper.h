@@ -1,11 +1,15 @@
 // Runs the background parts of this process - roots, and each rank's part of a tree - on threads of their own, and sees
 // to it that they have ended when the process does.
 #pragma once
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
+
+#include "base/fork.h"
 
 namespace tutti::control {
 
@@ -32,15 +36,22 @@ class Keeper {
     std::weak_ptr<Kept> kept;
     bool finished = false;
   };
-  Keeper();
+  // What belongs to one process. A child made by fork has none of the threads, and may have inherited the mutex locked:
+  // it begins with a new one, and never touches its parent's.
+  struct Threads {
+    const uint32_t generation = fork::generation();
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::list<Entry> entries;
+  };
+  Keeper() : threads_(new Threads) {}
   ~Keeper();
-  void reap(std::list<Entry>& finished);
-  void tellAll(void (Kept::*what)());
+  Threads& threads();
+  static void run(Threads& threads, Entry& entry, std::shared_ptr<Kept> kept);
+  static void reap(Threads& threads, std::list<Entry>& finished);
+  static void tellAll(Threads& threads, void (Kept::*what)());
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::list<Entry> entries_;
-  int pid_;
+  std::atomic<Threads*> threads_;
 };
 
 }  // namespace tutti::control

@@ -1,103 +1,169 @@
-// Which variables say who this process is. The first complete row wins; half a row is an error.
-//
-//   row       rank, size                                local rank, size                       where to meet
-//   --------  ----------------------------------------  -------------------------------------
-//   ---------------------------- TUTTI     TUTTI_RANK TUTTI_SIZE                     TUTTI_LOCAL_RANK TUTTI_LOCAL_SIZE
-//   TUTTI_ID | TUTTI_ID_FILE |
-//                                                                                              TUTTI_ROOT=host:port
-//   torchrun  RANK WORLD_SIZE (and LOCAL_RANK)          LOCAL_RANK LOCAL_WORLD_SIZE            MASTER_ADDR MASTER_PORT
-//   Open MPI  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK / _SIZE     one host: its Unix
-//   socket PMI       PMI_RANK PMI_SIZE                         MPI_LOCALRANKID MPI_LOCALNRANKS        one host: its
-//   Unix socket Slurm     SLURM_PROCID SLURM_NTASKS (in a step)     SLURM_LOCALID                          one host:
-//   its Unix socket
-//
-// TUTTI_ID, TUTTI_ID_FILE and TUTTI_ROOT serve every row: they say where to meet, whoever says who one is. RANK and
-// WORLD_SIZE count only together with LOCAL_RANK, since some schedulers number pods with them. Slurm sets its variables
-// in the shell of a batch job too, where nobody but one process runs: they count only inside a step (SLURM_STEP_ID).
-// torchrun's own store sits at MASTER_PORT, so the root listens 1789 above it (wrapping round within 1024-65535).
 #include "control/launcher.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
-#include "base/settings.h"
+#include "base/log.h"
+#include "control/launcher_table.h"
 
 namespace tutti::control {
 namespace {
 
+using settings::Environment;
+using settings::Name;
+using Row = LauncherRow;
+
 constexpr int kMaxSize = 1 << 24;
-constexpr int kPortStep = 1789, kFirstPort = 1024, kPorts = 65536 - kFirstPort;
-
-struct Row {
-  const char* rank;
-  const char* size;
-  const char* localRank;
-  const char* localSize;
-  const char* needs;                 // must be set for the row to count; null: nothing more
-  std::vector<const char*> jobKeys;  // what tells one job on this host from another
-};
-
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
-      {"TUTTI_RANK", "TUTTI_SIZE", "TUTTI_LOCAL_RANK", "TUTTI_LOCAL_SIZE", nullptr, {}},
-      {"RANK",
-       "WORLD_SIZE",
-       "LOCAL_RANK",
-       "LOCAL_WORLD_SIZE",
-       "LOCAL_RANK",
-       {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-      {"OMPI_COMM_WORLD_RANK",
-       "OMPI_COMM_WORLD_SIZE",
-       "OMPI_COMM_WORLD_LOCAL_RANK",
-       "OMPI_COMM_WORLD_LOCAL_SIZE",
-       nullptr,
-       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid"}},
-      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, {"PMI_JOBID", "PMI_PORT", "HYDRA_JOBID"}},
-      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
-  };
-  return all;
-}
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidUsage, text); }
 
-bool isTutti(const Row& row) { return &row == &rows().front(); }
-bool isTorchrun(const Row& row) { return &row == &rows()[1]; }
+// The first of the names that is set; the first of all when none is.
+Name chosen(const Environment& environment, const Row::Names& names) {
+  const auto set = std::find_if(names.begin(), names.end(), [&](Name name) { return name && environment.find(name); });
+  return set == names.end() ? names.front() : *set;
+}
 
-// The row that is set. Half a row is an error, but for RANK, a name that others use for other things too.
-const Row* findRow() {
-  for (const Row& row : rows()) {
-    const bool rank = settings::find(row.rank).has_value(), size = settings::find(row.size).has_value();
-    const bool counts = row.needs == nullptr || settings::find(row.needs).has_value();
-    if (rank && size && counts) return &row;
-    if (rank != size && !isTorchrun(row) && counts)
-      refuse(fmt::format("{} is set but {} is not: set both, or neither", rank ? row.rank : row.size,
-                         rank ? row.size : row.rank));
+bool isSet(const Environment& environment, Name name) { return name && environment.find(name).has_value(); }
+
+bool applies(const Environment& environment, const Row& row) { return !row.applies || row.applies(environment); }
+
+bool isWhole(const Environment& environment, const Row& row) {
+  return isSet(environment, row.rank) && isSet(environment, chosen(environment, row.size)) && applies(environment, row);
+}
+
+// "RANK=3"
+std::string shown(const Environment& environment, Name name) {
+  return fmt::format("{}={}", name.text(), environment.find(name).value_or(""));
+}
+
+// What is set and what is not, when only one of rank and size is set; else an empty text.
+std::string describeHalf(const Environment& environment, const Row& row) {
+  const Name size = chosen(environment, row.size);
+  const bool hasRank = isSet(environment, row.rank);
+  if (hasRank == isSet(environment, size) || !applies(environment, row)) return "";
+  return fmt::format("{} is set but {} is not: set both, or neither", shown(environment, hasRank ? row.rank : size),
+                     (hasRank ? size : row.rank).text());
+}
+
+int readLocal(const Environment& environment, const Row::Names& names, int low) {
+  const Name name = chosen(environment, names);
+  return name ? static_cast<int>(environment.number(name, low, kMaxSize).value_or(-1)) : -1;
+}
+
+// Rank and size from the row's columns, and nothing else.
+void readWho(const Environment& environment, const Row& row, Launch& launch) {
+  if (row.read) return row.read(environment, launch);
+  const Name size = chosen(environment, row.size);
+  launch.size = static_cast<int>(environment.number(size, 1, kMaxSize).value_or(1));
+  launch.rank = static_cast<int>(environment.number(row.rank, 0, kMaxSize).value_or(0));
+  launch.source = fmt::format("{}/{}", row.rank.text(), size.text());
+  if (launch.rank >= launch.size)
+    refuse(
+        fmt::format("{} but {}: ranks go from 0 to size - 1", shown(environment, row.rank), shown(environment, size)));
+}
+
+void readHost(const Environment& environment, const Row& row, Launch& launch) {
+  if (!row.read) {
+    launch.localRank = readLocal(environment, row.localRank, 0);
+    launch.localSize = readLocal(environment, row.localSize, 1);
   }
-  return nullptr;
+  if (row.more) row.more(environment, launch);
+  if (row.hosts && environment.number(row.hosts, 1, kMaxSize) == 1) launch.localSize = launch.size;
+  const Name rankName = chosen(environment, row.localRank), sizeName = chosen(environment, row.localSize);
+  if (launch.localRank >= 0 && launch.localSize >= 0 && launch.localRank >= launch.localSize)
+    refuse(fmt::format("{} but {} of {} ranks are on its host: local ranks go from 0 to one less",
+                       shown(environment, rankName), launch.localSize, launch.size));
+  if (launch.localSize > launch.size)
+    refuse(fmt::format("{} but {} ranks in all: there cannot be more on one host", shown(environment, sizeName),
+                       launch.size));
+  launch.oneHost = launch.size == 1 || launch.localSize == launch.size;
 }
 
 std::string lookedFor() {
   std::string text;
-  for (const Row& row : rows())
-    text += fmt::format("{}{} with {}{}", text.empty() ? "" : "; ", row.rank, row.size,
-                        row.needs ? fmt::format(" and {}", row.needs) : "");
+  for (const Row& row : launcherRows()) {
+    if (row.name == std::string_view("plain")) continue;  // the names of torchrun's row
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", row.rank.text());
+    if (!row.read) text += fmt::format(" with {}", row.size.front().text());
+  }
   return text;
 }
 
-void readWho(const Row& row, Launch& launch) {
-  launch.size = static_cast<int>(settings::number(row.size, 1, 1, kMaxSize));
-  launch.rank = static_cast<int>(settings::number(row.rank, 0, 0, kMaxSize));
-  if (launch.rank >= launch.size)
-    refuse(fmt::format("{}={} but {}={}: ranks go from 0 to size - 1", row.rank, launch.rank, row.size, launch.size));
-  launch.localRank = static_cast<int>(settings::number(row.localRank, -1, 0, kMaxSize));
-  if (row.localSize) launch.localSize = static_cast<int>(settings::number(row.localSize, -1, 1, kMaxSize));
-  // A step of one node has all its tasks there.
-  if (!row.localSize && settings::number("SLURM_STEP_NUM_NODES", 0, 0, kMaxSize) == 1) launch.localSize = launch.size;
-  if (launch.localRank >= 0 && launch.localSize >= 0 && launch.localRank >= launch.localSize)
-    refuse(fmt::format("{}={} but {}={}: local ranks go from 0 to size - 1", row.localRank, launch.localRank,
-                       row.localSize, launch.localSize));
-  for (const char* key : row.jobKeys) launch.jobKey += settings::text(key, "") + "/";
+const Row& forcedRow(const Environment& environment, const std::string& name) {
+  std::string known = "auto";
+  for (const Row& row : launcherRows()) {
+    if (name != row.name) {
+      known += fmt::format(", {}", row.name);
+      continue;
+    }
+    if (isWhole(environment, row)) return row;
+    const std::string half = describeHalf(environment, row);
+    refuse(fmt::format(
+        "TUTTI_LAUNCHER={}, but it has not said who this process is: {}", name,
+        half.empty() ? fmt::format("looked for {} and {}", row.rank.text(), row.size.front().text()) : half));
+  }
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_LAUNCHER={}: choose one of {}", name, known));
 }
+
+// Half a set above the row that counts is a mistake, unless what is there belongs to a set that is whole.
+void refuseHalves(const Environment& environment, const Row* winner) {
+  for (const Row& row : launcherRows()) {
+    if (&row == winner) return;
+    const std::string half = describeHalf(environment, row);
+    if (half.empty() || (winner && !row.exclusive)) continue;
+    const Name there = isSet(environment, row.rank) ? row.rank : chosen(environment, row.size);
+    const auto rows = launcherRows();
+    const bool elsewhere = std::any_of(rows.begin(), rows.end(), [&](const Row& other) {
+      return isWhole(environment, other) && (other.rank == there || chosen(environment, other.size) == there);
+    });
+    if (!elsewhere) refuse(half);
+  }
+}
+
+// Two launchers of one level do not run inside one another: they must agree.
+void refuseContradictions(const Environment& environment, const Row& winner) {
+  Launch mine;
+  readWho(environment, winner, mine);
+  for (const Row& row : launcherRows()) {
+    if (&row == &winner || row.level != winner.level || !isWhole(environment, row)) continue;
+    Launch theirs;
+    readWho(environment, row, theirs);
+    if (mine.rank != theirs.rank || mine.size != theirs.size)
+      refuse(
+          fmt::format("{} says rank {} of {} ({}), and {} says rank {} of {} ({}): unset what is left over, or say "
+                      "which one counts with TUTTI_LAUNCHER={} or TUTTI_LAUNCHER={}",
+                      winner.name, mine.rank, mine.size, mine.source, row.name, theirs.rank, theirs.size, theirs.source,
+                      winner.name, row.name));
+  }
+}
+
+const Row* findRow(const Environment& environment) {
+  const Row* yielding = nullptr;
+  for (const Row& row : launcherRows()) {
+    if (!isWhole(environment, row)) continue;
+    Launch who;
+    if (row.yields) readWho(environment, row, who);
+    if (!row.yields || who.size > 1) return &row;
+    if (!yielding) yielding = &row;
+  }
+  return yielding;
+}
+
+const Row& chooseRow(const Environment& environment) {
+  if (const auto name = environment.text("TUTTI_LAUNCHER"); name != "auto") return forcedRow(environment, name);
+  const Row* row = findRow(environment);
+  refuseHalves(environment, row);
+  if (row == nullptr)
+    refuse(
+        fmt::format("no launcher has said who this process is. Looked for: {}. Start it with mpirun, torchrun or "
+                    "srun, or set TUTTI_RANK, TUTTI_SIZE and TUTTI_ROOT",
+                    lookedFor()));
+  refuseContradictions(environment, *row);
+  return *row;
+}
+
+bool isLoopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 // host:port, [v6]:port
 void parseRoot(const std::string& text, Launch& launch) {
@@ -115,12 +181,13 @@ void parseRoot(const std::string& text, Launch& launch) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_ROOT={}: the port must be from 1 to 65535", text));
   launch.rootHost = host;
   launch.rootPort = static_cast<uint16_t>(port);
+  if (isLoopback(host)) launch.oneHost = true;
 }
 
-// What TUTTI_* says about the place; true when it says anything.
-bool readOwnPlace(Launch& launch) {
-  const auto id = settings::find("TUTTI_ID"), file = settings::find("TUTTI_ID_FILE"),
-             root = settings::find("TUTTI_ROOT");
+// What the user says about the place; true when it is anything.
+bool readOwnPlace(const Environment& environment, Launch& launch) {
+  const auto id = environment.find("TUTTI_ID"), file = environment.find("TUTTI_ID_FILE"),
+             root = environment.find("TUTTI_ROOT");
   if (int(id.has_value()) + int(file.has_value()) + int(root.has_value()) > 1)
     refuse("more than one of TUTTI_ID, TUTTI_ID_FILE and TUTTI_ROOT is set: each says where to meet; keep one");
   if (id) {
@@ -136,60 +203,43 @@ bool readOwnPlace(Launch& launch) {
   return id || file || root;
 }
 
-void readMaster(Launch& launch) {
-  const auto host = settings::find("MASTER_ADDR");
-  if (!host || !settings::find("MASTER_PORT"))
+void readPlace(const Environment& environment, const Row& row, Launch& launch) {
+  if (readOwnPlace(environment, launch)) return;
+  Launch told = launch;
+  const bool place = (row.place && row.place(environment, told)) || placeOfMaster(environment, told);
+  if (!place && !launch.oneHost)
     refuse(
-        "RANK, WORLD_SIZE and LOCAL_RANK are set, but MASTER_ADDR and MASTER_PORT are not both: they say where to "
-        "meet");
-  const auto port = static_cast<int>(settings::number("MASTER_PORT", 0, 1, 65535));
-  launch.rootHost = *host;
-  launch.rootPort = static_cast<uint16_t>(kFirstPort + (port - kFirstPort + kPortStep + kPorts) % kPorts);
-  launch.source += "/MASTER_ADDR/MASTER_PORT";
+        fmt::format("{} says who this is (rank {} of {}), but nothing says where the ranks of several hosts meet: set "
+                    "TUTTI_ROOT=host:port (rank 0's host, and a free port there), or MASTER_ADDR and MASTER_PORT, or "
+                    "TUTTI_ID_FILE on a shared file system",
+                    row.name, launch.rank, launch.size));
+  if (launch.oneHost) told.source = launch.source, told.pmi = -1;
+  launch = told;
 }
 
-// No address is told: all ranks on one host meet at a Unix socket that is named after the job.
-void readOneHost(const Row& row, Launch& launch) {
-  const bool oneHost = launch.size == 1 || launch.localSize == launch.size;
-  if (!oneHost)
-    refuse(
-        fmt::format("{}={} says who this is, but nothing says where the {} ranks meet: set TUTTI_ROOT=host:port (a "
-                    "free port of rank 0's host), or TUTTI_ID_FILE on a shared file system",
-                    row.rank, launch.rank, launch.size));
-  launch.rootHost = "localhost";
-}
-
-void readSecret(Launch& launch) {
-  const auto text = settings::find("TUTTI_SECRET"), file = settings::find("TUTTI_SECRET_FILE");
+void readSecret(const Environment& environment, Launch& launch) {
+  const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
   if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
   if (text) launch.secret = secretFromText(*text);
-  if (file) launch.secret = secretFromText(readSmallFile(*file));
+  if (!file) return;
+  const std::string content = readSmallFile(*file);
+  if (content.empty()) refuse(fmt::format("TUTTI_SECRET_FILE={}: the file is empty", *file));
+  launch.secret = secretFromText(content);
 }
 
 }  // namespace
 
-Launch readLaunch() {
-  const Row* row = findRow();
-  if (row == nullptr)
-    refuse(fmt::format(
-        "no launcher has said who this process is. Looked for: {}. Start it with mpirun, torchrun or srun, or "
-        "set TUTTI_RANK, TUTTI_SIZE and TUTTI_ROOT",
-        lookedFor()));
+Launch readLaunch(const Environment& environment) {
+  const Row& row = chooseRow(environment);
   Launch launch;
-  launch.source = fmt::format("{}/{}", row->rank, row->size);
-  readWho(*row, launch);
-  if (!readOwnPlace(launch)) {
-    if (isTorchrun(*row))
-      readMaster(launch);
-    else if (isTutti(*row) && launch.size > 1)
-      refuse(
-          "TUTTI_RANK and TUTTI_SIZE are set, but none of TUTTI_ROOT, TUTTI_ID and TUTTI_ID_FILE: one must say where "
-          "the "
-          "ranks meet");
-    else
-      readOneHost(*row, launch);
-  }
-  readSecret(launch);
+  launch.launcher = row.name;
+  readWho(environment, row, launch);
+  for (const Name key : row.jobKeys)
+    if (key) launch.jobKey += environment.find(key).value_or("") + "/";
+  readHost(environment, row, launch);
+  readPlace(environment, row, launch);
+  readSecret(environment, launch);
+  log::info("rank {} of {}, as {} says ({})", launch.rank, launch.size, launch.launcher, launch.source);
   return launch;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/deadline.h"
+#include "base/settings.h"
 #include "control/plane.h"
 
 namespace tutti::control {
@@ -11,27 +12,32 @@ namespace tutti::control {
 struct Launch {
   int rank = 0, size = 1;
   int localRank = -1, localSize = -1;  // -1: not told
-  std::string source;                  // such as "TUTTI_RANK/TUTTI_SIZE/TUTTI_ID"
-  // One of the three tells where to meet.
-  std::optional<RawUniqueId> id;        // handed over whole (TUTTI_ID, in hex)
-  std::optional<std::string> idFile;    // a file that holds the hex, or will (TUTTI_ID_FILE)
-  std::optional<std::string> rootHost;  // else rank 0 listens at rootHost:rootPort
-  uint16_t rootPort = 0;                // 0: all ranks are on one host, and meet at a Unix socket
-  std::string jobKey;                   // what the launcher calls the job: tells apart two at one place
-  std::optional<Secret> secret;         // TUTTI_SECRET or TUTTI_SECRET_FILE (32 hex digits, or any text that is hashed)
+  std::string launcher;                // the row's name, such as "openmpi"
+  std::string source;                  // the variables that were used, such as "TUTTI_RANK/TUTTI_SIZE/TUTTI_ID"
+  // What tells where to meet; the first that is set counts, and one is.
+  std::optional<RawUniqueId> id;      // handed over whole (TUTTI_ID, in hex)
+  std::optional<std::string> idFile;  // a file that holds the hex, or will (TUTTI_ID_FILE)
+  bool oneHost = false;               // all ranks are on one host: they meet at a Unix socket, where those may be used
+  std::optional<std::string> rootHost;  // rank 0 listens at rootHost:rootPort
+  uint16_t rootPort = 0;
+  int pmi = -1;                  // the descriptor of the process manager, through which rank 0 hands out a unique id
+  int pmiKey = 0;                // which of the process's communicators this is: each needs a key of its own there
+  std::string jobKey;            // what the launcher calls the job: tells apart two at one place
+  std::optional<Secret> secret;  // TUTTI_SECRET or TUTTI_SECRET_FILE (32 hex digits, or any text that is hashed)
 };
 
-// Reads the environment. Precedence and variables are in the table at the top of launcher.cc. Throws
-// Error(kInvalidUsage) that lists what was looked for when no launcher is found, and for contradictions.
-Launch readLaunch();
+// Reads the environment. Variables and precedence are in launcher_table.cc. Throws Error(kInvalidUsage) that lists what
+// was looked for when no launcher is found, and for contradictions; Error(kInvalidArgument) for what is no number.
+Launch readLaunch(const settings::Environment& environment = {});
 
 // 32 hex digits are the secret itself; any other text is hashed.
 Secret secretFromText(const std::string& text);
 // The text of a file of at most 64 KiB, without white space at its end. Throws Error(kInvalidUsage).
 std::string readSmallFile(const std::string& path);
 
-// The unique id to join with: the one handed over (a file is waited for until the deadline), or, for rootHost:rootPort,
-// one that every rank derives from the address, the job key and the secret; rank 0 opens the root there. Throws Error.
+// The unique id to join with: the one handed over (a file is waited for until the deadline), one that rank 0 hands out
+// through the process manager, or one that every rank derives from the place, the job key and the secret. In the last
+// two rank 0 opens the root. Throws Error.
 UniqueId meetingPlace(const Launch& launch, const Network& network, Deadline deadline);
 
 }  // namespace tutti::control

@@ -32,6 +32,7 @@ Line::Line(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeC
 void Line::want(uint32_t events) noexcept { reactor_.change(watch_, events); }
 
 void Line::onEvents(uint32_t ready) {
+  if ((ready & EPOLLIN) != 0) heard_ = Reactor::Clock::now();
   if (state_ == State::kConnecting) return connected();
   if (state_ == State::kHello) return continueHello();
   if ((ready & EPOLLOUT) != 0) flush();
@@ -40,7 +41,9 @@ void Line::onEvents(uint32_t ready) {
 }
 
 void Line::connected() {
-  if (const int error = pendingError(fd_.get())) return broken(std::strerror(error));
+  if ((connectError_ = pendingError(fd_.get())) != 0) return broken(std::strerror(connectError_));
+  // A name is anyone's to take while its owner is not there.
+  if (unix_ && !sameUser(fd_.get())) return broken("the Unix socket there belongs to another user");
   state_ = State::kHello;
   peer_ = describePeer(fd_.get());
   continueHello();
@@ -58,9 +61,16 @@ void Line::continueHello() {
       break;
   }
   state_ = State::kFrames;
+  if (sealed()) sealFrames();
   want(EPOLLIN);
   const auto events = events_;
   if (events->ready) events->ready();
+}
+
+void Line::sealFrames() {
+  const SessionKeys keys = hello_.keys(Handshake::Use::kControl);
+  in_.unseal(Cipher(keys.kind, keys.receive));
+  out_.seal(Cipher(keys.kind, keys.send));
 }
 
 void Line::readFrames() {
@@ -70,7 +80,9 @@ void Line::readFrames() {
     const auto status = in_.read(fd_.get(), frame);
     if (status == FrameReader::Status::kNothing) return;
     if (status == FrameReader::Status::kClosed) return broken("connection closed");
-    if (status == FrameReader::Status::kBroken) return broken(in_.error());
+    if (status == FrameReader::Status::kBroken)
+      return broken(sealed() ? fmt::format("{} ({})", in_.error(), peer_) : in_.error());
+    if (static_cast<Kind>(frame.type) == Kind::kAlive) continue;
     const auto events = events_;
     if (events->frame) events->frame(frame);
   }
@@ -79,6 +91,7 @@ void Line::readFrames() {
 void Line::send(Kind kind, std::shared_ptr<const Bytes> payload) {
   if (!isOpen() || state_ == State::kFinishing) return;
   const bool idle = out_.empty();
+  said_ = Reactor::Clock::now();
   out_.push(static_cast<uint8_t>(kind), std::move(payload));
   if (idle && state_ == State::kFrames) flush();
 }
@@ -119,6 +132,10 @@ void Line::finished() noexcept {
   if (done) done();
 }
 
+void Line::limitSilence(std::chrono::milliseconds span) noexcept {
+  if (isOpen() && !unix_) tutti::control::limitSilence(fd_.get(), span);
+}
+
 void Line::broken(const std::string& why) {
   if (!isOpen()) return;
   const auto events = events_;
@@ -135,10 +152,12 @@ void Line::close() noexcept {
   fd_.reset();
 }
 
-UniqueFd Line::take() noexcept {
+SecureSocket Line::take() noexcept {
   const auto self = shared_from_this();
   reactor_.forget(watch_);
-  return std::move(fd_);
+  SecureSocket socket{std::move(fd_), std::nullopt};
+  if (sealed()) socket.keys = hello_.keys(Handshake::Use::kData);
+  return socket;
 }
 
 }  // namespace tutti::control

@@ -1,4 +1,5 @@
-// One authenticated connection of the control plane: hello first, then frames. Lives on one reactor's thread.
+// One authenticated connection of the control plane: hello first, then frames, sealed when both ends want encryption
+// and the connection is TCP (a Unix socket stays inside the host). Lives on one reactor's thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/handshake.h"
+#include "base/secure_socket.h"
 #include "control/messages.h"
 #include "control/reactor.h"
 
@@ -34,13 +36,25 @@ class Line : public std::enable_shared_from_this<Line> {
   // Sends what is queued, then waits for the peer to close (at most `bound`), then calls `done`. What still arrives is
   // dropped. Closing only after the peer has read everything keeps the system from throwing the last frames away.
   void finish(Reactor::Clock::duration bound, std::function<void()> done = {});
-  // Gives the bare socket away, non-blocking, with nothing read beyond the last frame. Needs drained().
-  UniqueFd take() noexcept;
+  // Gives the socket away, non-blocking, with nothing read beyond the last frame, and fresh keys if the line was
+  // sealed. Needs drained().
+  SecureSocket take() noexcept;
 
   bool isOpen() const noexcept { return static_cast<bool>(fd_); }
+  bool takesFrames() const noexcept { return isOpen() && state_ == State::kFrames; }
   bool drained() const noexcept { return out_.empty(); }
+  int connectError() const noexcept { return connectError_; }  // an errno value; 0: none
   const std::string& peer() const noexcept { return peer_; }
   bool overUnix() const noexcept { return unix_; }
+  // When anything last came, a part of a frame included, and when a frame was last handed in to be sent.
+  // How long the system may try to get bytes across before it calls a connection over a network broken.
+  void limitSilence(std::chrono::milliseconds span) noexcept;
+  Reactor::Clock::time_point heard() const noexcept { return heard_; }
+  Reactor::Clock::time_point said() const noexcept { return said_; }
+  bool peerEncrypts() const noexcept { return hello_.peerEncrypts(); }  // once it has proved itself
+  // How far the hello has come: a peer that has said nothing is at 0.
+  int helloSteps() const noexcept { return hello_.messagesDone(); }
+  bool hungUpInHello() const noexcept { return hello_.hungUp(); }
 
  private:
   enum class State : uint8_t { kConnecting, kHello, kFrames, kFinishing };
@@ -49,6 +63,8 @@ class Line : public std::enable_shared_from_this<Line> {
   void onEvents(uint32_t ready);
   void connected();
   void continueHello();
+  bool sealed() const noexcept { return !unix_ && hello_.peerEncrypts(); }
+  void sealFrames();
   void readFrames();
   void drainInput();
   void flush();
@@ -64,6 +80,8 @@ class Line : public std::enable_shared_from_this<Line> {
   FrameReader in_;
   FrameQueue out_;
   bool unix_ = false;
+  int connectError_ = 0;
+  Reactor::Clock::time_point heard_ = Reactor::Clock::now(), said_ = heard_;
   std::string peer_;
   std::shared_ptr<Events> events_;
   std::function<void()> done_;

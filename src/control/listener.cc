@@ -1,11 +1,13 @@
 #include "control/listener.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,8 +17,15 @@ namespace tutti::control {
 namespace {
 
 constexpr std::chrono::seconds kHelloTime(5);
-constexpr size_t kMaxPending = 512;
+constexpr size_t kLeastPending = 16, kMostPending = 512;
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors(20);
+
+// A quarter of the process's descriptors at most, so that strangers leave enough for the job.
+size_t pendingLimit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeastPending;
+  return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, kLeastPending, kMostPending));
+}
 
 bool hasFamily(const std::vector<Address>& chosen, bool v6) {
   return std::any_of(chosen.begin(), chosen.end(), [&](const Address& a) { return a.v6 == v6; });
@@ -46,7 +55,11 @@ Address wildcard(bool v6, uint16_t port) {
 }  // namespace
 
 Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
-    : reactor_(reactor), context_(request.context), arrival_(std::move(arrival)) {
+    : reactor_(reactor),
+      context_(request.context),
+      arrival_(std::move(arrival)),
+      maxPending_(pendingLimit()),
+      refusals_(reactor) {
   endpoint_.id = context_.listener;
   if (auto fd = request.network.unixSockets ? listenUnix(request.unixName) : UniqueFd()) {
     endpoint_.unixName = request.unixName;
@@ -134,12 +147,27 @@ void Listener::acceptFrom(int fd) {
 }
 
 void Listener::admit(UniqueFd fd) {
-  if (isUnix(fd.get()) && !sameUser(fd.get())) {
-    log::info("refused {}: a Unix socket serves its own user only", describePeer(fd.get()));
-    return;
-  }
+  if (isUnix(fd.get()) && !sameUser(fd.get()))
+    return refusals_.note(describePeer(fd.get()), "a Unix socket serves its own user only");
   if (!isUnix(fd.get())) setNoDelay(fd.get());
-  if (pending_.size() >= kMaxPending) drop(pending_.begin(), "too many callers at once, it was the oldest");
+  if (pending_.size() >= maxPending_)
+    drop(leastProven(), "too many callers at once, of which it had said least for longest");
+  try {
+    welcome(std::move(fd));
+  } catch (const Error& e) {  // the system lacks something: the callers will call again
+    refusals_.note("a caller", e.what());
+  }
+}
+
+// Those who belong here speak at once: a crowd of silent strangers makes way for them. Of equals, the oldest.
+Listener::PendingAt Listener::leastProven() {
+  return std::min_element(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
+    return a.line->helloSteps() < b.line->helloSteps();
+  });
+}
+
+void Listener::welcome(UniqueFd fd) {
+  const auto caller = Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, {});
   const auto at = pending_.insert(pending_.end(), Pending{});
   Line::Events events;
   events.closed = [this, at](const std::string& why) { drop(at, why); };
@@ -149,7 +177,8 @@ void Listener::admit(UniqueFd fd) {
     pending_.erase(at);
     arrival_(line, first);
   };
-  at->line = Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, std::move(events));
+  caller->setEvents(std::move(events));
+  at->line = caller;
   at->timer = reactor_.after(kHelloTime, [this, at] { drop(at, "said nothing for too long"); });
 }
 
@@ -157,22 +186,28 @@ void Listener::drop(PendingAt at, const std::string& why) {
   const auto line = at->line;
   reactor_.cancel(at->timer);
   pending_.erase(at);
-  log::info("refused {}: {}", line->peer(), why);
+  // Also a rank hangs up, on those of its calls that another was faster than.
+  if (line->hungUpInHello())
+    log::info("{} {}", line->peer(), why);
+  else
+    refusals_.note(line->peer(), why);
   line->close();
 }
 
 // The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll
 // would report the same caller again and again.
 void Listener::outOfDescriptors(int fd) {
-  if (!pending_.empty()) return drop(pending_.begin(), "the process has no file descriptor left (see ulimit -n)");
+  if (!pending_.empty()) return drop(leastProven(), "the process has no file descriptor left (see ulimit -n)");
   const auto at = std::find_if(sockets_.begin(), sockets_.end(), [&](const Socket& s) { return s.fd.get() == fd; });
   const auto token = at->watch;
-  log::warn("cannot accept a connection: no file descriptor left; raise the limit (ulimit -n)");
+  if (!std::exchange(toldOfDescriptors_, true))
+    log::warn("cannot accept a connection: no file descriptor left; raise the limit (ulimit -n)");
   reactor_.change(token, 0);
   reactor_.after(kPauseWithoutDescriptors, [this, token] { reactor_.change(token, EPOLLIN); });
 }
 
 void Listener::close() noexcept {
+  refusals_.flush();
   for (Socket& socket : sockets_) reactor_.forget(socket.watch);
   sockets_.clear();
   for (Pending& one : pending_) {

@@ -1,5 +1,6 @@
 // Where others call: TCP at the chosen addresses and an abstract Unix socket. Only callers that have proved the secret
-// and said what they want get through; the others are dropped after a few seconds, and only so many may wait.
+// and said what they want get through; the others are dropped after a few seconds, and only so many may wait: then
+// those give way that have said least. What was refused is logged, in bounds.
 #pragma once
 #include <functional>
 #include <list>
@@ -8,6 +9,7 @@
 
 #include "control/line.h"
 #include "control/network.h"
+#include "control/refusals.h"
 
 namespace tutti::control {
 
@@ -47,6 +49,8 @@ class Listener {
   void add(UniqueFd fd);
   void acceptFrom(int fd);
   void admit(UniqueFd fd);
+  void welcome(UniqueFd fd);
+  PendingAt leastProven();
   void drop(PendingAt at, const std::string& why);
   void outOfDescriptors(int fd);
 
@@ -56,6 +60,9 @@ class Listener {
   Endpoint endpoint_;
   std::vector<Socket> sockets_;
   std::list<Pending> pending_;
+  size_t maxPending_;
+  Refusals refusals_;
+  bool toldOfDescriptors_ = false;
 };
 
 }  // namespace tutti::control

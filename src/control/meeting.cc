@@ -3,29 +3,26 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "base/error.h"
 #include "base/handshake.h"
 #include "base/log.h"
 #include "control/launcher.h"
+#include "control/pmi.h"
 #include "control/root.h"
 
 namespace tutti::control {
 namespace {
 
-struct FileCloser {
-  void operator()(FILE* file) const noexcept { std::fclose(file); }
-};
-
-bool isHex(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
+constexpr std::chrono::milliseconds kAskAgain(200);
 
 // Waits for the file to be there whole. Sleeps on the folder's changes; on file systems of other hosts, which report
 // none, it looks every 50 ms.
@@ -80,51 +77,76 @@ std::vector<Address> resolve(const std::string& host, uint16_t port, int family)
   return addresses;
 }
 
-// Without a secret from the launcher, everyone who can reach the address could join.
-Secret secretOf(const Launch& launch) {
-  if (launch.secret) return *launch.secret;
-  if (launch.rootPort != 0 && launch.rank == 0)
-    log::warn("joining at {}:{} is not authenticated: set TUTTI_SECRET or TUTTI_SECRET_FILE on every rank",
-              *launch.rootHost, launch.rootPort);
-  return {};
+// Without a secret everyone who can reach the address could join. Said once, by one rank.
+void warnOfStrangers(const Launch& launch) {
+  static std::once_flag once;
+  if (launch.secret || launch.rank != 0) return;
+  std::call_once(once, [&] {
+    log::warn(
+        "joining at {}:{} is not authenticated: whoever can reach that port can join the job or spoil it. Put the same "
+        "random text into TUTTI_SECRET, or into a file that TUTTI_SECRET_FILE names, on every rank",
+        *launch.rootHost, launch.rootPort);
+  });
+}
+
+// Host names of pods appear a while after the pods: a name that is not known yet is asked for again.
+std::vector<Address> resolveInTime(const Launch& launch, int family, Deadline deadline) {
+  bool told = false;
+  for (;;) {
+    try {
+      return resolve(*launch.rootHost, launch.rootPort, family);
+    } catch (const Error& e) {
+      if (deadline.passed()) throw;
+      if (!told) log::warn("{}; trying again until the deadline", e.what());
+      told = true;
+    }
+    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(kAskAgain, deadline.left()));
+  }
+}
+
+// Through the key-value space of the process manager.
+UniqueId shareThroughPmi(const Launch& launch, const Network& network, Deadline deadline) {
+  const std::string key = fmt::format("tutti-{}", launch.pmiKey);
+  pmi::Client client(launch.pmi, deadline);
+  if (launch.rank == 0) {
+    const UniqueId id = openRoot(network, deadline);
+    client.put(key, toHex(encode(id)));
+    client.barrier();
+    return id;
+  }
+  client.barrier();
+  return decode(fromHex(client.get(key)));
+}
+
+// One that every rank can work out: the root's port and Unix socket follow from what the launcher says.
+UniqueId deriveId(const Launch& launch, const Network& network, Deadline deadline) {
+  RootPlace place;
+  place.tcp = !(launch.oneHost && network.unixSockets);
+  place.port = place.tcp ? launch.rootPort : uint16_t{0};
+  place.id.secret = launch.secret.value_or(Secret{});
+  if (place.tcp) warnOfStrangers(launch);
+  const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
+                                       launch.jobKey, launch.oneHost ? ::geteuid() : 0);
+  hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size(), place.id.secret.data(),
+           place.id.secret.size());
+  if (launch.rank == 0) return openRootAt(place, network, deadline);
+  if (place.tcp) place.id.addresses = resolveInTime(launch, network.family, deadline);
+  return place.id;
 }
 
 }  // namespace
 
-Secret secretFromText(const std::string& text) {
-  Secret secret{};
-  if (text.size() == 2 * kSecretBytes && isHex(text)) {
-    for (size_t i = 0; i < kSecretBytes; ++i)
-      secret[i] = static_cast<std::byte>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  } else {
-    hashInto(secret.data(), secret.size(), text.data(), text.size());
-  }
-  return secret;
-}
-
-std::string readSmallFile(const std::string& path) {
-  const std::unique_ptr<FILE, FileCloser> file(std::fopen(path.c_str(), "re"));
-  if (!file) throw Error(ErrorCode::kInvalidUsage, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  std::string text(size_t{64} << 10, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
-  return text;
-}
-
 UniqueId meetingPlace(const Launch& launch, const Network& network, Deadline deadline) {
   if (launch.id) return decode(*launch.id);
   if (launch.idFile) return decode(waitForIdFile(*launch.idFile, deadline));
-  if (!launch.rootHost) throw Error(ErrorCode::kInvalidUsage, "nothing says where the ranks meet");
-  RootPlace place;
-  place.port = launch.rootPort;
-  place.tcp = launch.rootPort != 0;
-  place.id.secret = secretOf(launch);
-  const std::string name = fmt::format("tutti job {} {} {}", *launch.rootHost, launch.rootPort, launch.jobKey);
-  hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size(), place.id.secret.data(),
-           place.id.secret.size());
-  if (launch.rank == 0) return openRootAt(place, network, deadline);
-  if (place.tcp) place.id.addresses = resolve(*launch.rootHost, launch.rootPort, network.family);
-  return place.id;
+  if (!(launch.oneHost && network.unixSockets)) {
+    if (launch.pmi >= 0) return shareThroughPmi(launch, network, deadline);
+    if (!launch.rootHost)
+      throw Error(ErrorCode::kInvalidUsage,
+                  "nothing but a Unix socket is known where the ranks could meet, and TUTTI_UNIX_SOCKETS=0 forbids it: "
+                  "set TUTTI_ROOT=host:port");
+  }
+  return deriveId(launch, network, deadline);
 }
 
 }  // namespace tutti::control

@@ -16,19 +16,35 @@ Member::Member(const JoinRequest& request)
     : request_(request),
       listener_(reactor_, listenRequest(),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { arrived(line, first); }),
-      joining_(reactor_, request_, self_,
+      pulse_(reactor_, request_.heartbeat),
+      joining_(reactor_, pulse_, request_, self_,
                {[this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
                 [this](ErrorCode code, const std::string& text) { joinFailed(code, text); },
                 [this] { return missingText(kJoinSequence); }}),
-      streams_(reactor_, desk_, request.rank, [this](Mail mail) { route(encode(mail)); }),
-      gathering_(request.rank, request.size) {
+      streams_(reactor_, desk_, request.rank, encryptionOf(request), [this](Mail mail) { route(encode(mail)); }),
+      gathering_(request.rank, request.size),
+      shrink_(*this, reactor_, pulse_) {
+  hashInto(&id_, sizeof id_, &request.id.job, sizeof request.id.job);
   self_ = {request.rank, hostName(), ::getpid(), listener_.endpoint()};
   for (const int side : {0, 1}) children_[static_cast<size_t>(side)].person.rank = tree::childOf(rank(), side);
 }
 
+// Keys made of nothing secret would seal nothing. A job that meets over a Unix socket needs no secret: it has one host.
+void Member::requireSecret() const {
+  if (!request_.encrypt || request_.id.addresses.empty() || request_.id.secret != Secret{}) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              "TUTTI_ENCRYPT=1 needs a secret, and this launcher gives none: set TUTTI_SECRET or TUTTI_SECRET_FILE on "
+              "every rank");
+}
+
 Listener::Request Member::listenRequest() const {
+  requireSecret();
   const uint64_t id = randomNumber();
-  return {{request_.id.secret, request_.id.job, id}, fmt::format("tutti-{:016x}", id), request_.network, 0, true};
+  return {{request_.id.secret, request_.id.job, id, encryptionOf(request_)},
+          fmt::format("tutti-{:016x}", id),
+          request_.network,
+          0,
+          true};
 }
 
 void Member::run() {
@@ -38,14 +54,19 @@ void Member::run() {
   reactor_.run();
   // Whoever still waits at the desk must not wait for a thread that is gone.
   desk_.notJoined(ErrorCode::kRemote, "the process is ending");
-  desk_.fail({rank(), describe(self_) + " has taken down its control plane", true});
+  shrink_.close(ErrorCode::kRemote, "the process is ending");
+  desk_.fail({rank(), Stop::kAbort, ErrorCode::kRemote, describe(self_) + " has taken down its control plane"});
 }
 
 void Member::arrived(const std::shared_ptr<Line>& line, Frame& first) try {
   switch (static_cast<Kind>(first.type)) {
     case Kind::kTree:
       return childArrived(line, first);
+    case Kind::kShrinkCall:
+    case Kind::kShrinkProbe:
+      return shrink_.arrived(line, first);
     case Kind::kStream:
+      if (ownerLeft_) return line->close();
       return streams_.arrived(*line, first);
     default:
       throw Error(ErrorCode::kRemote, fmt::format("a first frame of type {}", first.type));
@@ -65,21 +86,23 @@ void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first)
     throw Error(ErrorCode::kRemote, fmt::format("{} comes a second time", describe(hello.person)));
   child.person = hello.person;
   child.line = line;
+  watchOver(side, line);
+}
+
+void Member::watchOver(int side, const std::shared_ptr<Line>& line) {
   Line::Events events;
   events.frame = [this, side](Frame& frame) { onFrame(side, frame); };
   events.closed = [this, side](const std::string& why) { onGone(side, why); };
   line->setEvents(std::move(events));
+  pulse_.watch(line, [this, side](const std::string& how) { onSilence(side, how); });
 }
 
 void Member::placed(const std::shared_ptr<Line>& line, const Person& parent) {
   parent_ = line;
   parentPerson_ = parent;
   if (line) {
-    Line::Events events;
-    events.frame = [this](Frame& frame) { onFrame(kParent, frame); };
-    events.closed = [this](const std::string& why) { onGone(kParent, why); };
-    line->setEvents(std::move(events));
-    line->send(Kind::kTree, encode(Hello{self_, size(), 0}));
+    watchOver(kParent, line);
+    line->send(Kind::kTree, encode(Hello{self_, size(), 0, 0}));
   }
   passUp(kJoinSequence);
 }
@@ -96,7 +119,9 @@ void Member::onFrame(int side, Frame& frame) try {
   throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
 } catch (const Error& e) {
   const Person& who = side == kParent ? parentPerson_ : children_[size_t(side)].person;
-  learn({who.rank, fmt::format("{} said what cannot be understood: {}", describe(who), e.what()), false}, nullptr);
+  learn({who.rank, Stop::kError, ErrorCode::kRemote,
+         fmt::format("{} said what cannot be understood: {}", describe(who), e.what())},
+        nullptr);
 }
 
 void Member::onGoodbye(int side) {
@@ -110,19 +135,34 @@ void Member::onGoodbye(int side) {
   // A parent goes before its children only when its process ends, or when all is over anyway.
   parent_->close();
   parent_.reset();
-  learn({parentPerson_.rank,
-         fmt::format("{} left: its process ended before the others were done", describe(parentPerson_)), false},
+  learn({parentPerson_.rank, Stop::kDeath, ErrorCode::kRemote,
+         fmt::format("{} left: its process ended before the others were done", describe(parentPerson_))},
         nullptr);
 }
 
 void Member::onGone(int side, const std::string& why) {
   Person& who = side == kParent ? parentPerson_ : children_[size_t(side)].person;
-  const std::string text = fmt::format("{} left: {}", describe(who), why);
+  const std::string text = fmt::format("{} left: {}{}", describe(who), why, pulse_.stallNote());
   if (side == kParent)
     parent_.reset();
   else
     children_[size_t(side)].left = true;
-  learn({who.rank, text, false}, nullptr);
+  learn({who.rank, Stop::kDeath, ErrorCode::kRemote, text}, nullptr);
+  checkLeave();
+}
+
+// The silent one is told as well: should it be there again some day, it finds out why nobody speaks to it any more.
+void Member::onSilence(int side, const std::string& how) {
+  const Person& who = side == kParent ? parentPerson_ : children_[size_t(side)].person;
+  const auto line = side == kParent ? parent_ : children_[size_t(side)].line;
+  const Failure failure{who.rank, Stop::kSilence, ErrorCode::kRemote, fmt::format("{} {}", describe(who), how)};
+  line->send(Kind::kFailure, encode(failure));
+  line->close();
+  if (side == kParent)
+    parent_.reset();
+  else
+    children_[size_t(side)].left = true;
+  learn(failure, nullptr);
   checkLeave();
 }
 
@@ -135,16 +175,36 @@ void Member::route(Bytes&& payload) {
   const int hop = tree::nextHop(rank(), to);
   if (hop == rank()) return mailForMe(decodeMail(payload));
   const auto& line = hop < 0 ? parent_ : children_[size_t(hop - tree::childOf(rank(), 0))].line;
-  // Nobody is left there who could read it.
-  if (line) line->send(Kind::kMail, std::move(payload));
+  if (line && line->isOpen()) return line->send(Kind::kMail, std::move(payload));
+  // Nobody is left there who could read it. Whoever asked something must not wait.
+  if (Mail mail = decodeMail(payload); mail.use == MailUse::kQuestion)
+    route(encode(Mail{to, mail.from, mail.key, MailUse::kLeft, {}}));
 }
 
 void Member::mailForMe(Mail mail) {
+  if (mail.use == MailUse::kQuestion) return answer(mail);
   if (ownerLeft_) return;
   if (mail.use == MailUse::kMailbox)
     desk_.deliver(mail.from, mail.key, std::move(mail.body));
+  else if (mail.use == MailUse::kAnswer || mail.use == MailUse::kLeft)
+    desk_.answered(mail.from, {0, mail.use == MailUse::kLeft, std::move(mail.body)});
   else
     streams_.refused(mail);
+}
+
+// A rank that has left still says what it had done, as long as it is there to be asked.
+void Member::answer(const Mail& question) {
+  Bytes body = request_.respond ? request_.respond(question.body) : Bytes{};
+  const MailUse use = ownerLeft_ ? MailUse::kLeft : MailUse::kAnswer;
+  route(encode(Mail{rank(), question.from, question.key, use, std::move(body)}));
+}
+
+void Member::ask(int to, std::span<const std::byte> question) {
+  if (to < 0 || to >= size())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a question for rank {}: ranks go from 0 to {}", to, size() - 1));
+  Mail mail{rank(), to, 0, MailUse::kQuestion, Bytes(question.begin(), question.end())};
+  doLater([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
 }
 
 void Member::post(int to, uint64_t key, std::span<const std::byte> message) {

@@ -18,11 +18,13 @@
 #include "control/joining.h"
 #include "control/keeper.h"
 #include "control/listener.h"
+#include "control/pulse.h"
+#include "control/shrink.h"
 #include "control/streams.h"
 
 namespace tutti::control {
 
-class Member : public Kept {
+class Member : public Kept, public std::enable_shared_from_this<Member> {
  public:
   explicit Member(const JoinRequest& request);  // throws Error when nothing can be listened at
 
@@ -33,6 +35,8 @@ class Member : public Kept {
 
   // Any thread.
   Desk& desk() noexcept { return desk_; }
+  uint64_t id() const noexcept { return id_; }
+  const Secret& secret() const noexcept { return request_.id.secret; }
   int rank() const noexcept { return request_.rank; }
   int size() const noexcept { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
@@ -40,8 +44,12 @@ class Member : public Kept {
   void startGather(uint64_t sequence, std::span<const std::byte> blob);
   void post(int to, uint64_t key, std::span<const std::byte> message);
   void requestStream(int peer, uint64_t key, StreamKind kind);
-  void abort(const std::string& reason);
+  void ask(int rank, std::span<const std::byte> question);
+  void fail(const Failure& failure);
+  ShrinkResult shrink(const JoinRequest& like);
   void leave();
+  // How to call another rank's listener.
+  Dial::Target targetFor(int rank) const;
 
  private:
   struct Child {
@@ -51,6 +59,7 @@ class Member : public Kept {
   };
 
   // member.cc: the tree
+  void requireSecret() const;
   Listener::Request listenRequest() const;
   void arrived(const std::shared_ptr<Line>& line, Frame& first);
   void childArrived(const std::shared_ptr<Line>& line, const Frame& first);
@@ -58,8 +67,11 @@ class Member : public Kept {
   void onFrame(int side, Frame& frame);  // side: of a child, or kParent
   void onGoodbye(int side);
   void onGone(int side, const std::string& why);
+  void onSilence(int side, const std::string& how);
+  void watchOver(int side, const std::shared_ptr<Line>& line);
   void route(Bytes&& payload);
   void mailForMe(Mail mail);
+  void answer(const Mail& question);
   bool joined() const noexcept { return !people_.empty(); }
   // member_gather.cc
   void onShare(int side, const Bytes& payload);
@@ -71,6 +83,7 @@ class Member : public Kept {
   // member_leave.cc
   void doLater(std::function<void()> task);
   void learn(const Failure& failure, const Line* from);
+  Failure asToldToMe(Failure failure) const;
   void checkLeave();
   void partFrom(const std::shared_ptr<Line>& line);
   void lineParted();
@@ -80,18 +93,21 @@ class Member : public Kept {
   static constexpr uint64_t kJoinSequence = 0;
 
   JoinRequest request_;
+  uint64_t id_ = 0;
   Person self_;
   Desk desk_;
   Reactor reactor_;
   Listener listener_;
+  Pulse pulse_;
   Joining joining_;
   Streams streams_;
   Gathering gathering_;
+  Shrink shrink_;
 
   Person parentPerson_;
   std::shared_ptr<Line> parent_;
   std::array<Child, 2> children_;
-  bool ownerLeft_ = false, leaving_ = false, flooded_ = false;
+  bool ownerLeft_ = false, leaving_ = false, flooded_ = false, revoked_ = false;
   std::optional<Failure> early_;  // heard of before this rank had joined
   int parting_ = 0;
   uint64_t sharesSent_ = 0;  // exchanges to which this rank's whole subtree has contributed

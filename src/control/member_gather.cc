@@ -73,10 +73,9 @@ void Member::checkShares() {
   const auto absent = [&](Gathering::Source source, bool left, const Person& who) {
     if (!left || desk_.failed()) return;
     if (const auto sequence = gathering_.waitingFor(source))
-      learn(
-          {who.rank,
-           fmt::format("{} left before set-up exchange #{}, which others have begun", describe(who), *sequence), false},
-          nullptr);
+      learn({who.rank, Stop::kError, ErrorCode::kRemote,
+             fmt::format("{} left before set-up exchange #{}, which others have begun", describe(who), *sequence)},
+            nullptr);
   };
   absent(Gathering::Source::kSelf, ownerLeft_, self_);
   absent(Gathering::Source::kFirstChild, children_[0].left, children_[0].person);

@@ -9,14 +9,20 @@ constexpr std::chrono::seconds kPartingTime(2);
 
 }  // namespace
 
-void Member::abort(const std::string& reason) {
-  const Failure failure{rank(), fmt::format("{} aborted: {}", describe(self_), reason), true};
+// Before the rank has joined, its owner gets the failure at once, and the others learn it through the root.
+void Member::fail(const Failure& failure) {
+  desk_.notJoined(failure.code, failure.text);
   desk_.fail(failure);
-  reactor_.post([this, failure] { learn(failure, nullptr); });
+  reactor_.post([this, failure] {
+    shrink_.interrupt(failure);
+    if (joined()) return learn(failure, nullptr);
+    joining_.fail(failure.code, failure.text);
+  });
 }
 
 // The first failure that is heard of goes to everyone but the one who told.
 void Member::learn(const Failure& failure, const Line* from) {
+  if (failure.stop == Stop::kSilence) shrink_.giveUp(failure.rank, failure.text);
   if (flooded_) return;
   if (!joined()) {
     // The root may know better why; but should this rank still get the table, then this is what it has to tell.
@@ -24,20 +30,45 @@ void Member::learn(const Failure& failure, const Line* from) {
     return joining_.treeBroke(failure.text);
   }
   flooded_ = true;
-  desk_.fail(failure);
-  log::info("{}", failure.text);
+  revoked_ = failure.stop == Stop::kRevoke;
   const auto payload = std::make_shared<const Bytes>(encode(failure));
   if (parent_ && parent_.get() != from) parent_->send(Kind::kFailure, payload);
   for (const Child& child : children_)
     if (child.line && child.line.get() != from) child.line->send(Kind::kFailure, payload);
+  // Only now: an owner that ends its process as soon as it knows must not be the first that the neighbours hear of.
+  desk_.fail(failure.rank == rank() ? asToldToMe(failure) : failure);
+  log::info("{}", failure.text);
   checkLeave();
+}
+
+// A rank that was stopped for a while hears of itself.
+Failure Member::asToldToMe(Failure failure) const {
+  if (failure.stop == Stop::kSilence) failure.text = "the others have given this rank up: " + failure.text;
+  return failure;
+}
+
+ShrinkResult Member::shrink(const JoinRequest& like) {
+  if (!desk_.hasJoined()) throw Error(ErrorCode::kInvalidUsage, "shrink needs a communicator that has been joined");
+  return shrink_.call(like);
+}
+
+Dial::Target Member::targetFor(int rank) const {
+  const Endpoint& endpoint = person(rank).endpoint;
+  return {{request_.id.secret, request_.id.job, endpoint.id, encryptionOf(request_)},
+          request_.network.unixSockets ? endpoint.unixName : std::string(),
+          endpoint.addresses};
 }
 
 void Member::leave() {
   doLater([this] {
     ownerLeft_ = true;
+    if (!joined()) return joining_.fail(ErrorCode::kRemote, describe(self_) + " gave up joining");
     streams_.stop();
-    listener_.close();
+    ++parting_;
+    shrink_.leave([this] {
+      listener_.close();
+      lineParted();
+    });
     checkShares();
     checkLeave();
   });
@@ -49,14 +80,16 @@ void Member::doLater(std::function<void()> task) {
     try {
       task();
     } catch (const std::exception& e) {
-      learn({rank(), fmt::format("{} failed: {}", describe(self_), e.what()), false}, nullptr);
+      learn({rank(), Stop::kError, ErrorCode::kRemote, fmt::format("{} failed: {}", describe(self_), e.what())},
+            nullptr);
     }
   });
 }
 
 void Member::checkLeave() {
   if (!ownerLeft_ || leaving_) return;
-  if (!desk_.failed())
+  // Not before the failure is on its way on every line, and after a revoke the tree stays for those who are there.
+  if (!flooded_ || revoked_)
     for (const Child& child : children_)
       if (child.person.rank < size() && !child.left) return;
   leaving_ = true;
@@ -74,7 +107,7 @@ void Member::partFrom(const std::shared_ptr<Line>& line) {
 }
 
 void Member::lineParted() {
-  if (--parting_ == 0) reactor_.stop();
+  if (--parting_ == 0 && leaving_) reactor_.stop();
 }
 
 void Member::joinFailed(ErrorCode code, const std::string& text) {
@@ -87,7 +120,8 @@ void Member::joinFailed(ErrorCode code, const std::string& text) {
 void Member::hurry() {
   // With an owner that never left, the process ends as if it had died: the others must not wait for it.
   reactor_.post([this] {
-    if (!ownerLeft_) reactor_.stop();
+    if (!ownerLeft_) return reactor_.stop();
+    shrink_.hurry();
   });
 }
 

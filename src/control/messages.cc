@@ -77,7 +77,7 @@ std::string listRanks(const std::vector<int>& given) {
 
 Bytes encode(const Hello& hello) {
   Writer out;
-  out.value<int32_t>(hello.size).value(hello.leftMs);
+  out.value<int32_t>(hello.size).value(hello.leftMs).value(hello.heartbeatMs);
   put(out, hello.person);
   return out.take();
 }
@@ -87,6 +87,7 @@ Hello decodeHello(std::span<const std::byte> bytes) {
   Hello hello;
   hello.size = in.value<int32_t>();
   hello.leftMs = in.value<int64_t>();
+  hello.heartbeatMs = in.value<int64_t>();
   hello.person = getPerson(in);
   return hello;
 }
@@ -146,7 +147,7 @@ Mail decodeMail(std::span<const std::byte> bytes) {
   mail.to = in.value<int32_t>();
   mail.key = in.value<uint64_t>();
   const auto use = in.value<uint8_t>();
-  if (use > static_cast<uint8_t>(MailUse::kNoTcpStream)) throw Error(ErrorCode::kRemote, "a mail of an unknown use");
+  if (use > static_cast<uint8_t>(MailUse::kLeft)) throw Error(ErrorCode::kRemote, "a mail of an unknown use");
   mail.use = static_cast<MailUse>(use);
   const auto body = in.block();
   mail.body.assign(body.begin(), body.end());
@@ -169,16 +170,63 @@ Record decodeRecord(std::span<const std::byte> bytes) {
 }
 
 Bytes encode(const Failure& failure) {
-  return Writer().value<int32_t>(failure.rank).value<uint8_t>(failure.aborted).text(failure.text).take();
+  return Writer().value<int32_t>(failure.rank).value(failure.stop).value(failure.code).text(failure.text).take();
 }
 
 Failure decodeFailure(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Failure failure;
   failure.rank = in.value<int32_t>();
-  failure.aborted = in.value<uint8_t>() != 0;
+  failure.stop = in.value<Stop>();
+  failure.code = in.value<ErrorCode>();
+  if (failure.stop > Stop::kError || failure.code < ErrorCode::kCuda || failure.code > ErrorCode::kTimeout)
+    throw Error(ErrorCode::kRemote, "a failure of an unknown kind");
   failure.text = in.text();
   return failure;
+}
+
+Bytes encode(const ShrinkCall& call) { return Writer().value<int32_t>(call.rank).value(call.serial).take(); }
+
+ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  ShrinkCall call;
+  call.rank = in.value<int32_t>();
+  call.serial = in.value<uint64_t>();
+  return call;
+}
+
+Bytes encode(const ShrinkTry& proposal) {
+  Writer out;
+  out.block(encode(proposal.id)).value(static_cast<uint32_t>(proposal.survivors.size()));
+  for (const int rank : proposal.survivors) out.value<int32_t>(rank);
+  return out.take();
+}
+
+ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  ShrinkTry proposal;
+  RawUniqueId raw;
+  const auto id = in.block();
+  if (id.size() != raw.size()) throw Error(ErrorCode::kRemote, "a unique id of the wrong length");
+  std::copy(id.begin(), id.end(), raw.begin());
+  proposal.id = decode(raw);
+  for (auto count = in.value<uint32_t>(); count > 0; --count) proposal.survivors.push_back(in.value<int32_t>());
+  return proposal;
+}
+
+Bytes encode(const ShrinkTried& tried) {
+  Writer out;
+  out.value(tried.job).value<uint8_t>(tried.refusal.has_value());
+  if (tried.refusal) out.block(encode(*tried.refusal));
+  return out.take();
+}
+
+ShrinkTried decodeShrinkTried(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  ShrinkTried tried;
+  tried.job = in.value<uint64_t>();
+  if (in.value<uint8_t>() != 0) tried.refusal = decodeRefusal(in.block());
+  return tried;
 }
 
 }  // namespace tutti::control

@@ -26,6 +26,19 @@ enum class Kind : uint8_t {
   kMail,        // Mail
   kFailure,     // Failure
   kGoodbye,     // empty
+  // between survivors, see shrink.h; the first two are first frames to a rank's listener
+  kShrinkCall,    // ShrinkCall: waits here for what becomes of it
+  kShrinkProbe,   // ShrinkCall: only asks
+  kShrinkWait,    // text: who is waited for
+  kShrinkTry,     // ShrinkTry
+  kShrinkTried,   // ShrinkTried
+  kShrinkAgain,   // empty: what is being tried comes to nothing
+  kShrinkCommit,  // job: that one it is
+  kShrinkAck,     // empty: has committed
+  kShrinkDone,    // empty: all have
+  kShrinkEnd,     // Refusal
+  // on any line
+  kAlive,  // empty: a sign of life
 };
 
 // Where somebody listens. `id` is what the hello must name.
@@ -47,7 +60,8 @@ std::string describe(const Person& person);  // "rank 3 (host n2, pid 411)"
 struct Hello {
   Person person;
   int size = 0;
-  int64_t leftMs = 0;  // until the rank's deadline
+  int64_t leftMs = 0;       // until the rank's deadline
+  int64_t heartbeatMs = 0;  // 0: silence is no failure
 };
 
 struct Place {
@@ -65,8 +79,9 @@ struct StreamHello {
   StreamKind kind = StreamKind::kUnix;
 };
 
-// What a mail is for: the owner's mailbox, or the news that a stream cannot be had.
-enum class MailUse : uint8_t { kMailbox, kNoUnixStream, kNoTcpStream };
+// What a mail is for: the owner's mailbox; the news that a stream cannot be had; a question to the rank's `respond`,
+// its answer, and the news that nobody is left there to answer.
+enum class MailUse : uint8_t { kMailbox, kNoUnixStream, kNoTcpStream, kQuestion, kAnswer, kLeft };
 
 struct Mail {
   int from = 0, to = 0;
@@ -81,6 +96,27 @@ struct Record {
   Bytes card;
 };
 
+struct ShrinkCall {
+  int rank = 0;
+  uint64_t serial = 0;  // how many shrinks of this plane the rank has behind it
+};
+
+// The new plane that a leader proposes.
+struct ShrinkTry {
+  UniqueId id;
+  std::vector<int> survivors;  // by their old ranks, in order
+};
+
+struct ShrinkTried {
+  uint64_t job = 0;
+  std::optional<Refusal> refusal;  // why it could not be joined
+};
+
+// What this rank's hellos say.
+inline Encryption encryptionOf(const JoinRequest& request) noexcept {
+  return request.encrypt ? Encryption::kOn : Encryption::kOff;
+}
+
 // "2, 5, 7-12": at most a few items, then "and N more".
 std::string listRanks(const std::vector<int>& ranks);
 std::string nameRanks(const std::vector<int>& ranks);  // the same behind "rank" or "ranks"
@@ -92,6 +128,9 @@ Bytes encode(const StreamHello& hello);
 Bytes encode(const Mail& mail);
 Bytes encode(const Record& record);
 Bytes encode(const Failure& failure);
+Bytes encode(const ShrinkCall& call);
+Bytes encode(const ShrinkTry& proposal);
+Bytes encode(const ShrinkTried& tried);
 // All throw Error(kRemote) for bytes that are no such message.
 Hello decodeHello(std::span<const std::byte> bytes);
 Place decodePlace(std::span<const std::byte> bytes);
@@ -100,5 +139,8 @@ StreamHello decodeStreamHello(std::span<const std::byte> bytes);
 Mail decodeMail(std::span<const std::byte> bytes);
 Record decodeRecord(std::span<const std::byte> bytes);
 Failure decodeFailure(std::span<const std::byte> bytes);
+ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes);
+ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes);
+ShrinkTried decodeShrinkTried(std::span<const std::byte> bytes);
 
 }  // namespace tutti::control

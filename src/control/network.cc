@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/settings.h"
@@ -18,7 +21,10 @@ namespace {
 struct Found {
   Address address;
   bool loopback = false, linkLocal = false;
+  int worth = 0;  // 0: the default route takes its interface; 1: others; 2: no carrier
 };
+
+constexpr int kWorths = 3;
 
 std::vector<std::string> splitList(const std::string& list) {
   std::vector<std::string> parts;
@@ -30,13 +36,33 @@ std::vector<std::string> splitList(const std::string& list) {
   return parts;
 }
 
+// The interfaces that a default route of either family takes; none where the system does not tell.
+std::set<std::string> defaultInterfaces() {
+  std::set<std::string> names;
+  std::string line;
+  for (std::ifstream file("/proc/net/route"); std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name, destination, skipped, mask;
+    words >> name >> destination >> skipped >> skipped >> skipped >> skipped >> skipped >> mask;
+    if (destination == "00000000" && mask == "00000000") names.insert(name);
+  }
+  for (std::ifstream file("/proc/net/ipv6_route"); std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string destination, length, skipped, name;
+    words >> destination >> length >> skipped >> skipped >> skipped >> skipped >> skipped >> skipped >> skipped >> name;
+    if (destination == std::string(32, '0') && length == "00") names.insert(name);
+  }
+  return names;
+}
+
 bool usable(const ifaddrs& entry) {
   if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return false;
   return entry.ifa_addr->sa_family == AF_INET || entry.ifa_addr->sa_family == AF_INET6;
 }
 
-Found toFound(const ifaddrs& entry) {
+Found toFound(const ifaddrs& entry, const std::set<std::string>& defaults) {
   Found found;
+  found.worth = (entry.ifa_flags & IFF_RUNNING) == 0 ? 2 : defaults.count(entry.ifa_name) ? 0 : 1;
   found.loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
   if (entry.ifa_addr->sa_family == AF_INET6) {
     const auto* in6 = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
@@ -56,9 +82,10 @@ std::vector<Found> findAddresses(const Network& network) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) throw systemError("cannot list the network interfaces", errno);
   std::vector<Found> found;
+  const auto defaults = defaultInterfaces();
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (!usable(*entry) || !matchesInterface(network.interfaces, entry->ifa_name)) continue;
-    const Found one = toFound(*entry);
+    const Found one = toFound(*entry, defaults);
     if (network.family == 0 || (network.family == 6) == one.address.v6) found.push_back(one);
   }
   ::freeifaddrs(list);
@@ -68,8 +95,10 @@ std::vector<Found> findAddresses(const Network& network) {
 // IPv4 and IPv6 in turn, so that a host which speaks only one of them finds one early in the list.
 void appendInTurn(std::vector<Address>& out, const std::vector<Found>& found, bool loopback, bool linkLocal) {
   std::vector<Address> families[2];
-  for (const Found& one : found)
-    if (one.loopback == loopback && one.linkLocal == linkLocal) families[one.address.v6 ? 1 : 0].push_back(one.address);
+  for (int worth = 0; worth < kWorths; ++worth)
+    for (const Found& one : found)
+      if (one.worth == worth && one.loopback == loopback && one.linkLocal == linkLocal)
+        families[one.address.v6 ? 1 : 0].push_back(one.address);
   for (size_t i = 0; i < std::max(families[0].size(), families[1].size()); ++i)
     for (const auto& family : families)
       if (i < family.size()) out.push_back(family[i]);
@@ -104,12 +133,12 @@ bool matchesInterface(const std::string& list, const std::string& name) {
 
 Network Network::fromEnvironment() {
   Network network;
-  network.interfaces = settings::text("TUTTI_SOCKET_IFNAME", "");
-  const auto family = settings::number("TUTTI_SOCKET_FAMILY", 0, 0, 6);
+  network.interfaces = settings::text("TUTTI_SOCKET_IFNAME");
+  const auto family = settings::number("TUTTI_SOCKET_FAMILY");
   if (family != 0 && family != 4 && family != 6)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_SOCKET_FAMILY={}: expected 4 or 6", family));
   network.family = static_cast<int>(family);
-  network.unixSockets = settings::number("TUTTI_UNIX_SOCKETS", 1, 0, 1) != 0;
+  network.unixSockets = settings::isOn("TUTTI_UNIX_SOCKETS");
   if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, network);
   return network;
 }
@@ -128,6 +157,24 @@ std::vector<Address> chosenAddresses(const Network& network) {
                             : network.family == 4 ? "an IPv4 address"
                                                   : "an IPv6 address"));
   return chosen;
+}
+
+std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses) {
+  const auto isScoped = [](const Address& address) { return address.v6 && address.scope != 0; };
+  if (std::none_of(addresses.begin(), addresses.end(), isScoped)) return addresses;
+  std::set<uint32_t> scopes;
+  for (const Found& found : findAddresses({}))
+    if (isScoped(found.address)) scopes.insert(found.address.scope);
+  std::vector<Address> seen;
+  for (Address address : addresses) {
+    if (!isScoped(address)) seen.push_back(address);
+    if (!isScoped(address)) continue;
+    for (const uint32_t scope : scopes) {
+      address.scope = scope;
+      seen.push_back(address);
+    }
+  }
+  return seen;
 }
 
 std::string hostName() {

@@ -2,13 +2,15 @@
 
 #include "base/log.h"
 #include "control/member.h"
+#include "control/root.h"
 
 namespace tutti::control {
 namespace {
 
 class TreePlane : public Plane {
  public:
-  explicit TreePlane(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+  explicit TreePlane(std::shared_ptr<Member> member, std::vector<int> oldRanks = {})
+      : member_(std::move(member)), oldRanks_(std::move(oldRanks)) {}
   ~TreePlane() override {
     try {
       member_->leave();
@@ -17,12 +19,14 @@ class TreePlane : public Plane {
     }
   }
 
+  bool awaitJoined(Deadline until) override { return member_->desk().awaitJoined(until); }
+  uint64_t id() const noexcept override { return member_->id(); }
   int rank() const noexcept override { return member_->rank(); }
   int size() const noexcept override { return member_->size(); }
   std::span<const std::byte> card(int rank) const override { return member_->card(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline deadline) override {
     // A table of ranks that had all begun before they knew of the failure would still come: none is begun after it.
-    if (const auto known = failure()) throw Error(ErrorCode::kRemote, known->text);
+    if (const auto known = failure()) throw Error(known->code, known->text);
     const uint64_t sequence = ++sequence_;
     member_->desk().expectTable(sequence);
     member_->startGather(sequence, mine);
@@ -31,33 +35,58 @@ class TreePlane : public Plane {
   void post(int to, uint64_t key, std::span<const std::byte> message) override { member_->post(to, key, message); }
   std::optional<Bytes> poll(int from, uint64_t key) override { return member_->desk().poll(from, key); }
   void requestStream(int peer, uint64_t key, StreamKind kind) override { member_->requestStream(peer, key, kind); }
-  std::optional<UniqueFd> pollStream(int peer, uint64_t key) override { return member_->desk().pollStream(peer, key); }
+  std::optional<SecureSocket> pollStream(int peer, uint64_t key) override {
+    return member_->desk().pollStream(peer, key);
+  }
+  void ask(int rank, std::span<const std::byte> question) override { member_->ask(rank, question); }
+  std::optional<Answer> lastAnswer(int rank) const override { return member_->desk().lastAnswer(rank); }
   uint64_t awaitNews(uint64_t seen, Deadline deadline) override { return member_->desk().awaitNews(seen, deadline); }
   const std::atomic<bool>& failed() const noexcept override { return member_->desk().failed(); }
   std::optional<Failure> failure() const override { return member_->desk().failure(); }
-  void abort(const std::string& reason) noexcept override {
+  void fail(const Failure& failure) noexcept override {
     try {
-      member_->abort(reason);
+      member_->fail(failure);
     } catch (const std::exception& e) {  // only for lack of memory
-      log::warn("rank {} could not tell that it aborts: {}", rank(), e.what());
+      log::warn("rank {} could not tell the others: {}", rank(), e.what());
     }
   }
+  std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
+    ShrinkResult result = member_->shrink(like);
+    return std::make_unique<TreePlane>(std::move(result.member), std::move(result.oldRanks));
+  }
+  UniqueId openChildRoot(const Network& network, Deadline lifetime) override {
+    RootPlace place = anyRootPlace();
+    place.id = childId(place.id);
+    UniqueId told = openRootAt(place, network, lifetime);
+    told.secret = {};
+    return told;
+  }
+  UniqueId childId(const UniqueId& told) const override { return inherit(told, member_->secret()); }
+  int oldRank(int rank) const override { return oldRanks_.empty() ? rank : oldRanks_.at(static_cast<size_t>(rank)); }
 
  private:
   std::shared_ptr<Member> member_;
+  std::vector<int> oldRanks_;
   uint64_t sequence_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Plane> Plane::join(const JoinRequest& request) {
+void prepareProcess() { Keeper::instance(); }
+
+std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
   if (request.size < 1 || request.rank < 0 || request.rank >= request.size)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("rank {} of {}: ranks go from 0 to size - 1", request.rank, request.size));
   auto member = std::make_shared<Member>(request);
   Keeper::instance().start(member);
-  member->desk().awaitJoined();
   return std::make_unique<TreePlane>(std::move(member));
+}
+
+std::unique_ptr<Plane> Plane::join(const JoinRequest& request) {
+  auto plane = begin(request);
+  plane->awaitJoined(Deadline::never());
+  return plane;
 }
 
 }  // namespace tutti::control

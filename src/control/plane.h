@@ -7,7 +7,9 @@
 // (libsodium) before a byte is allocated for it; frames are versioned and length-checked.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,7 +18,8 @@
 
 #include "base/bytes.h"
 #include "base/deadline.h"
-#include "base/fd.h"
+#include "base/error.h"
+#include "base/secure_socket.h"
 #include "control/unique_id.h"
 
 namespace tutti::control {
@@ -35,32 +38,72 @@ struct Network {
 // thread of its own until every rank has been placed or `lifetime` is over, and then goes away by itself.
 UniqueId openRoot(const Network& network, Deadline lifetime);
 
+// Answers another rank's question (Plane::ask) about this one. Called on the plane's thread, which outlives the Plane
+// for a while: it must own what it looks at, return soon and not throw.
+using Respond = std::function<Bytes(std::span<const std::byte> question)>;
+
 struct JoinRequest {
   UniqueId id;
   int rank = 0, size = 1;
   Bytes card;  // opaque to the control plane; everyone gets everyone's
   Network network;
   Deadline deadline = Deadline::never();
+  // A neighbour in the tree that is silent for so long counts as gone: stopped, its host dead or its cable cut. Zero:
+  // silence is no failure. The same on every rank.
+  std::chrono::milliseconds heartbeat{20'000};
+  // Seal what crosses a network: control lines and TCP streams. The same on every rank (a rank that differs is refused,
+  // with a text that says so).
+  bool encrypt = false;
+  Respond respond;  // may be empty: questions get an empty answer
 };
 
 enum class StreamKind : uint8_t { kUnix, kTcp };
 
-struct Failure {
-  int rank = -1;         // who left or failed; -1 when not known
-  std::string text;      // "rank 3 (host n2, pid 411) left: connection closed"
-  bool aborted = false;  // it called abort, it did not die
+// Why a communicator stopped.
+enum class Stop : uint8_t {
+  kDeath,    // a rank's process ended
+  kSilence,  // nothing was heard of a rank for a heartbeat
+  kAbort,    // a rank called abort
+  kRevoke,   // a rank called revoke: nobody is gone
+  kError     // an operation failed on a rank, which is still there
 };
+
+// The first thing that stopped a communicator, as every rank is told it.
+struct Failure {
+  int rank = -1;  // who is gone, or whom the failure comes from; -1 when not known
+  Stop stop = Stop::kDeath;
+  ErrorCode code = ErrorCode::kRemote;  // what the other ranks' calls return
+  std::string text;                     // "rank 3 (host n2, pid 411) left: connection closed"
+};
+
+// What a rank, or the control plane in its place, says to a question.
+struct Answer {
+  uint64_t count = 0;  // how many have come from that rank
+  bool left = false;   // the rank's owner has left in good order: it will do nothing any more
+  Bytes body;          // of its `respond`; empty when it can not be asked any more
+};
+
+// Makes what all planes of this process share, so that it outlives static objects that are made later.
+void prepareProcess();
 
 class Plane {
  public:
+  // Begins to join, in the background. Until awaitJoined() has returned true, only rank(), size(), fail() and failed()
+  // may be called.
+  static std::unique_ptr<Plane> begin(const JoinRequest& request);
   // Blocks until all ranks are there. Throws Error: kTimeout naming the ranks that are missing, kInvalidUsage for two
-  // ranks with one number or for differing sizes, kRemote when another rank gave up.
+  // ranks with one number or for differing sizes, kRemote when another rank gave up or when fail() was called here.
+  // False: not before `until`, the join goes on.
+  virtual bool awaitJoined(Deadline until) = 0;
+  // Both.
   static std::unique_ptr<Plane> join(const JoinRequest& request);
 
   // Leaves in good order: the rank's part of the tree goes on working in the background, without the caller, until no
   // rank below it needs it any more (at the latest when the process ends, for a bounded time). Never blocks.
   virtual ~Plane() = default;
 
+  // The same on all ranks of this plane and of no other; it gives away nothing of the secret.
+  virtual uint64_t id() const noexcept = 0;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
   virtual std::span<const std::byte> card(int rank) const = 0;
@@ -78,7 +121,13 @@ class Plane {
   // background: all the peer's addresses are tried. kUnix needs the same host. pollStream() returns it once it stands
   // and throws Error when it cannot be had. Any thread.
   virtual void requestStream(int peer, uint64_t key, StreamKind kind) = 0;
-  virtual std::optional<UniqueFd> pollStream(int peer, uint64_t key) = 0;
+  virtual std::optional<SecureSocket> pollStream(int peer, uint64_t key) = 0;
+
+  // A question for another rank's `respond`; also when it has stopped working, and after a failure, as far as the tree
+  // still reaches it. Never blocks, and may stay without an answer. lastAnswer() gives the latest of that rank. Any
+  // thread.
+  virtual void ask(int rank, std::span<const std::byte> question) = 0;
+  virtual std::optional<Answer> lastAnswer(int rank) const = 0;
 
   // Sleeps until something has come that poll(), pollStream() or failure() would show, and `seen` is older than that;
   // or until the deadline. Returns what to hand in next time (0 the first time): look, and sleep only if nothing was
@@ -88,8 +137,24 @@ class Plane {
   // Set as soon as a failure or an abort anywhere is known here. A wait loop reads it between looks at its data.
   virtual const std::atomic<bool>& failed() const noexcept = 0;
   virtual std::optional<Failure> failure() const = 0;
-  // Tells every rank that this one gives up, with its reason; returns at once. Any thread.
-  virtual void abort(const std::string& reason) noexcept = 0;
+  // Stops the communicator on every rank, for this reason; returns at once, and ends a join that is under way. Only the
+  // first failure counts. Stop::kRevoke leaves the tree as it is. Any thread.
+  virtual void fail(const Failure& failure) noexcept = 0;
+
+  // The survivors' way on after a failure (a death, an abort, a revoke): agrees with the others on who is still there,
+  // and joins a new plane with them, with ranks in the old order. Collective over the survivors: a rank that is alive
+  // but does not call it is waited for until the deadline. Ranks that die meanwhile are left out as well. `like` gives
+  // the new plane's card, network, deadline, heartbeat, encryption and respond; its id, rank and size are not read.
+  // Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when fail() is
+  // called meanwhile. The new plane's oldRank() tells who is who.
+  virtual std::unique_ptr<Plane> shrink(const JoinRequest& like) = 0;
+  // Of a plane that shrink() made: the rank that `rank` had before. Otherwise the same rank.
+  virtual int oldRank(int rank) const = 0;
+
+  // A root for a communicator of some of these ranks, and the id by which they join it: what openChildRoot() returned
+  // on one rank may be told to the others in the clear, and gives each who knows this plane's secret the whole id.
+  virtual UniqueId openChildRoot(const Network& network, Deadline lifetime) = 0;
+  virtual UniqueId childId(const UniqueId& told) const = 0;
 };
 
 }  // namespace tutti::control

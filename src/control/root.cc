@@ -8,26 +8,31 @@ namespace {
 
 constexpr std::chrono::seconds kPartingTime(2);
 constexpr int kMaxSize = 1 << 24;
+constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 }  // namespace
 
 std::string rootUnixName(uint64_t job) { return fmt::format("tutti-root-{:016x}", job); }
 
-HandshakeContext rootContext(const UniqueId& id) { return {id.secret, id.job, id.job}; }
+HandshakeContext rootContext(const UniqueId& id) { return {id.secret, id.job, id.job, Encryption::kAsCalled}; }
 
-UniqueId openRoot(const Network& network, Deadline lifetime) {
+RootPlace anyRootPlace() {
   RootPlace place;
   fillRandom(place.id.secret.data(), place.id.secret.size());
   place.id.job = randomNumber();
-  return openRootAt(place, network, lifetime);
+  return place;
 }
 
+UniqueId openRoot(const Network& network, Deadline lifetime) { return openRootAt(anyRootPlace(), network, lifetime); }
+
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime) {
-  const auto root = std::make_shared<Root>(place, network, lifetime);
-  UniqueId id = place.id;
-  id.addresses = root->addresses();
+  return startRoot(place, network, lifetime)->id();
+}
+
+std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
+  auto root = std::make_shared<Root>(place, network, lifetime);
   Keeper::instance().start(root);
-  return id;
+  return root;
 }
 
 Listener::Request Root::listenRequest(const RootPlace& place, const Network& network) {
@@ -37,7 +42,10 @@ Listener::Request Root::listenRequest(const RootPlace& place, const Network& net
 Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
     : listener_(reactor_, listenRequest(place, network),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { welcome(line, first); }),
-      lifetime_(lifetime) {}
+      id_(place.id),
+      lifetime_(lifetime) {
+  id_.addresses = listener_.endpoint().addresses;
+}
 
 void Root::run() {
   reactor_.after(lifetime_.left(), [this] {
@@ -56,7 +64,7 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
   Hello hello = decodeHello(first.payload);
   if (refused_) return tell(line, *refused_);
-  if (const auto objection = objectionTo(hello)) {
+  if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
     tell(line, *objection);
     return refuse(objection->code, objection->text);
   }
@@ -66,7 +74,7 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   line->close();
 }
 
-std::optional<Refusal> Root::objectionTo(const Hello& hello) const {
+std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
   const int rank = hello.person.rank;
   if (hello.size < 1 || hello.size > kMaxSize || rank < 0 || rank >= hello.size)
     return Refusal{ErrorCode::kInvalidUsage,
@@ -82,17 +90,27 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello) const {
         ErrorCode::kInvalidUsage,
         fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. Give each its own number", rank,
                     at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid)};
+  if (!guests_.empty() && guests_.begin()->second.encrypts != encrypts) {
+    const Person& other = guests_.begin()->second.person;
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("the ranks disagree on encryption: {} has it on (TUTTI_ENCRYPT=1), {} has it off. Set it "
+                    "on every rank or on none",
+                    describe(encrypts ? hello.person : other), describe(encrypts ? other : hello.person))};
+  }
   return std::nullopt;
 }
 
 void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
   size_ = hello.size;
   const int rank = hello.person.rank;
-  guests_[rank] = {std::move(hello.person), line, false, false};
+  guests_[rank] = {std::move(hello.person), line, line->peerEncrypts(), false, false};
   Line::Events events;
   events.frame = [this, rank](Frame& frame) { onFrame(rank, frame); };
   events.closed = [this, rank](const std::string& why) { onGone(rank, why); };
   line->setEvents(std::move(events));
+  if (!pulse_) pulse_.emplace(reactor_, std::min(kMaxHeartbeat, std::chrono::milliseconds(hello.heartbeatMs)));
+  pulse_->watch(line, [this, rank](const std::string& how) { onSilence(rank, how); });
   reactor_.after(std::chrono::milliseconds(std::max<int64_t>(0, hello.leftMs)),
                  [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
   // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
@@ -137,6 +155,14 @@ void Root::onGone(int rank, const std::string& why) {
   guest.line->close();
   if (!guest.done) refuse(ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(guest.person), why));
   endIfIdle();
+}
+
+void Root::onSilence(int rank, const std::string& how) {
+  Guest& guest = guests_.at(rank);
+  const std::string text = fmt::format("{}, while joining, {}", describe(guest.person), how);
+  guest.line->send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, text}));
+  guest.line->close();
+  refuse(ErrorCode::kRemote, text);
 }
 
 std::vector<int> Root::missing() const {

@@ -8,6 +8,7 @@
 
 #include "control/keeper.h"
 #include "control/listener.h"
+#include "control/pulse.h"
 
 namespace tutti::control {
 
@@ -19,9 +20,14 @@ struct RootPlace {
 };
 
 // Throws Error.
+class Root;
+
+// Throws Error. The root keeps itself alive until it is done; halt() ends it early.
+std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime);
+RootPlace anyRootPlace();
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime);
 std::string rootUnixName(uint64_t job);
-// What both ends of a connection to the root prove.
+// What both ends of a connection to the root prove. The root itself encrypts as its callers do.
 HandshakeContext rootContext(const UniqueId& id);
 
 class Root : public Kept {
@@ -30,22 +36,23 @@ class Root : public Kept {
   void run() override;
   void hurry() override { halt(); }
   void halt() override;
-  const std::vector<Address>& addresses() const { return listener_.endpoint().addresses; }
+  const UniqueId& id() const noexcept { return id_; }
 
  private:
   struct Guest {
     Person person;
     std::shared_ptr<Line> line;  // until it has the table
-    bool placed = false, done = false;
+    bool encrypts = false, placed = false, done = false;
   };
 
   static Listener::Request listenRequest(const RootPlace& place, const Network& network);
   void welcome(const std::shared_ptr<Line>& line, Frame& first);
-  std::optional<Refusal> objectionTo(const Hello& hello) const;
+  std::optional<Refusal> objectionTo(const Hello& hello, bool encrypts) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
   void place(int rank);
   void onFrame(int rank, Frame& frame);
   void onGone(int rank, const std::string& why);
+  void onSilence(int rank, const std::string& how);
   void onDeadline(int rank, int64_t afterMs);
   std::vector<int> missing() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
@@ -55,8 +62,10 @@ class Root : public Kept {
 
   Reactor reactor_;
   Listener listener_;
+  UniqueId id_;
   Deadline lifetime_;
-  int size_ = 0;  // not known before the first rank has come
+  std::optional<Pulse> pulse_;  // as the first rank wants it
+  int size_ = 0;                // not known before the first rank has come
   std::map<int, Guest> guests_;
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;

@@ -1,5 +1,6 @@
 // Non-blocking stream sockets: TCP over IPv4 and IPv6, and abstract Unix sockets.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -26,5 +27,7 @@ std::string describePeer(int fd);
 bool sameUser(int fd) noexcept;
 bool isUnix(int fd) noexcept;
 void setNoDelay(int fd) noexcept;
+// Of a TCP socket: what was sent must be acknowledged, and an idle peer's system must answer, within about `span`.
+void limitSilence(int fd, std::chrono::milliseconds span) noexcept;
 
 }  // namespace tutti::control

@@ -17,7 +17,7 @@ void Streams::request(const Person& peer, const UniqueId& id, uint64_t key, Stre
   if (self_ > peer.rank) return;
   const Wanted wanted{peer, key, kind};
   const auto call = calls_.insert(calls_.end(), Call{});
-  Dial::Target target{{id.secret, id.job, peer.endpoint.id}, {}, {}};
+  Dial::Target target{{id.secret, id.job, peer.endpoint.id, encryption_}, {}, {}};
   if (kind == StreamKind::kUnix)
     target.unixName = peer.endpoint.unixName;
   else

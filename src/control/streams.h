@@ -13,8 +13,8 @@ class Streams {
  public:
   // Sends a mail to its rank, wherever that is.
   using SendMail = std::function<void(Mail)>;
-  Streams(Reactor& reactor, Desk& desk, int self, SendMail sendMail)
-      : reactor_(reactor), desk_(desk), self_(self), sendMail_(std::move(sendMail)) {}
+  Streams(Reactor& reactor, Desk& desk, int self, Encryption encryption, SendMail sendMail)
+      : reactor_(reactor), desk_(desk), self_(self), encryption_(encryption), sendMail_(std::move(sendMail)) {}
 
   // This rank wants a stream to `peer`. The higher rank has only to wait.
   void request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind);
@@ -44,6 +44,7 @@ class Streams {
   Reactor& reactor_;
   Desk& desk_;
   int self_;
+  Encryption encryption_;
   SendMail sendMail_;
   std::list<Call> calls_;
 };

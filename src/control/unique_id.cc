@@ -70,6 +70,11 @@ std::string toString(const Address& address) {
                        : fmt::format("[{}]:{}", text, address.port);
 }
 
+UniqueId inherit(UniqueId told, const Secret& parent) {
+  hashInto(told.secret.data(), told.secret.size(), &told.job, sizeof told.job, parent.data(), parent.size());
+  return told;
+}
+
 RawUniqueId encode(const UniqueId& id) {
   Writer out;
   for (const uint8_t b : kMagic) out.value(b);

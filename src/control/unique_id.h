@@ -30,6 +30,10 @@ struct UniqueId {
   std::vector<Address> addresses;  // of the root, best first; as many as fit are kept
 };
 
+// The id of a communicator that is made of another one's ranks: its secret follows from the parent's, so that what the
+// ranks tell each other about it - `told`, whose own secret does not count - gives nothing away.
+UniqueId inherit(UniqueId told, const Secret& parent);
+
 RawUniqueId encode(const UniqueId& id);
 // Throws Error(kInvalidArgument) when the bytes are not a unique id of this version (checked by a magic and a
 // checksum).

@@ -67,6 +67,8 @@ class Lane {
   }
   bool hasDrivers() const noexcept { return binding_->hasDrivers; }
   size_t round() const noexcept { return iteration_; }
+  // Changes with every step that is done.
+  uint64_t position() const noexcept { return uint64_t{iteration_} << 24 ^ step_; }
   size_t rounds() const noexcept { return rounds_; }
 
  private:

@@ -20,7 +20,7 @@ void AttemptLine::requestStream(StreamKind kind) {
   meeting_.requestStream(kind);
 }
 
-std::optional<UniqueFd> AttemptLine::pollStream() {
+std::optional<SecureSocket> AttemptLine::pollStream() {
   try {
     auto stream = meeting_.pollStream();
     if (stream) ++taken_;

@@ -31,7 +31,7 @@ class AttemptLine : public Meeting {
   void put(std::span<const std::byte> blob) override;
   std::optional<Bytes> poll() override;
   void requestStream(StreamKind kind) override;
-  std::optional<UniqueFd> pollStream() override;
+  std::optional<SecureSocket> pollStream() override;
 
   uint32_t attempt() const noexcept { return attempt_; }
   void arrived(Bytes blob) { blobs_.push_back(std::move(blob)); }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/deadline.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "link/attempt_line.h"
@@ -80,8 +81,8 @@ struct Attempt {
 }  // namespace
 
 struct EdgeSetup::State {
-  State(const Registry& from, const Edge& of, std::unique_ptr<Meeting> over, Deadline until)
-      : registry(from), edge(of), meeting(std::move(over)), deadline(until) {}
+  State(const Registry& from, const Edge& of, std::unique_ptr<Meeting> over, std::chrono::milliseconds given)
+      : registry(from), edge(of), meeting(std::move(over)), patience(given) {}
 
   void sayHello();
   void readMail();
@@ -99,7 +100,8 @@ struct EdgeSetup::State {
   const Registry& registry;
   Edge edge;
   std::unique_ptr<Meeting> meeting;
-  Deadline deadline;
+  std::chrono::milliseconds patience;
+  Deadline deadline = Deadline::never();  // once the peer has answered
 
   std::vector<Transport*> own;
   std::vector<std::string> failures;  // "name: reason" for each transport that was left out or has failed
@@ -142,6 +144,7 @@ void EdgeSetup::State::deliver(Bytes message) {
   const auto kind = in.value<EdgeMessage>();
   if (kind == EdgeMessage::kHello && !peerHello) {
     peerHello = readHello(in);
+    deadline = Deadline::in(patience);
     return agree();
   }
   const auto number = in.value<uint32_t>();
@@ -242,8 +245,9 @@ void EdgeSetup::State::moveOn() {
   attempt.reset();
 }
 
-EdgeSetup::EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting, Deadline deadline)
-    : state_(std::make_unique<State>(registry, edge, std::move(meeting), deadline)) {
+EdgeSetup::EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting,
+                     std::chrono::milliseconds patience)
+    : state_(std::make_unique<State>(registry, edge, std::move(meeting), patience)) {
   state_->sayHello();
 }
 

@@ -4,13 +4,13 @@
 // exchange under a deadline. A failure is logged with its cause and the next candidate is taken; both ends agree
 // through the meeting.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/deadline.h"
 #include "link/transport.h"
 
 namespace tutti::link {
@@ -36,10 +36,12 @@ class Registry {
 // not know. Throws Error(kInvalidArgument).
 Registry builtinTransports(std::string_view list);
 
-// Brings one edge up: candidate after candidate, self-test, agreement. Non-blocking; drive it with advance().
+// Brings one edge up: candidate after candidate, self-test, agreement. Non-blocking; drive it with advance(). The peer
+// may come to want this edge much later than this end: `patience` runs from the moment when both do.
 class EdgeSetup {
  public:
-  EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting, Deadline deadline);
+  EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting,
+            std::chrono::milliseconds patience);
   ~EdgeSetup();
   // The connection once both ends have agreed on it; null before. Throws Error(kTimeout or kSystem) that names the
   // peer, each transport tried and what went wrong with it.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/fd.h"
+#include "base/secure_socket.h"
 #include "link/link.h"
 #include "topology/card.h"
 
@@ -26,7 +26,7 @@ class Meeting {
   // Asks for a connected stream socket to the peer, authenticated at both ends. Both ends ask; the first pollStream()
   // that returns a value gives each its end. Throws Error when it cannot be had (and says why): that ends the request.
   virtual void requestStream(StreamKind kind) = 0;
-  virtual std::optional<UniqueFd> pollStream() = 0;
+  virtual std::optional<SecureSocket> pollStream() = 0;
 };
 
 struct Edge {

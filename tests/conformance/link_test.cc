@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/deadline.h"
 #include "support/faulty_loopback.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
@@ -23,7 +24,7 @@ class LinkTest : public testing::TestWithParam<const char*> {
     const std::string name = GetParam();
     if (name == "p2p") return transports::makeP2p();
     if (name == "shm") return transports::makeShm();
-    if (name == "tcp") return transports::makeTcp();
+    if (name.starts_with("tcp")) return transports::makeTcp();
     return makeFaulty(network_, {.seed = 7});
   }
   void open(uint32_t slotBytes, uint32_t depth) {
@@ -31,8 +32,15 @@ class LinkTest : public testing::TestWithParam<const char*> {
     high_ = make();
     edges_ = std::make_unique<EdgePair>(slotBytes, depth);
     meetings_ = std::make_unique<MeetingPair>();
+    const std::string name = GetParam();
+    if (name == "tcp_chacha") meetings_->room->seal(CipherKind::kXChaCha20Poly1305);
+    if (name == "tcp_aes") meetings_->room->seal(CipherKind::kAes256Gcm);
     ends_ = connect(*edges_, *meetings_, *low_, *high_);
   }
+  void SetUp() override {
+    if (GetParam() == std::string("tcp_aes") && !hasAes256Gcm()) GTEST_SKIP() << "this processor has no AES";
+  }
+  std::string transportName() const { return std::string(GetParam()).substr(0, std::string(GetParam()).find('_')); }
   Talker talker(int side, SizeOfSlot sizes) { return {*ends_[side], edges_->edge(side).self, std::move(sizes)}; }
   bool mapped() const { return ends_[0]->send.driver == nullptr; }
 
@@ -68,7 +76,7 @@ TEST_P(LinkTest, CarriesLongRunsOfSmallSlots) {
 TEST_P(LinkTest, NamesItselfAndItsPeer) {
   open(256, 2);
   for (int side = 0; side < 2; ++side) {
-    EXPECT_EQ(ends_[side]->transport, GetParam());
+    EXPECT_EQ(ends_[side]->transport, transportName());
     EXPECT_EQ(ends_[side]->send.peer, edges_->edge(side).peer);
     EXPECT_EQ(ends_[side]->recv.peer, edges_->edge(side).peer);
     EXPECT_GE(ends_[side]->memoryBytes, link::Fifo::bytesFor(256, 2));
@@ -204,8 +212,9 @@ TEST_P(BoundedLinkTest, NeedsNoMoreMemoryTheLongerItRuns) {
 
 std::string nameOf(const testing::TestParamInfo<const char*>& chosen) { return chosen.param; }
 
-INSTANTIATE_TEST_SUITE_P(All, LinkTest, testing::Values("p2p", "shm", "tcp", "faulty"), nameOf);
-INSTANTIATE_TEST_SUITE_P(All, BoundedLinkTest, testing::Values("p2p", "shm", "tcp"), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, LinkTest, testing::Values("p2p", "shm", "tcp", "tcp_aes", "tcp_chacha", "faulty"),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, BoundedLinkTest, testing::Values("p2p", "shm", "tcp", "tcp_aes", "tcp_chacha"), nameOf);
 
 TEST(FaultyLoopback, MovesNothingWhileStoppedAndNamesThePeerWhenCut) {
   auto network = std::make_shared<FaultyNetwork>();

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/deadline.h"
 #include "base/error.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
@@ -28,9 +29,9 @@ class SocketMeeting : public link::Meeting {
     return blob;
   }
   void requestStream(link::StreamKind) override { asked_ = true; }
-  std::optional<UniqueFd> pollStream() override {
+  std::optional<SecureSocket> pollStream() override {
     if (!asked_ || !stream_) return std::nullopt;
-    return std::move(stream_);
+    return SecureSocket{std::move(stream_), std::nullopt};
   }
 
  private:
@@ -48,7 +49,7 @@ std::string runRank(link::Edge edge, std::unique_ptr<link::Meeting> meeting) {
   registry.add(transports::makeP2p());
   registry.add(transports::makeShm());
   try {
-    link::EdgeSetup setup(registry, edge, std::move(meeting), Deadline::in(std::chrono::seconds(20)));
+    link::EdgeSetup setup(registry, edge, std::move(meeting), std::chrono::seconds(20));
     std::unique_ptr<link::Connection> connection;
     while (!(connection = setup.advance())) std::this_thread::yield();
     if (connection->transport != "shm") return "took " + connection->transport;
@@ -75,7 +76,8 @@ link::Edge edgeOf(int self, const topology::Card& mine, const topology::Card& pe
 TEST(TwoProcesses, TalkOverShm) {
   int mail[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, mail), 0);
-  auto [streamLow, streamHigh] = unixPair();
+  auto [streamLow, theirs] = unixPair();
+  const int streamHigh = theirs.release();  // a child keeps no descriptor that a UniqueFd owns
   const topology::Card parent = topology::describeSelf();
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -85,12 +87,12 @@ TEST(TwoProcesses, TalkOverShm) {
     const auto bytes = topology::encode(self);
     ::send(mail[1], bytes.data(), bytes.size(), MSG_NOSIGNAL);
     const std::string said =
-        runRank(edgeOf(1, self, parent), std::make_unique<SocketMeeting>(UniqueFd(mail[1]), std::move(streamHigh)));
+        runRank(edgeOf(1, self, parent), std::make_unique<SocketMeeting>(UniqueFd(mail[1]), UniqueFd(streamHigh)));
     if (!said.empty()) std::fprintf(stderr, "child: %s\n", said.c_str());
     ::_exit(said.empty() ? 0 : 1);
   }
   ::close(mail[1]);
-  streamHigh.reset();
+  ::close(streamHigh);
   Bytes bytes(4096);
   const ssize_t n = ::recv(mail[0], bytes.data(), bytes.size(), 0);
   ASSERT_GT(n, 0);

@@ -30,7 +30,7 @@ class StrangerTest : public testing::Test {
     transport_ = std::move(transport);
     setup_ = transport_->open(edges_.edge(0), *meetings_.ends[0]);
     meetings_.ends[1]->requestStream(kind);
-    stranger_ = std::move(*meetings_.ends[1]->pollStream());
+    stranger_ = std::move(meetings_.ends[1]->pollStream()->fd);
   }
   void openTcp() {
     open(transports::makeTcp(), link::StreamKind::kTcp);
@@ -194,7 +194,7 @@ TEST(StrangerFuzz, NeverBreaksTheLink) {
     const auto tcp = transports::makeTcp();
     const auto setup = tcp->open(edges.edge(0), *meetings.ends[0]);
     meetings.ends[1]->requestStream(link::StreamKind::kTcp);
-    const UniqueFd stranger = std::move(*meetings.ends[1]->pollStream());
+    const UniqueFd stranger = std::move(meetings.ends[1]->pollStream()->fd);
     const auto connection = setup->advance();
     std::vector<std::byte> stream;
     for (uint64_t slot = 0; slot < 20; ++slot) {
@@ -244,7 +244,7 @@ std::string takeShm(size_t fileBytes, transports::ShmGreeting greeting, int file
   const auto setup = shm->open(edges.edge(1), *meetings.ends[1]);
   meetings.ends[0]->requestStream(link::StreamKind::kUnix);
   const UniqueFd file = createMemoryFile("tutti-test", fileBytes);
-  transports::FdExchange exchange(std::move(*meetings.ends[0]->pollStream()), greeting,
+  transports::FdExchange exchange(std::move(meetings.ends[0]->pollStream()->fd), greeting,
                                   std::vector<int>(static_cast<size_t>(files), file.get()));
   try {
     for (int i = 0; i < 1000; ++i) {

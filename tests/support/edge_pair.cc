@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/deadline.h"
 #include "base/error.h"
 
 namespace tutti::test {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/handshake.h"
 
 namespace tutti::test {
 namespace {
@@ -57,9 +58,35 @@ void MeetingRoom::match(size_t request) {
   if (sides_[1].requests[request] != kind) throw Error(ErrorCode::kInternal, "the ends ask for different streams");
   if (refused_.contains(kind)) return;
   ++streamsMade_;
-  auto [first, second] = kind == link::StreamKind::kTcp ? tcpPair() : unixPair();
-  sides_[0].streams[request] = std::move(first);
-  sides_[1].streams[request] = std::move(second);
+  auto [first, second] = kind == link::StreamKind::kTcp ? makeTcpPair() : unixPair();
+  std::optional<SessionKeys> far;
+  const bool sealed = keys_ && kind == link::StreamKind::kTcp;
+  if (sealed) {
+    far = keys_;
+    std::swap(far->send, far->receive);
+  }
+  sides_[0].streams[request] = {std::move(first), sealed ? keys_ : std::nullopt};
+  sides_[1].streams[request] = {std::move(second), far};
+}
+
+std::pair<UniqueFd, UniqueFd> MeetingRoom::makeTcpPair() {
+  if (!tamper_) return tcpPair();
+  InterceptedPair pair(*tamper_);
+  interlopers_.push_back(std::move(pair.interloper));
+  return {std::move(pair.left), std::move(pair.right)};
+}
+
+void MeetingRoom::seal(CipherKind kind) {
+  const std::lock_guard lock(mutex_);
+  keys_.emplace();
+  keys_->kind = kind;
+  fillRandom(keys_->send.data(), keys_->send.size());
+  fillRandom(keys_->receive.data(), keys_->receive.size());
+}
+
+void MeetingRoom::intercept(Tamper tamper) {
+  const std::lock_guard lock(mutex_);
+  tamper_ = tamper;
 }
 
 void MeetingEnd::put(std::span<const std::byte> blob) {
@@ -83,7 +110,7 @@ void MeetingEnd::requestStream(link::StreamKind kind) {
   room_->match(requests.size() - 1);
 }
 
-std::optional<UniqueFd> MeetingEnd::pollStream() {
+std::optional<SecureSocket> MeetingEnd::pollStream() {
   const std::lock_guard lock(room_->mutex_);
   auto& side = room_->sides_[side_];
   if (side.requests.empty()) return std::nullopt;

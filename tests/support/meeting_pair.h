@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/fd.h"
 #include "link/transport.h"
+#include "support/interloper.h"
 
 namespace tutti::test {
 
@@ -21,6 +23,9 @@ class MeetingRoom {
  public:
   // From now on pollStream() throws for this kind.
   void refuse(link::StreamKind kind, std::string why);
+  // From now on TCP streams come with keys, and with somebody between the ends.
+  void seal(CipherKind kind);
+  void intercept(Tamper tamper);
   size_t streamsMade() const;
 
  private:
@@ -28,15 +33,19 @@ class MeetingRoom {
   struct Side {
     std::vector<Bytes> mail;  // for this side
     std::vector<link::StreamKind> requests;
-    std::map<size_t, UniqueFd> streams;  // by the number of the request
+    std::map<size_t, SecureSocket> streams;  // by the number of the request
   };
   // The n-th request of one side belongs to the n-th of the other, as over a control plane.
   void match(size_t request);
+  std::pair<UniqueFd, UniqueFd> makeTcpPair();
 
   mutable std::mutex mutex_;
   std::array<Side, 2> sides_;
   std::map<link::StreamKind, std::string> refused_;
   size_t streamsMade_ = 0;
+  std::optional<SessionKeys> keys_;  // of side 0
+  std::optional<Tamper> tamper_;
+  std::vector<std::unique_ptr<Interloper>> interlopers_;
 };
 
 class MeetingEnd : public link::Meeting {
@@ -45,7 +54,7 @@ class MeetingEnd : public link::Meeting {
   void put(std::span<const std::byte> blob) override;
   std::optional<Bytes> poll() override;
   void requestStream(link::StreamKind kind) override;
-  std::optional<UniqueFd> pollStream() override;
+  std::optional<SecureSocket> pollStream() override;
 
  private:
   std::shared_ptr<MeetingRoom> room_;

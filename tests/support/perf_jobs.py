@@ -101,9 +101,9 @@ class Outcome:
 
 def _environment(settings):
     # The caller's own settings, and a launcher around the test, must not reach the programs.
-    foreign = ("TUTTI_", "OMPI_", "PMI_", "SLURM_")
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(foreign) and name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    foreign = ("TUTTI_", "OMPI_", "PMI_", "PMIX_", "SLURM_", "HOROVOD_", "MV2_", "PALS_", "FLUX_", "JSM_")
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "TF_CONFIG", "JOB_COMPLETION_INDEX")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign) and name not in names}
     return {**kept, **settings}
 
 

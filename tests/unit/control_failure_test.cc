@@ -1,8 +1,6 @@
 // What happens when ranks are missing, wrong, dying, giving up or leaving.
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,54 +8,16 @@
 #include <cstdlib>
 #include <random>
 
-#include "control_ranks.h"
-
-extern char** environ;
+#include "control_processes.h"
 
 namespace tutti::control::test {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double msSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kManyRanks = 96;
 #else
 constexpr int kManyRanks = 512;
 #endif
-
-// --- another process: this program again, running only the test below ---
-
-pid_t startRank(const UniqueId& id, int rank, int size, const char* mode) {
-  ::setenv("TUTTI_TEST_ID", toHex(encode(id)).c_str(), 1);
-  ::setenv("TUTTI_TEST_RANK", std::to_string(rank).c_str(), 1);
-  ::setenv("TUTTI_TEST_SIZE", std::to_string(size).c_str(), 1);
-  ::setenv("TUTTI_TEST_MODE", mode, 1);
-  std::string program = "/proc/self/exe", filter = "--gtest_filter=OtherProcess.DISABLED_Rank",
-              also = "--gtest_also_run_disabled_tests", quiet = "--gtest_brief=1";
-  char* arguments[] = {program.data(), filter.data(), also.data(), quiet.data(), nullptr};
-  pid_t pid = -1;
-  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
-  ::unsetenv("TUTTI_TEST_ID");
-  return pid;
-}
-
-TEST(OtherProcess, DISABLED_Rank) {
-  const char* hex = std::getenv("TUTTI_TEST_ID");
-  if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
-  const int rank = std::atoi(std::getenv("TUTTI_TEST_RANK")), size = std::atoi(std::getenv("TUTTI_TEST_SIZE"));
-  const auto plane = Plane::join(requestFor(decode(fromHex(hex)), rank, size));
-  if (std::string(std::getenv("TUTTI_TEST_MODE")) == "wait")
-    for (;;) ::pause();
-}
-
-int exitOf(pid_t pid) {
-  int status = -1;
-  ::waitpid(pid, &status, 0);
-  return status;
-}
 
 TEST(Plane, ProcessesJoinAndLeave) {
   const auto start = Clock::now();
@@ -240,15 +200,77 @@ TEST_P(DeathOf, IsKnownToAllOthers) {
 TEST(Plane, AbortIsKnownToAll) {
   constexpr int kSize = 7;
   const auto planes = joinAll(kSize);
-  planes[4]->abort("out of memory");
+  planes[4]->fail({4, Stop::kAbort, ErrorCode::kRemote, "rank 4 aborted: out of memory"});
   inThreads(kSize, [&](int r) { expectFailure(*planes[size_t(r)], 4, "out of memory"); });
-  EXPECT_TRUE(planes[6]->failure()->aborted);
+  EXPECT_EQ(planes[6]->failure()->stop, Stop::kAbort);
+}
+
+Answer awaitAnswer(Plane& plane, int rank) {
+  return awaitFrom(plane, [&] { return plane.lastAnswer(rank); }).value();
+}
+
+// Every rank says its own number, and what it was asked.
+std::vector<std::unique_ptr<Plane>> joinTalkative(int size) {
+  return joinAll(size, [](JoinRequest& request) {
+    request.respond = [rank = request.rank](std::span<const std::byte> question) {
+      return toBytes(fmt::format("rank {} hears {}", rank, toText(Bytes(question.begin(), question.end()))));
+    };
+  });
+}
+
+TEST(Plane, EveryRankAnswersEveryRank) {
+  constexpr int kSize = 6;
+  const auto planes = joinTalkative(kSize);
+  inThreads(kSize, [&](int r) {
+    Plane& self = *planes[size_t(r)];
+    for (int to = 0; to < kSize; ++to) self.ask(to, toBytes("you"));
+    for (int to = 0; to < kSize; ++to) {
+      const Answer answer = awaitAnswer(self, to);
+      EXPECT_FALSE(answer.left);
+      EXPECT_EQ(toText(answer.body), fmt::format("rank {} hears you", to));
+    }
+  });
+  EXPECT_EQ(thrownBy([&] { planes[0]->ask(kSize, {}); }).code, codeOf(ErrorCode::kInvalidArgument));
+}
+
+TEST(Plane, ARankThatHasLeftIsSaidToHaveLeft) {
+  auto planes = joinTalkative(7);
+  for (const int gone : {1, 3, 4, 6}) planes[size_t(gone)].reset();
+  for (const int gone : {1, 3, 4, 6}) {
+    // It may take its leave a moment after its owner has gone, and a question may arrive just while it does.
+    const auto left = [&] {
+      planes[5]->ask(gone, {});
+      const auto wait = Deadline::in(std::chrono::milliseconds(50));
+      const auto answer = awaitFrom(
+          *planes[5], [&] { return planes[5]->lastAnswer(gone); }, wait);
+      return answer && answer->left;
+    };
+    while (!left()) std::this_thread::yield();
+  }
+}
+
+TEST(Plane, AJoinCanBeEnded) {
+  const UniqueId id = openRoot({}, soon());
+  JoinRequest request;
+  request.id = id;
+  request.size = 2;
+  request.deadline = soon();
+  const auto plane = Plane::begin(request);
+  plane->fail({0, Stop::kAbort, ErrorCode::kRemote, "rank 0 has changed its mind"});
+  EXPECT_EQ(thrownBy([&] { plane->awaitJoined(soon()); }).code, codeOf(ErrorCode::kRemote));
+  EXPECT_TRUE(plane->failed());
+  // The other rank learns it from the root, or misses this one, if it had not come to the root yet.
+  request.rank = 1;
+  request.deadline = soon(2);
+  const Thrown thrown = thrownBy([&] { Plane::join(request); });
+  EXPECT_TRUE(thrown.code == codeOf(ErrorCode::kRemote) || thrown.code == codeOf(ErrorCode::kTimeout)) << thrown.code;
+  EXPECT_NE(thrown.text.find("rank 0"), std::string::npos) << thrown.text;
 }
 
 TEST(Plane, AbortEndsAWaitInProgress) {
   const auto planes = joinAll(3);
   inThreads(3, [&](int r) {
-    if (r == 2) return planes[2]->abort("enough");
+    if (r == 2) return planes[2]->fail({2, Stop::kAbort, ErrorCode::kRemote, "enough"});
     EXPECT_EQ(thrownBy([&] { planes[size_t(r)]->allGather({}, soon()); }).code, codeOf(ErrorCode::kRemote));
   });
 }

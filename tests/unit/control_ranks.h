@@ -25,7 +25,14 @@ inline std::string toText(std::span<const std::byte> bytes) {
 
 inline JoinRequest requestFor(const UniqueId& id, int rank, int size, Deadline deadline = soon(),
                               const Network& network = {}) {
-  return {id, rank, size, toBytes("card of " + std::to_string(rank)), network, deadline};
+  JoinRequest request;
+  request.id = id;
+  request.rank = rank;
+  request.size = size;
+  request.card = toBytes("card of " + std::to_string(rank));
+  request.network = network;
+  request.deadline = deadline;
+  return request;
 }
 
 // Runs `body(i)` on n threads; what they throw fails the test.
@@ -42,13 +49,22 @@ inline void inThreads(int n, const std::function<void(int)>& body) {
   for (auto& thread : threads) thread.join();
 }
 
-// All ranks of one job, joined.
-inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& network = {}) {
+// All ranks of one job, joined; `adjust` may change what each asks for.
+using Adjust = std::function<void(JoinRequest&)>;
+inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& network, const Adjust& adjust) {
   const UniqueId id = decode(encode(openRoot(network, soon())));
   std::vector<std::unique_ptr<Plane>> planes(static_cast<size_t>(size));
-  inThreads(size, [&](int r) { planes[size_t(r)] = Plane::join(requestFor(id, r, size, soon(), network)); });
+  inThreads(size, [&](int r) {
+    JoinRequest request = requestFor(id, r, size, soon(), network);
+    if (adjust) adjust(request);
+    planes[size_t(r)] = Plane::join(request);
+  });
   return planes;
 }
+inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& network = {}) {
+  return joinAll(size, network, {});
+}
+inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Adjust& adjust) { return joinAll(size, {}, adjust); }
 
 // The Error that `body` throws, as code and text; fails the test when it throws none.
 struct Thrown {
@@ -78,7 +94,7 @@ inline Bytes awaitMail(Plane& plane, int from, uint64_t key) {
   return awaitFrom(plane, [&] { return plane.poll(from, key); }).value();
 }
 inline UniqueFd awaitStream(Plane& plane, int peer, uint64_t key) {
-  return std::move(*awaitFrom(plane, [&] { return plane.pollStream(peer, key); }));
+  return std::move(awaitFrom(plane, [&] { return plane.pollStream(peer, key); })->fd);
 }
 
 inline int countEntries(const char* folder) {

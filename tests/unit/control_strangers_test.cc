@@ -32,7 +32,7 @@ bool hangsUp(int fd) {
   return false;
 }
 
-const std::string kHelloMagic = std::string("tuttiHi") + char(1);
+const std::string kHelloMagic = std::string("tuttiHi") + char(2);
 
 class Stranger : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(UnixOrTcp, Stranger, testing::Bool());

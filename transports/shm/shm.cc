@@ -70,7 +70,7 @@ class ShmSetup : public link::Setup {
       fds.push_back(edge_.selfBellFd);
       greeting.bells = 1;
     }
-    exchange_.emplace(std::move(*stream), greeting, std::move(fds));
+    exchange_.emplace(std::move(stream->fd), greeting, std::move(fds));
     return true;
   }
 

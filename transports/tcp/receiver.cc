@@ -7,17 +7,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transports/tcp/frame.h"
-
 namespace tutti::transports {
 
-std::byte* Receiver::place() const noexcept {
+template <class Framing>
+std::byte* Receiver<Framing>::place() const noexcept {
   link::SlotHeader& line = header();
   return line.bytes <= link::kInlineBytes ? line.inlined
                                           : fifo_.slots + (arrived_ & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
 }
 
-StreamResult Receiver::pump() noexcept {
+template <class Framing>
+StreamResult Receiver<Framing>::pump() noexcept {
   StreamResult result;
   while (unpack(result) && wantsMore() && read(result)) {
   }
@@ -27,19 +27,20 @@ StreamResult Receiver::pump() noexcept {
 }
 
 // Makes slots of what has been read ahead. False after a bad frame.
-bool Receiver::unpack(StreamResult& result) noexcept {
+template <class Framing>
+bool Receiver<Framing>::unpack(StreamResult& result) noexcept {
   for (;;) {
     if (result.fault != StreamFault::kNone) return false;
     if (!inPayload_) {
-      if (end_ - begin_ < sizeof(Frame) || !hasFreeSlot()) return true;
+      if (end_ - begin_ < Framing::kHeadBytes || !hasFreeSlot()) return true;
       if (!beginSlot(result)) return false;
     }
-    const size_t step = std::min(header().bytes - filled_, end_ - begin_);
+    const size_t step = std::min(following_ - filled_, end_ - begin_);
     if (step != 0) std::memcpy(place() + filled_, ahead_.data() + begin_, step);
     begin_ += step;
     filled_ += step;
-    if (filled_ < header().bytes) return true;
-    inPayload_ = false;
+    if (filled_ < following_ || end_ - begin_ < tailBytes()) return true;
+    if (!endSlot(result)) return false;
     result.moved = true;
     // Release: pairs with RecvEnd::ready; header and payload are complete.
     header().sequence.store(arrived_ + 1, std::memory_order_release);
@@ -47,9 +48,14 @@ bool Receiver::unpack(StreamResult& result) noexcept {
   }
 }
 
-bool Receiver::beginSlot(StreamResult& result) noexcept {
-  Frame frame;
-  std::memcpy(&frame, ahead_.data() + begin_, sizeof frame);
+template <class Framing>
+bool Receiver<Framing>::beginSlot(StreamResult& result) noexcept {
+  Head head;
+  if (!framing_.openHead(ahead_.data() + begin_, head)) {
+    result.fault = StreamFault::kForged;
+    return false;
+  }
+  const Frame& frame = head.frame;
   const auto refuse = [&](StreamFault fault, uint64_t seen, uint64_t right) {
     result.fault = fault;
     result.seen = seen;
@@ -59,20 +65,35 @@ bool Receiver::beginSlot(StreamResult& result) noexcept {
   if (frame.magic != kFrameMagic) return refuse(StreamFault::kNoFrame, frame.magic, kFrameMagic);
   if (frame.bytes > fifo_.slotBytes) return refuse(StreamFault::kTooLong, frame.bytes, fifo_.slotBytes);
   if (frame.sequence != arrived_ + 1) return refuse(StreamFault::kOutOfOrder, frame.sequence, arrived_ + 1);
-  begin_ += sizeof frame;
+  begin_ += Framing::kHeadBytes;
   header().fingerprint = frame.fingerprint;
   header().bytes = frame.bytes;
+  following_ = Framing::behindHead(frame);
+  if (Framing::kSealed && following_ == 0) std::memcpy(header().inlined, head.inlined, frame.bytes);
   filled_ = 0;
   inPayload_ = true;
   return true;
 }
 
+// The payload is complete, and so is its tag.
+template <class Framing>
+bool Receiver<Framing>::endSlot(StreamResult& result) noexcept {
+  if (following_ > 0 && !framing_.openPayload(place(), following_, ahead_.data() + begin_)) {
+    result.fault = StreamFault::kForged;
+    return false;
+  }
+  begin_ += tailBytes();
+  inPayload_ = false;
+  return true;
+}
+
 // Where the next bytes go: the rest of a payload and what follows it, or only the buffer.
-int Receiver::destinations(iovec* parts) noexcept {
+template <class Framing>
+int Receiver<Framing>::destinations(iovec* parts) noexcept {
   int count = 0;
   size_t room = kAheadBytes;
-  if (inPayload_) {
-    const size_t rest = header().bytes - filled_;
+  if (inPayload_ && filled_ < following_) {
+    const size_t rest = following_ - filled_;
     parts[count++] = {place() + filled_, rest};
     if (rest > kAheadBytes) room = kTrailingBytes;
   }
@@ -81,7 +102,8 @@ int Receiver::destinations(iovec* parts) noexcept {
 }
 
 // One system call. True when there may be more to read.
-bool Receiver::read(StreamResult& result) noexcept {
+template <class Framing>
+bool Receiver<Framing>::read(StreamResult& result) noexcept {
   if (begin_ != 0) {
     std::memmove(ahead_.data(), ahead_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -107,16 +129,21 @@ bool Receiver::read(StreamResult& result) noexcept {
   return false;
 }
 
-void Receiver::account(size_t bytes) noexcept {
-  const size_t direct = inPayload_ ? std::min(bytes, header().bytes - filled_) : 0;
+template <class Framing>
+void Receiver<Framing>::account(size_t bytes) noexcept {
+  const size_t direct = inPayload_ ? std::min(bytes, following_ - filled_) : 0;
   filled_ += direct;
   end_ += bytes - direct;
 }
 
-void Receiver::endOfStream(StreamResult& result) noexcept {
-  const bool waiting = end_ - begin_ >= sizeof(Frame) && !inPayload_;  // for a free slot
+template <class Framing>
+void Receiver<Framing>::endOfStream(StreamResult& result) noexcept {
+  const bool waiting = end_ - begin_ >= Framing::kHeadBytes && !inPayload_;  // for a free slot
   if (result.moved || waiting || fifo_.released->value.load(std::memory_order_acquire) != arrived_) return;
   result.fault = inPayload_ || begin_ != end_ ? StreamFault::kTorn : StreamFault::kClosed;
 }
+
+template class Receiver<ClearFraming>;
+template class Receiver<SealedFraming>;
 
 }  // namespace tutti::transports

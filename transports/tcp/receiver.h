@@ -3,8 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "link/fifo.h"
+#include "transports/tcp/framing.h"
 #include "transports/tcp/stream_result.h"
 
 struct iovec;
@@ -13,9 +15,11 @@ namespace tutti::transports {
 
 // Used by the thread that owns the receive end. Nothing is read while no slot is free: TCP's own flow control then
 // holds the peer back.
+template <class Framing>
 class Receiver {
  public:
-  Receiver(int socket, const link::Fifo& fifo) noexcept : socket_(socket), fifo_(fifo) {}
+  Receiver(int socket, const link::Fifo& fifo, Framing framing = Framing()) noexcept
+      : socket_(socket), fifo_(fifo), framing_(std::move(framing)) {}
   // Reads what has come. The end of the stream is a fault only once all that came before it has been taken.
   StreamResult pump() noexcept;
   // A stream that has ended also deserves another look: its end may have become a fault.
@@ -37,7 +41,9 @@ class Receiver {
   link::SlotHeader& header() const noexcept { return fifo_.headers[arrived_ & (fifo_.depth - 1)]; }
   std::byte* place() const noexcept;
   bool unpack(StreamResult& result) noexcept;
+  size_t tailBytes() const noexcept { return following_ > 0 ? Framing::kTailBytes : 0; }
   bool beginSlot(StreamResult& result) noexcept;
+  bool endSlot(StreamResult& result) noexcept;
   bool read(StreamResult& result) noexcept;
   int destinations(iovec* parts) noexcept;
   void account(size_t bytes) noexcept;
@@ -45,12 +51,17 @@ class Receiver {
 
   int socket_;
   link::Fifo fifo_;
+  [[no_unique_address]] Framing framing_;
   uint64_t arrived_ = 0;  // slots that are complete in the FIFO
   bool inPayload_ = false;
   bool ended_ = false;
-  size_t filled_ = 0;  // of the current payload
+  uint32_t following_ = 0;  // bytes of the current payload that come behind the head
+  size_t filled_ = 0;       // of these
   size_t begin_ = 0, end_ = 0;
   std::array<std::byte, kAheadBytes> ahead_;
 };
+
+extern template class Receiver<ClearFraming>;
+extern template class Receiver<SealedFraming>;
 
 }  // namespace tutti::transports

@@ -7,22 +7,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transports/tcp/frame.h"
+#include "transports/tcp/framing.h"
 
 namespace tutti::transports {
 namespace {
 
 constexpr size_t kBatchSlots = 8;
 
-// A small payload travels right behind its frame, so that it needs no entry of its own in the gather list.
-struct Head {
-  Frame frame;
-  std::byte inlined[link::kInlineBytes];
-};
-
 }  // namespace
 
 struct Sender::Batch {
+  // A small payload travels right behind its frame, so that it needs no entry of its own in the gather list.
   Head heads[kBatchSlots];
   iovec parts[2 * kBatchSlots];
   size_t slots = 0, count = 0, bytes = 0;

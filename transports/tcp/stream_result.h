@@ -4,7 +4,7 @@
 
 namespace tutti::transports {
 
-enum class StreamFault : uint8_t { kNone, kSystem, kClosed, kTorn, kNoFrame, kTooLong, kOutOfOrder };
+enum class StreamFault : uint8_t { kNone, kSystem, kClosed, kTorn, kNoFrame, kTooLong, kOutOfOrder, kForged };
 
 struct StreamResult {
   bool moved = false;

@@ -15,6 +15,7 @@
 #include "link/reach_constants.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/receiver.h"
+#include "transports/tcp/sealed_sender.h"
 #include "transports/tcp/sender.h"
 
 namespace tutti::transports {
@@ -25,13 +26,38 @@ using link::Edge;
 using link::Meeting;
 using link::Progress;
 
+std::string describe(const StreamResult& failure, const std::string& peer) {
+  const auto says = [&](const std::string& what) { return fmt::format("the TCP link to {} {}", peer, what); };
+  switch (failure.fault) {
+    case StreamFault::kNone:
+      break;
+    case StreamFault::kSystem:
+      return says(fmt::format("failed: {}", std::generic_category().message(failure.errorNumber)));
+    case StreamFault::kClosed:
+      return says("was closed by the peer");
+    case StreamFault::kTorn:
+      return says("ended in the middle of a slot: the peer is gone");
+    case StreamFault::kNoFrame:
+      return says(fmt::format("carries something else than frames ({:#x})", failure.seen));
+    case StreamFault::kTooLong:
+      return says(fmt::format("announced {} bytes for a slot of {}", failure.seen, failure.right));
+    case StreamFault::kOutOfOrder:
+      return says(fmt::format("delivered slot {} where {} was due", failure.seen, failure.right));
+    case StreamFault::kForged:
+      return says("carried a record that fails its integrity check: bytes were changed, repeated or lost on the way");
+  }
+  return says("works");
+}
+
+// Drives one stream, in the clear or sealed: which of the two costs nothing while it runs.
+template <class Sender, class Receiver>
 class TcpDriver final : public link::Driver {
  public:
-  TcpDriver(UniqueFd socket, const Connection& ends, std::string peer)
+  TcpDriver(UniqueFd socket, Sender sender, Receiver receiver, std::string peer)
       : socket_(std::move(socket)),
         peer_(std::move(peer)),
-        sender_(socket_.get(), ends.send.fifo),
-        receiver_(socket_.get(), ends.recv.fifo) {}
+        sender_(std::move(sender)),
+        receiver_(std::move(receiver)) {}
   ~TcpDriver() override;
 
   Progress progress() noexcept override;
@@ -40,7 +66,7 @@ class TcpDriver final : public link::Driver {
   short pollEvents() const noexcept override {
     return static_cast<short>((receiver_.worthPolling() ? POLLIN : 0) | (sending() ? POLLOUT : 0));
   }
-  std::string error() const override;
+  std::string error() const override { return describe(failure_, peer_); }
 
  private:
   UniqueFd socket_;
@@ -50,7 +76,8 @@ class TcpDriver final : public link::Driver {
   StreamResult failure_;
 };
 
-Progress TcpDriver::progress() noexcept {
+template <class Sender, class Receiver>
+Progress TcpDriver<Sender, Receiver>::progress() noexcept {
   if (failure_.fault != StreamFault::kNone) return Progress::kFailed;
   const StreamResult out = sender_.pump();
   // Also after a failure to send: what the peer sent before it went is still to be delivered, once at least.
@@ -62,53 +89,51 @@ Progress TcpDriver::progress() noexcept {
   return in.moved || out.moved ? Progress::kAdvanced : Progress::kIdle;
 }
 
-std::string TcpDriver::error() const {
-  const auto says = [&](const std::string& what) { return fmt::format("the TCP link to {} {}", peer_, what); };
-  switch (failure_.fault) {
-    case StreamFault::kNone:
-      break;
-    case StreamFault::kSystem:
-      return says(fmt::format("failed: {}", std::generic_category().message(failure_.errorNumber)));
-    case StreamFault::kClosed:
-      return says("was closed by the peer");
-    case StreamFault::kTorn:
-      return says("ended in the middle of a slot: the peer is gone");
-    case StreamFault::kNoFrame:
-      return says(fmt::format("carries something else than frames ({:#x})", failure_.seen));
-    case StreamFault::kTooLong:
-      return says(fmt::format("announced {} bytes for a slot of {}", failure_.seen, failure_.right));
-    case StreamFault::kOutOfOrder:
-      return says(fmt::format("delivered slot {} where {} was due", failure_.seen, failure_.right));
-  }
-  return says("works");
-}
-
 // Closing a socket that holds unread bytes resets the connection, and a reset takes from the peer what it has not read
 // yet. So this end says that it is done, and takes what is there, without waiting for more.
-TcpDriver::~TcpDriver() {
+template <class Sender, class Receiver>
+TcpDriver<Sender, Receiver>::~TcpDriver() {
   if (failure_.fault == StreamFault::kNone) sender_.pump();
   ::shutdown(socket_.get(), SHUT_WR);
   constexpr int kMaxReads = 64;
   char waste[4096];
-  for (int i = 0; i<kMaxReads&& ::recv(socket_.get(), waste, sizeof waste, MSG_DONTWAIT)> 0; ++i) {
-  }
+  int reads = 0;
+  while (reads<kMaxReads&& ::recv(socket_.get(), waste, sizeof waste, MSG_DONTWAIT)> 0) ++reads;
 }
+
+using ClearDriver = TcpDriver<Sender, Receiver<ClearFraming>>;
+using SealedDriver = TcpDriver<SealedSender, Receiver<SealedFraming>>;
 
 class TcpConnection : public Connection {
  public:
-  TcpConnection(const Edge& edge, UniqueFd socket) : memory_(link::mapPrivate(edgeMemoryBytes(edge))) {
+  TcpConnection(const Edge& edge, SecureSocket stream) : memory_(link::mapPrivate(edgeMemoryBytes(edge))) {
     connectOver(*this, edge, memory_.data(), nullptr);
     const std::string peer =
-        fmt::format("rank {} ({}, {})", edge.peer, edge.peerCard.hostName, peerAddress(socket.get()));
-    driver_ = std::make_unique<TcpDriver>(std::move(socket), *this, peer);
+        fmt::format("rank {} ({}, {})", edge.peer, edge.peerCard.hostName, peerAddress(stream.fd.get()));
+    memoryBytes = memory_.bytes();
+    drive(std::move(stream), peer);
     send.driver = recv.driver = driver_.get();
-    memoryBytes = memory_.bytes() + sizeof(TcpDriver);
     transport = "tcp";
   }
 
  private:
+  void drive(SecureSocket stream, const std::string& peer) {
+    const int socket = stream.fd.get();
+    if (!stream.keys) {
+      driver_ = std::make_unique<ClearDriver>(std::move(stream.fd), Sender(socket, send.fifo),
+                                              Receiver<ClearFraming>(socket, recv.fifo), peer);
+      memoryBytes += sizeof(ClearDriver);
+      return;
+    }
+    SealedSender sender(socket, send.fifo, *stream.keys);
+    memoryBytes += sizeof(SealedDriver) + sender.bufferBytes();
+    driver_ =
+        std::make_unique<SealedDriver>(std::move(stream.fd), std::move(sender),
+                                       Receiver<SealedFraming>(socket, recv.fifo, SealedFraming(*stream.keys)), peer);
+  }
+
   UniqueMap memory_;
-  std::unique_ptr<TcpDriver> driver_;
+  std::unique_ptr<link::Driver> driver_;
 };
 
 class TcpSetup : public link::Setup {
@@ -120,7 +145,7 @@ class TcpSetup : public link::Setup {
     auto stream = meeting_.pollStream();
     if (!stream) return nullptr;
     const int on = 1;
-    if (::setsockopt(stream->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+    if (::setsockopt(stream->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
       throw systemError("cannot switch off delays on a TCP stream (TCP_NODELAY)", errno);
     return std::make_unique<TcpConnection>(edge_, std::move(*stream));
   }

@@ -1,4 +1,5 @@
-// "tcp": any two ranks that can connect. One non-blocking stream per edge carries both directions.
+// "tcp": any two ranks that can connect. One non-blocking stream per edge carries both directions;
+// sealed when the stream comes with keys.
 #pragma once
 #include <memory>
 

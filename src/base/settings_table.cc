@@ -1,0 +1,139 @@
+#include "base/settings_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/log.h"
+#include "base/settings.h"
+
+namespace tutti::settings {
+namespace {
+
+constexpr For kSections[] = {For::kJoining, For::kNetwork, For::kRunning, For::kDiagnosis, For::kPrograms, For::kTests};
+
+const char* titleOf(For section) {
+  switch (section) {
+    case For::kJoining:
+      return "Who this process is, and where the ranks meet";
+    case For::kNetwork:
+      return "Sockets";
+    case For::kRunning:
+      return "How operations run";
+    case For::kDiagnosis:
+      return "What is told";
+    case For::kPrograms:
+      return "Read by the measuring programs";
+    case For::kTests:
+      break;
+  }
+  return "Set by the tests and the commands in `tools/`";
+}
+
+// The optimal string alignment distance: insert, delete, replace, or swap two neighbours.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::toupper(c); });
+  return result;
+}
+
+std::string cell(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+}  // namespace
+
+std::string rangeOf(const Setting& setting) {
+  const std::string values = setting.values;
+  const auto with = [&](const std::string& type) { return values.empty() ? type : type + "; " + values; };
+  switch (setting.type) {
+    case Type::kNumber:
+      return with(fmt::format("whole number, {} to {}", setting.low, setting.high));
+    case Type::kMilliseconds:
+      return with(fmt::format("milliseconds, {} to {}", setting.low, setting.high));
+    case Type::kSwitch:
+      return "0 or 1";
+    case Type::kPath:
+      return with("path");
+    case Type::kText:
+    case Type::kSecret:
+      break;
+  }
+  return values.empty() ? "text" : values;
+}
+
+std::vector<Shown> describeAll(const Environment& environment) {
+  std::vector<Shown> rows;
+  for (const Setting& one : kTable) {
+    Shown shown{&one, environment.valueOf(one)};
+    if (shown.value && one.type == Type::kSecret) shown.value = "(set, not shown)";
+    rows.push_back(std::move(shown));
+  }
+  return rows;
+}
+
+std::string asMarkdown() {
+  std::string text =
+      "# Settings\n\nEnvironment variables that tutti reads. This page is made from the table in\n"
+      "`src/base/settings_table.h` by the target `settings-doc`; change it there.\n\n"
+      "A variable that is empty counts as not set. A `TUTTI_*` variable that is not listed here is reported, with the\n"
+      "nearest name, when the first communicator is made.\n";
+  for (const For section : kSections) {
+    text += fmt::format("\n## {}\n\n| variable | values | default | |\n|---|---|---|---|\n", titleOf(section));
+    for (const Setting& one : kTable) {
+      if (one.section != section) continue;
+      const std::string fallback = *one.fallback ? fmt::format("`{}`", one.fallback) : "";
+      text += fmt::format("| `{}` | {} | {} | {} |\n", one.name, cell(rangeOf(one)), fallback, cell(one.help));
+    }
+  }
+  return text;
+}
+
+const Setting* nearestSetting(std::string_view name) {
+  const std::string wanted = upper(name);
+  const Setting* nearest = nullptr;
+  size_t least = std::max<size_t>(2, (name.size() - std::min(name.size(), kPrefix.size())) / 3) + 1;
+  for (const Setting& one : kTable) {
+    if (one.section == For::kTests) continue;
+    const size_t far = distance(wanted, one.name);
+    if (far < least) nearest = &one, least = far;
+  }
+  return nearest;
+}
+
+std::vector<std::string> strangeNames(const Environment& environment) {
+  std::vector<std::string> lines;
+  for (const std::string& name : environment.names(kPrefix)) {
+    if (findSetting(name) != nullptr || name.starts_with(kTestPrefix)) continue;
+    const Setting* near = nearestSetting(name);
+    lines.push_back(near ? fmt::format("{} is not a setting; did you mean {}?", name, near->name)
+                         : fmt::format("{} is not a setting; docs/settings.md lists them", name));
+  }
+  return lines;
+}
+
+void warnOfStrangeNames() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (const std::string& line : strangeNames(Environment())) log::warn("{}", line);
+  });
+}
+
+}  // namespace tutti::settings

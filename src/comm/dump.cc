@@ -1,0 +1,127 @@
+#include "comm/dump.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "comm/communicator.h"
+
+namespace tutti::comm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* nameOf(CallLine line) noexcept {
+  constexpr const char* kNames[] = {"collective", "send", "receive"};
+  return kNames[static_cast<size_t>(line)];
+}
+
+const char* nameOf(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::kCuda:
+      return "CUDA error";
+    case ErrorCode::kSystem:
+      return "system error";
+    case ErrorCode::kInternal:
+      return "internal error";
+    case ErrorCode::kInvalidArgument:
+      return "invalid argument";
+    case ErrorCode::kInvalidUsage:
+      return "invalid usage";
+    case ErrorCode::kRemote:
+      return "remote error";
+    case ErrorCode::kInProgress:
+      return "in progress";
+    case ErrorCode::kTimeout:
+      return "timeout";
+  }
+  return "unknown";
+}
+
+Json describeRanks(const Communicator& communicator) {
+  Json ranks = Json::array();
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const topology::Card& card = communicator.card(rank);
+    ranks.push_back({{"rank", rank}, {"host", card.hostName}, {"pid", card.pid}});
+  }
+  return ranks;
+}
+
+Json describeCall(const CallRecord& record, const Timeline& timeline) {
+  const auto& mark = record.fingerprint;
+  const auto kind = static_cast<Collective>(mark.kindAndType >> 4);
+  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  Json call = {{"order", record.order},
+               {"line", nameOf(record.line)},
+               {"number", mark.operation},
+               {"kind", nameOf(kind)},
+               {"type", nameOf(type)},
+               {"count", mark.count},
+               {"bytes", mark.count * sizeOf(type)}};
+  if (reduces(kind)) call["op"] = nameOf(static_cast<ReduceOp>(mark.op));
+  if (hasRoot(kind)) call["root"] = mark.root;
+  if (record.peer >= 0) call["peer"] = record.peer;
+  call["state"] = nameOf(record.state);
+  if (record.algorithm) call["algorithm"] = nameOf(*record.algorithm);
+  const bool ended = record.state == CallState::kDone || record.state == CallState::kFailed;
+  if (record.waitingFor >= 0 && record.state != CallState::kDone) call["waitingFor"] = record.waitingFor;
+  call["roundsDone"] = record.roundsDone;
+  call["rounds"] = record.rounds;
+  call["queuedNs"] = timeline.wallNs(record.queuedTicks);
+  if (ended && record.endedTicks != 0) call["endedNs"] = timeline.wallNs(record.endedTicks);
+  return call;
+}
+
+Json describeError(const Communicator& communicator) {
+  if (!communicator.broken()) return nullptr;
+  const Error error = communicator.failure("no call");
+  return {{"code", nameOf(error.code())}, {"text", error.what()}};
+}
+
+}  // namespace
+
+std::string toJson(const Communicator& communicator, const std::string& why) {
+  const topology::Card& self = communicator.card(communicator.rank());
+  Json root;
+  root["tutti"] = {{"version", TUTTI_VERSION}, {"format", kDumpFormat}};
+  root["communicator"] = {{"id", fmt::format("{:016x}", communicator.id())},
+                          {"name", communicator.config().name},
+                          {"rank", communicator.rank()},
+                          {"size", communicator.size()},
+                          {"host", self.hostName},
+                          {"pid", self.pid}};
+  root["ranks"] = describeRanks(communicator);
+  root["why"] = why;
+  root["error"] = describeError(communicator);
+  root["writtenNs"] =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Json calls = Json::array();
+  const Recorder& recorder = communicator.recorder();
+  for (const CallRecord& record : recorder.records()) calls.push_back(describeCall(record, recorder.timeline()));
+  root["calls"] = std::move(calls);
+  // Host names and texts come from outside: what is no UTF-8 is replaced, not thrown at.
+  return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string dumpName(const Communicator& communicator) {
+  return fmt::format("tutti-{:016x}-rank{}.json", communicator.id(), communicator.rank());
+}
+
+void writeDump(const Communicator& communicator, const std::string& path, const std::string& why) {
+  const std::string text = toJson(communicator, why);
+  const std::string draft = fmt::format("{}.{}.part", path, ::getpid());
+  std::ofstream file(draft, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file || std::rename(draft.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    std::remove(draft.c_str());
+    throw systemError(fmt::format("cannot write the record of rank {} to {}", communicator.rank(), path), error);
+  }
+}
+
+}  // namespace tutti::comm

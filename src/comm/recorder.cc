@@ -1,0 +1,155 @@
+#include "comm/recorder.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tutti::comm {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// Entry::where: 7 bits of line, 1 of blocking, 8 of algorithm + 1, 24 of peer + 1, 24 of waitingFor + 1.
+constexpr uint64_t kRankMask = (1 << 24) - 1;
+constexpr uint64_t kLineMask = 0x7f, kBlocking = 0x80;
+constexpr int kAlgorithmShift = 8, kPeerShift = 16, kWaitingShift = 40;
+
+constexpr uint64_t packRank(int rank) noexcept { return static_cast<uint64_t>(rank + 1) & kRankMask; }
+constexpr int unpackRank(uint64_t where, int shift) noexcept {
+  return static_cast<int>(where >> shift & kRankMask) - 1;
+}
+
+struct Words {
+  uint64_t count, call;
+};
+
+}  // namespace
+
+const char* nameOf(CallState state) noexcept {
+  constexpr const char* kNames[] = {"queued", "connecting", "running", "done", "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+CallLine lineOf(const Call& call) noexcept {
+  if (call.collective != Collective::kSendRecv) return CallLine::kCollective;
+  return call.sends ? CallLine::kSend : CallLine::kReceive;
+}
+
+CallLine counterpartOf(CallLine line) noexcept {
+  if (line == CallLine::kCollective) return line;
+  return line == CallLine::kSend ? CallLine::kReceive : CallLine::kSend;
+}
+
+Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking) noexcept {
+  const CallLine line = lineOf(call);
+  const int peer = line == CallLine::kCollective ? -1 : call.root;
+  const Token order = begun_.load(kRelaxed);
+  Entry& entry = entryOf(order);
+  const auto words = std::bit_cast<Words>(fingerprint);
+  entry.mark.store(~uint64_t{0}, kRelaxed);
+  // Release: pairs with the acquire in read(); whoever sees a new word below sees that the old mark is gone.
+  entry.count.store(words.count, std::memory_order_release);
+  entry.call.store(words.call, std::memory_order_release);
+  entry.where.store(static_cast<uint64_t>(line) | (blocking ? kBlocking : 0) | packRank(peer) << kPeerShift,
+                    std::memory_order_release);
+  entry.rounds.store(0, std::memory_order_release);
+  entry.queued.store(readTicks(), std::memory_order_release);
+  entry.ended.store(0, std::memory_order_release);
+  // Release: pairs with the acquire in read(); the words above belong to this mark.
+  entry.mark.store(order << 8 | static_cast<uint64_t>(CallState::kQueued), std::memory_order_release);
+  begun_.store(order + 1, std::memory_order_release);
+  return order;
+}
+
+bool Recorder::owns(const Entry& entry, Token call) const noexcept { return entry.mark.load(kRelaxed) >> 8 == call; }
+
+void Recorder::started(Token call, schedule::Algorithm algorithm) noexcept {
+  Entry& entry = entryOf(call);
+  if (!owns(entry, call)) return;
+  const uint64_t where = entry.where.load(kRelaxed);
+  entry.where.store(where | (static_cast<uint64_t>(algorithm) + 1) << kAlgorithmShift, kRelaxed);
+  moved(call, CallState::kConnecting);
+}
+
+void Recorder::progressed(Token call, int waitingFor, uint64_t roundsDone, uint64_t rounds) noexcept {
+  Entry& entry = entryOf(call);
+  if (!owns(entry, call)) return;
+  constexpr uint64_t kMost = ~uint32_t{0};
+  entry.rounds.store(std::min(roundsDone, kMost) << 32 | std::min(rounds, kMost), kRelaxed);
+  const uint64_t rest = entry.where.load(kRelaxed) & ~(kRankMask << kWaitingShift);
+  entry.where.store(rest | packRank(waitingFor) << kWaitingShift, kRelaxed);
+}
+
+void Recorder::moved(Token call, CallState state) noexcept {
+  Entry& entry = entryOf(call);
+  if (!owns(entry, call)) return;
+  if (state == CallState::kDone || state == CallState::kFailed) entry.ended.store(readTicks(), kRelaxed);
+  // A later call can only take the entry between the look and this store when 256 calls were made in between: then one
+  // line of the record is wrong, which a compare-and-swap on every call would be too high a price for.
+  entry.mark.store(call << 8 | static_cast<uint64_t>(state), std::memory_order_release);
+}
+
+std::optional<CallRecord> Recorder::read(uint64_t order) const {
+  const Entry& entry = entries_[order % kEntries];
+  // Acquire: pairs with the last store of begin().
+  const uint64_t mark = entry.mark.load(std::memory_order_acquire);
+  if (mark >> 8 != order) return std::nullopt;
+  CallRecord record;
+  record.order = order;
+  record.state = static_cast<CallState>(mark & 0xff);
+  const auto load = [](const std::atomic<uint64_t>& word) { return word.load(std::memory_order_acquire); };
+  record.fingerprint = std::bit_cast<link::Fingerprint>(Words{load(entry.count), load(entry.call)});
+  const uint64_t where = load(entry.where), rounds = load(entry.rounds);
+  record.line = static_cast<CallLine>(where & kLineMask);
+  record.blocking = (where & kBlocking) != 0;
+  if (const uint64_t algorithm = where >> kAlgorithmShift & 0xff)
+    record.algorithm = static_cast<schedule::Algorithm>(algorithm - 1);
+  record.peer = unpackRank(where, kPeerShift);
+  record.waitingFor = unpackRank(where, kWaitingShift);
+  record.roundsDone = static_cast<uint32_t>(rounds >> 32);
+  record.rounds = static_cast<uint32_t>(rounds);
+  record.queuedTicks = load(entry.queued);
+  record.endedTicks = load(entry.ended);
+  if (entry.mark.load(kRelaxed) >> 8 != order) return std::nullopt;
+  return record;
+}
+
+std::vector<CallRecord> Recorder::records() const {
+  const uint64_t end = begun_.load(std::memory_order_acquire);
+  std::vector<CallRecord> all;
+  for (uint64_t order = end < kEntries ? 0 : end - kEntries; order < end; ++order)
+    if (auto record = read(order)) all.push_back(*record);
+  return all;
+}
+
+template <class Match>
+std::optional<CallRecord> Recorder::findLast(Match match) const {
+  const uint64_t end = begun_.load(std::memory_order_acquire);
+  for (uint64_t order = end; order-- > 0 && end - order <= kEntries;)
+    if (auto record = read(order); record && match(*record)) return record;
+  return std::nullopt;
+}
+
+std::optional<CallRecord> Recorder::collective(uint32_t number) const {
+  return findLast([number](const CallRecord& record) {
+    return record.line == CallLine::kCollective && record.fingerprint.operation == number;
+  });
+}
+
+std::optional<CallRecord> Recorder::last(CallLine line, int peer) const {
+  return findLast([line, peer](const CallRecord& record) { return record.line == line && record.peer == peer; });
+}
+
+bool Recorder::begun(CallLine line, int peer, uint32_t number) const {
+  const auto latest = last(line, peer);
+  // Numbers wrap: what is at most half their range behind the latest is not ahead of it.
+  return latest && static_cast<int32_t>(latest->fingerprint.operation - number) >= 0;
+}
+
+std::optional<CallRecord> Recorder::stuckOn(int rank) const {
+  return findLast([rank](const CallRecord& record) {
+    const bool ended = record.state == CallState::kDone || record.state == CallState::kFailed;
+    return record.blocking && !ended && record.waitingFor == rank;
+  });
+}
+
+}  // namespace tutti::comm

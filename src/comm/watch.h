@@ -1,0 +1,60 @@
+// What a call does while it is stuck: it asks the rank that it waits for where that one is, so that a mismatch of
+// calls, or a rank that has left, ends the wait with an error that names both calls instead of a hang; and it sees to
+// the operation's deadline, and says at its end who had come and who had not.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/error.h"
+#include "comm/call.h"
+#include "comm/whereabouts.h"
+
+namespace tutti::comm {
+
+class Communicator;
+
+class Watch {
+ public:
+  // `blocking`: the caller waits in this call, and makes no other meanwhile.
+  Watch(Communicator& communicator, const Call& call, uint64_t number, bool blocking);
+
+  // Looks at the answers, and asks again. `waits` says in words what the call waits for. Throws Error: kInvalidUsage
+  // for calls that do not match, kRemote for a rank that has left, kTimeout. Never blocks; call it every millisecond or
+  // so.
+  void look(int waitingFor, uint64_t progress, const std::function<std::string()>& waits);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void judge(int rank);
+  void ask(int rank);
+  void compare(int rank, const Whereabouts& said) const;
+  void findDeadlock(int rank, const Whereabouts& said) const;
+  void expire(const std::function<std::string()>& waits);
+  std::string census() const;
+  std::string positionOf(int rank) const;
+
+  Communicator& communicator_;
+  const Call& call_;
+  uint64_t number_;
+  bool blocking_;
+  Deadline deadline_;
+  Clock::time_point nextQuestion_;
+  Clock::duration pause_;
+  uint64_t judged_ = 0;  // answers of that rank which have been looked at
+  int judgedRank_ = -1;
+  uint64_t lastProgress_ = 0;
+  int timesGone_ = 0;               // answers in a row that said it has left, without progress in between
+  std::optional<Deadline> census_;  // after the deadline: until when answers are waited for
+  std::vector<uint64_t> counts_;    // answers of each rank before that
+};
+
+// The text of a mismatch between a call here and one there; the same text goes to both ranks.
+Error mismatch(const std::string& here, const std::string& callHere, const std::string& there,
+               const std::string& callThere);
+
+}  // namespace tutti::comm

@@ -1,0 +1,46 @@
+// What a rank that waits asks the one it waits for - where are you? - and what that one's flight recorder says.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/bytes.h"
+#include "comm/recorder.h"
+#include "control/plane.h"
+
+namespace tutti::comm {
+
+// A collective call of the rank that is asked.
+struct Position {
+  link::Fingerprint call;
+  CallState state = CallState::kQueued;
+  int waitingFor = -1;
+};
+
+// A call in which the rank that is asked waits for the one that asks.
+struct Stuck {
+  CallLine line = CallLine::kCollective;
+  Position position;
+};
+
+struct Question {
+  CallLine line = CallLine::kCollective;
+  uint32_t number = 0;  // of the asker's call on that line
+  int asker = -1;
+};
+
+struct Whereabouts {
+  uint32_t asked = 0;            // Question::number
+  std::optional<Position> same;  // the collective with that number, when it was asked about and is still known
+  std::optional<Position> last;  // the latest collective
+  bool counterpart = false;      // its own part of the asker's call has been made
+  std::optional<Stuck> stuck;
+};
+
+Bytes encode(const Question& question);
+// For JoinRequest::respond: it owns the recorder.
+control::Respond respondFrom(std::shared_ptr<const Recorder> recorder);
+// Throws Error(kRemote) for bytes that are no answer; nullopt for an empty one.
+std::optional<Whereabouts> decodeWhereabouts(std::span<const std::byte> bytes);
+
+}  // namespace tutti::comm

@@ -1,0 +1,112 @@
+#include "control/shrink.h"
+
+#include "control/member.h"
+
+namespace tutti::control {
+namespace {
+
+// How long a rank that says nothing at all is waited for when no heartbeat says it.
+constexpr std::chrono::milliseconds kDefaultPatience(5000);
+// The leader's word on who is missing is better than the own one.
+constexpr std::chrono::milliseconds kPatienceForText(500);
+
+}  // namespace
+
+ShrinkResult Shrink::call(const JoinRequest& like) {
+  const auto verdict = std::make_shared<ShrinkVerdict>();
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) throw Error(closed_->code, closed_->text);
+    if (pending_) throw Error(ErrorCode::kInvalidUsage, "another thread is in shrink() of this communicator");
+    pending_ = verdict;
+  }
+  reactor_.post([this, like] { begin(like); });
+  return verdict->await();
+}
+
+void Shrink::close(ErrorCode code, const std::string& text) {
+  std::lock_guard lock(mutex_);
+  closed_ = {code, text};
+  if (pending_) pending_->fail(*closed_);
+  pending_.reset();
+}
+
+std::chrono::milliseconds Shrink::patience() const noexcept {
+  return pulse_.heartbeat().count() > 0 ? pulse_.heartbeat() : kDefaultPatience;
+}
+
+std::unique_ptr<Reach> Shrink::reach(int rank, Reach::Won won, std::function<void(Text)> gone) {
+  return std::make_unique<Reach>(reactor_, home_.targetFor(rank), patience(), std::move(won), std::move(gone));
+}
+
+void Shrink::begin(const JoinRequest& like) {
+  call_.emplace(Call{like, 0});
+  call_->deadline = reactor_.after(like.deadline.left(), [this] { onDeadline(); });
+  leaderSays_.clear();
+  nextProbe_ = std::chrono::milliseconds(2);
+  nextPause_ = std::chrono::milliseconds(5);
+  failures_ = 0;
+  if (const auto at = gone_.find(home_.rank()); at != gone_.end())
+    return end(ErrorCode::kRemote, "the others go on without this rank: " + at->second);
+  seek();
+}
+
+// What is under way ends; those who wait here for another call of this rank's owner stay.
+void Shrink::end(ErrorCode code, Text text) {
+  if (!call_) return;
+  reactor_.cancel(call_->deadline);
+  call_.reset();
+  for (const Reactor::Token timer : {seekTimer_, lookAheadTimer_, probeTimer_, pause_}) reactor_.cancel(timer);
+  probeTimer_ = pause_ = 0;
+  leader_ = -1;
+  reach_.reset();
+  if (up_) up_->close();
+  up_.reset();
+  for (auto& [rank, one] : probes_)
+    if (one.line) one.line->close();
+  probes_.clear();
+  drop(trial_);
+  drop(doubt_);
+  if (root_) root_->halt();
+  root_.reset();
+  std::lock_guard lock(mutex_);
+  if (pending_) pending_->fail({code, text});
+  pending_.reset();
+}
+
+void Shrink::interrupt(const Failure& failure) { end(failure.code, failure.text); }
+
+void Shrink::onDeadline() {
+  if (leads()) {
+    const std::string what = trial_ ? "; all who are left came, but the tree between them did not stand" : waitText();
+    return endAll(ErrorCode::kTimeout, "the survivors could not go on together before the deadline of shrink" + what);
+  }
+  call_->deadline = reactor_.after(kPatienceForText, [this] {
+    end(ErrorCode::kTimeout, "the survivors could not go on together before the deadline of shrink" +
+                                 (leaderSays_.empty() ? waitText() : leaderSays_));
+  });
+}
+
+// Everyone who has joined this job commits to it; whoever hears of it without having joined has been left out.
+void Shrink::commit(uint64_t job) {
+  const auto matches = [&](const std::optional<Trial>& one) {
+    return one && one->joined && one->proposal.id.job == job;
+  };
+  if (!matches(trial_) && !matches(doubt_))
+    return end(ErrorCode::kRemote, "the others go on without this rank: they had given it up");
+  Trial won = std::move(*(matches(trial_) ? trial_ : doubt_));
+  (matches(trial_) ? trial_ : doubt_).reset();
+  committed_.push_back(job);
+  informAll();
+  leaderWasHeard(std::exchange(up_, nullptr));
+  root_.reset();  // it ends by itself
+  std::shared_ptr<ShrinkVerdict> verdict;
+  {
+    std::lock_guard lock(mutex_);
+    verdict = std::exchange(pending_, nullptr);
+  }
+  end(ErrorCode::kInternal, {});
+  if (verdict) verdict->succeed({std::move(won.member), std::move(won.proposal.survivors)});
+}
+
+}  // namespace tutti::control

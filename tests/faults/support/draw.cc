@@ -1,0 +1,66 @@
+#include "faults/support/draw.h"
+
+#include <algorithm>
+
+namespace tutti::faults {
+
+int CommunicatorSpec::colorOf(int rank) const noexcept {
+  const auto drawn = static_cast<int>(mix(salt, 1, static_cast<uint64_t>(rank)) % 5);
+  return drawn == 4 ? TUTTI_SPLIT_NOCOLOR : drawn % 2;
+}
+
+Draw::Draw(uint64_t seed, const std::string& variant) : random_(mix(seed, 0x5e55)) {
+  const bool mixes = variant == "mix";
+  const char* const kMixed[] = {"p2p", "shm", "tcp", "shm,tcp"};
+  const auto transports = [&] { return mixes ? std::string(kMixed[below(4)]) : variant; };
+  session_.ranks = static_cast<int>(2 + below(7));
+  session_.streams = static_cast<int>(1 + below(3));
+  const size_t worlds = mixes ? 2 : 1, splits = below(3);
+  for (size_t i = 0; i < worlds + splits; ++i) {
+    CommunicatorSpec spec;
+    spec.parent = i < worlds ? -1 : static_cast<int>(below(i));
+    spec.transports = transports();
+    spec.salt = random_();
+    spec.channels = chance(70) ? 0 : static_cast<int>(1 + below(3));
+    session_.communicators.push_back(spec);
+  }
+}
+
+// Mostly small; now and then some MiB, which take many rounds.
+size_t Draw::drawCount() {
+  const uint64_t lot = below(1000);
+  if (lot < 600) return below(17);
+  if (lot < 950) return below(513);
+  if (lot < 994) return below(8193);
+  return below(lot < 999 ? 100'000 : 600'000);
+}
+
+Operation Draw::drawOperation() {
+  Operation operation;
+  operation.kind = static_cast<Kind>(below(kKinds));
+  operation.type = static_cast<tuttiDataType_t>(below(tuttiNumTypes));
+  operation.op = static_cast<int>(below(kPreMulSum + 1));
+  operation.count = std::min(drawCount(), mostElements_);
+  operation.root = static_cast<int>(below(5040));  // a multiple of every number of ranks: modulo it stays fair
+  operation.inPlace = chance(50);
+  operation.salt = random_();
+  return operation;
+}
+
+Step Draw::step() {
+  Step step;
+  const uint64_t lot = below(100);
+  const size_t items = lot < 50 ? 1 : 2 + below(6);
+  step.grouped = items > 1 ? chance(50) : chance(10);
+  const unsigned onStreams = lot < 40 ? 0 : lot < 70 ? 100 : 50;
+  for (size_t i = 0; i < items; ++i) {
+    Item item;
+    item.operation = drawOperation();
+    item.communicator = static_cast<int>(below(session_.communicators.size()));
+    item.stream = chance(onStreams) ? static_cast<int>(below(static_cast<uint64_t>(session_.streams))) : -1;
+    step.items.push_back(item);
+  }
+  return step;
+}
+
+}  // namespace tutti::faults

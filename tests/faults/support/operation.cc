@@ -1,0 +1,322 @@
+#include "faults/support/operation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+namespace tutti::faults {
+namespace {
+
+constexpr const char* kNames[kKinds] = {
+    "all-reduce", "all-gather",   "reduce-scatter",   "broadcast",    "reduce",  "gather",  "scatter",
+    "all-to-all", "all-gather-v", "reduce-scatter-v", "all-to-all-v", "barrier", "message", "messages"};
+constexpr std::byte kPoison{0xA5};
+
+bool usesRoot(Kind kind) noexcept { return hasRoot(kind) || kind == Kind::kMessage; }
+
+}  // namespace
+
+const char* nameOf(Kind kind) noexcept { return kNames[static_cast<int>(kind)]; }
+
+bool reduces(Kind kind) noexcept {
+  return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce ||
+         kind == Kind::kReduceScatterV;
+}
+
+bool hasRoot(Kind kind) noexcept {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter;
+}
+
+std::string Operation::describe() const {
+  constexpr const char* kOps[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
+  std::string text = fmt::format("{} of {} x {}", nameOf(kind), count, nameOf(type));
+  if (reduces(kind)) text += fmt::format(", {}", kOps[op]);
+  if (usesRoot(kind)) text += fmt::format(", root {}", root);
+  return text + (inPlace ? ", in place" : "");
+}
+
+void Block::lay(size_t bytes, size_t skew) {
+  start = kMargin + skew;
+  memory.assign(start + bytes + kMargin, kPoison);
+}
+
+Part::Part(const Operation& operation, int rank, int ranks)
+    : operation_(operation),
+      rank_(rank),
+      ranks_(ranks),
+      width_(sizeOf(operation.type)),
+      reduction_(operation.type, operation.op, ranks, operation.salt) {
+  lay();
+}
+
+Part::~Part() = default;
+
+void Part::lay() {
+  switch (operation_.kind) {
+    case Kind::kBarrier:
+      return;
+    case Kind::kAllReduce:
+    case Kind::kReduce:
+    case Kind::kReduceScatter:
+      return layReduction();
+    case Kind::kReduceScatterV:
+      return layScatterV();
+    case Kind::kAllGatherV:
+      return layGatherV();
+    case Kind::kAllToAllV:
+      return layAllToAllV();
+    case Kind::kMessage:
+    case Kind::kMessages:
+      return layMessages();
+    default:
+      return layMoves();
+  }
+}
+
+// Sent and received elements, in one block (the smaller one at element `within` of the larger) or in two. Every third
+// operation's buffers begin at any byte.
+void Part::place(size_t sendElements, size_t recvElements, bool shared, size_t within) {
+  const uint64_t bits = mix(operation_.salt, 77, static_cast<uint64_t>(rank_));
+  const auto skew = [&](int shift) { return bits % 3 == 0 ? bits >> shift & 31 : 0; };
+  shared_ = shared;
+  recvBlock_.lay((shared ? std::max(sendElements, recvElements) : recvElements) * width_, skew(8));
+  send_ = recv_ = recvBlock_.data();
+  if (shared) {
+    (sendElements < recvElements ? send_ : recv_) += within * width_;
+    return;
+  }
+  sendBlock_.lay(sendElements * width_, skew(16));
+  send_ = sendBlock_.data();
+}
+
+void Part::seal() {
+  sendImage_ = sendBlock_.memory;
+  recvImage_ = recvBlock_.memory;
+}
+
+std::byte* Part::want(size_t element) noexcept {
+  return recvImage_.data() + (recv_ - recvBlock_.memory.data()) + element * width_;
+}
+
+void Part::raw(std::byte* to, int from, int dest, size_t count, int number) const {
+  const uint64_t ends = static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(dest);
+  fillRaw(to, mix(operation_.salt, ends, static_cast<uint64_t>(number)), count * width_);
+}
+
+size_t Part::drawCount(int from, int to, int number) const {
+  const uint64_t ends = static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to);
+  return mix(operation_.salt ^ 0xc0, ends, static_cast<uint64_t>(number)) % (operation_.count + 1);
+}
+
+void Part::layReduction() {
+  const size_t count = operation_.count, rank = static_cast<size_t>(rank_);
+  const bool scatters = operation_.kind == Kind::kReduceScatter;
+  const bool receives = operation_.kind != Kind::kReduce || rank_ == operation_.root;
+  const size_t sends = scatters ? count * static_cast<size_t>(ranks_) : count;
+  place(sends, count, operation_.inPlace && receives, scatters ? rank * count : 0);
+  reduction_.contribute(give(0), rank_, 0, sends);
+  seal();
+  if (receives) reduction_.combine(want(0), scatters ? rank * count : 0, count);
+}
+
+void Part::layMoves() {
+  const size_t count = operation_.count, n = static_cast<size_t>(ranks_), rank = static_cast<size_t>(rank_);
+  const Kind kind = operation_.kind;
+  const bool isRoot = rank_ == operation_.root;
+  const bool gathers = kind == Kind::kAllGather || kind == Kind::kGather;
+  const bool splits = kind == Kind::kScatter || kind == Kind::kAllToAll;
+  const bool sends = isRoot || (kind != Kind::kBroadcast && kind != Kind::kScatter);
+  const bool receives = isRoot || kind != Kind::kGather;
+  const bool wide = gathers || kind == Kind::kAllToAll;
+  const bool shares = operation_.inPlace && sends && receives && kind != Kind::kAllToAll;
+  place(!sends   ? 0
+        : splits ? n * count
+                 : count,
+        !receives ? 0
+        : wide    ? n * count
+                  : count,
+        shares, gathers || splits ? rank * count : 0);
+  if (sends && splits)
+    for (size_t to = 0; to < n; ++to) raw(give(to * count), rank_, static_cast<int>(to), count);
+  else if (sends)
+    raw(give(0), rank_, -1, count);
+  seal();
+  if (!receives) return;
+  if (kind == Kind::kBroadcast) return raw(want(0), operation_.root, -1, count);
+  if (kind == Kind::kScatter) return raw(want(0), operation_.root, rank_, count);
+  for (size_t from = 0; from < n; ++from) raw(want(from * count), static_cast<int>(from), gathers ? -1 : rank_, count);
+}
+
+void Part::layGatherV() {
+  size_t end = 0;
+  for (int r = 0; r < ranks_; ++r) {
+    end += mix(operation_.salt, 3, static_cast<uint64_t>(r)) % 5;  // a gap
+    counts_.push_back(drawCount(r, -1));
+    offsets_.push_back(end);
+    end += counts_.back();
+  }
+  const auto rank = static_cast<size_t>(rank_);
+  place(counts_[rank], end, operation_.inPlace, offsets_[rank]);
+  raw(give(0), rank_, -1, counts_[rank]);
+  seal();
+  for (int r = 0; r < ranks_; ++r) raw(want(offsets_[size_t(r)]), r, -1, counts_[size_t(r)]);
+}
+
+void Part::layScatterV() {
+  for (int r = 0; r < ranks_; ++r) counts_.push_back(drawCount(r, -1));
+  const auto rank = static_cast<size_t>(rank_);
+  const size_t whole = std::accumulate(counts_.begin(), counts_.end(), size_t{0});
+  const size_t before = std::accumulate(counts_.begin(), counts_.begin() + rank_, size_t{0});
+  place(whole, counts_[rank], operation_.inPlace, before);
+  reduction_.contribute(give(0), rank_, 0, whole);
+  seal();
+  reduction_.combine(want(0), before, counts_[rank]);
+}
+
+void Part::layAllToAllV() {
+  size_t sends = 0, receives = 0;
+  for (int r = 0; r < ranks_; ++r) {
+    sends += mix(operation_.salt, 4, static_cast<uint64_t>(rank_ * 64 + r)) % 5;
+    receives += mix(operation_.salt, 5, static_cast<uint64_t>(rank_ * 64 + r)) % 5;
+    counts_.push_back(drawCount(rank_, r));
+    recvCounts_.push_back(drawCount(r, rank_));
+    offsets_.push_back(sends);
+    recvOffsets_.push_back(receives);
+    sends += counts_.back();
+    receives += recvCounts_.back();
+  }
+  place(sends, receives, false, 0);
+  for (int r = 0; r < ranks_; ++r) raw(give(offsets_[size_t(r)]), rank_, r, counts_[size_t(r)]);
+  seal();
+  for (int r = 0; r < ranks_; ++r) raw(want(recvOffsets_[size_t(r)]), r, rank_, recvCounts_[size_t(r)]);
+}
+
+// How far from the sender of kMessage its receiver is.
+int Part::messageStep() const {
+  return ranks_ == 1 ? 0 : 1 + static_cast<int>(operation_.salt % static_cast<uint64_t>(ranks_ - 1));
+}
+
+// Up to two messages for each pair of ranks, oneself included; or the one of kMessage.
+void Part::layMessages() {
+  const auto messages = [&](int from, int to) {
+    if (operation_.kind == Kind::kMessage)
+      return int{from == operation_.root && to == (from + messageStep()) % ranks_ && from != to};
+    return static_cast<int>(mix(operation_.salt, 6, static_cast<uint64_t>(from * 64 + to)) % 3);
+  };
+  size_t sends = 0, receives = 0;
+  for (int peer = 0; peer < ranks_; ++peer) {
+    for (int i = 0; i < messages(rank_, peer); ++i) {
+      transfers_.push_back({peer, true, sends, drawCount(rank_, peer, i)});
+      sends += transfers_.back().count;
+    }
+    for (int i = 0; i < messages(peer, rank_); ++i) {
+      transfers_.push_back({peer, false, receives, drawCount(peer, rank_, i)});
+      receives += transfers_.back().count;
+    }
+  }
+  place(sends, receives, false, 0);
+  std::vector<int> numbers(static_cast<size_t>(ranks_));
+  for (const Transfer& t : transfers_)
+    if (t.sends) raw(give(t.offset), rank_, t.peer, t.count, numbers[size_t(t.peer)]++);
+  seal();
+  numbers.assign(numbers.size(), 0);
+  for (const Transfer& t : transfers_)
+    if (!t.sends) raw(want(t.offset), t.peer, rank_, t.count, numbers[size_t(t.peer)]++);
+}
+
+tuttiResult_t Part::issue(tuttiComm_t comm, tuttiStream_t stream) {
+  const tuttiDataType_t type = operation_.type;
+  const size_t count = operation_.count;
+  switch (operation_.kind) {
+    case Kind::kAllGather:
+      return tuttiAllGather(send_, recv_, count, type, comm, stream);
+    case Kind::kBroadcast:
+      return tuttiBroadcast(send_, recv_, count, type, operation_.root, comm, stream);
+    case Kind::kGather:
+      return tuttiGather(send_, recv_, count, type, operation_.root, comm, stream);
+    case Kind::kScatter:
+      return tuttiScatter(send_, recv_, count, type, operation_.root, comm, stream);
+    case Kind::kAllToAll:
+      return tuttiAllToAll(send_, recv_, count, type, comm, stream);
+    case Kind::kAllGatherV:
+      return tuttiAllGatherV(send_, recv_, counts_.data(), offsets_.data(), type, comm, stream);
+    case Kind::kAllToAllV:
+      return tuttiAllToAllV(send_, counts_.data(), offsets_.data(), recv_, recvCounts_.data(), recvOffsets_.data(),
+                            type, comm, stream);
+    case Kind::kBarrier:
+      return tuttiBarrier(comm, stream);
+    case Kind::kMessage:
+    case Kind::kMessages:
+      return issueMessages(comm, stream);
+    default:
+      return issueReduction(comm, stream);
+  }
+}
+
+tuttiResult_t Part::issueReduction(tuttiComm_t comm, tuttiStream_t stream) {
+  auto op = static_cast<tuttiRedOp_t>(operation_.op);
+  if (operation_.op == kPreMulSum) {
+    std::byte scalar[8];
+    reduction_.factor(scalar, rank_);
+    const auto made = tuttiRedOpCreatePreMulSum(&op, scalar, operation_.type, tuttiScalarHostImmediate, comm);
+    if (made != tuttiSuccess) return made;
+  }
+  const tuttiDataType_t type = operation_.type;
+  tuttiResult_t result = tuttiInternalError;
+  if (operation_.kind == Kind::kAllReduce)
+    result = tuttiAllReduce(send_, recv_, operation_.count, type, op, comm, stream);
+  else if (operation_.kind == Kind::kReduce)
+    result = tuttiReduce(send_, recv_, operation_.count, type, op, operation_.root, comm, stream);
+  else if (operation_.kind == Kind::kReduceScatter)
+    result = tuttiReduceScatter(send_, recv_, operation_.count, type, op, comm, stream);
+  else
+    result = tuttiReduceScatterV(send_, recv_, counts_.data(), type, op, comm, stream);
+  if (operation_.op == kPreMulSum) tuttiRedOpDestroy(op, comm);
+  return result;
+}
+
+// In a group, in an order of each rank's own; messages of one pair and direction keep theirs.
+tuttiResult_t Part::issueMessages(tuttiComm_t comm, tuttiStream_t stream) {
+  std::vector<const Transfer*> order;
+  for (const Transfer& t : transfers_) order.push_back(&t);
+  std::mt19937_64 random(mix(operation_.salt, 8, static_cast<uint64_t>(rank_)));
+  std::vector<uint64_t> peerKeys(static_cast<size_t>(2 * ranks_));
+  for (uint64_t& key : peerKeys) key = random();
+  const auto keyOf = [&](const Transfer* t) { return peerKeys[static_cast<size_t>(2 * t->peer + t->sends)]; };
+  std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return keyOf(a) < keyOf(b); });
+  const bool grouped = operation_.kind == Kind::kMessages;
+  tuttiResult_t result = grouped ? tuttiGroupStart() : tuttiSuccess;
+  for (const Transfer* t : order) {
+    const auto one = t->sends ? tuttiSend(send_ + t->offset * width_, t->count, operation_.type, t->peer, comm, stream)
+                              : tuttiRecv(recv_ + t->offset * width_, t->count, operation_.type, t->peer, comm, stream);
+    if (result == tuttiSuccess) result = one;
+  }
+  const tuttiResult_t ended = grouped ? tuttiGroupEnd() : tuttiSuccess;
+  return result == tuttiSuccess ? ended : result;
+}
+
+std::string Part::compare(Block& block, const std::vector<std::byte>& image, const char* name) const {
+  if (image.empty() || std::memcmp(block.memory.data(), image.data(), image.size()) == 0) return "";
+  const auto start = static_cast<ptrdiff_t>(block.start);
+  const size_t end = image.size() - Block::kMargin;
+  for (size_t i = 0; i < block.start; ++i)
+    if (block.memory[i] != image[i])
+      return fmt::format("{}: byte {} before the buffer was written", name, start - static_cast<ptrdiff_t>(i));
+  for (size_t i = block.start; i + width_ <= end; i += width_)
+    if (!sameElement(&block.memory[i], &image[i], operation_.type))
+      return fmt::format("{}: element {}: expected {}, got {}", name, (i - block.start) / width_,
+                         spell(&image[i], operation_.type).text, spell(&block.memory[i], operation_.type).text);
+  for (size_t i = end; i < image.size(); ++i)
+    if (block.memory[i] != image[i]) return fmt::format("{}: byte {} behind the buffer was written", name, i - end);
+  return "";
+}
+
+std::string Part::check() {
+  if (std::string wrong = compare(sendBlock_, sendImage_, "send buffer"); !wrong.empty()) return wrong;
+  return compare(recvBlock_, recvImage_, "receive buffer");
+}
+
+}  // namespace tutti::faults

@@ -1,0 +1,108 @@
+// One operation of a group of ranks as plain data, and each rank's part of it: buffers with what must be in them
+// afterwards, the call, and the comparison.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "faults/support/values.h"
+#include "tutti/tutti.h"
+
+namespace tutti::faults {
+
+enum class Kind : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kAllGatherV,
+  kReduceScatterV,
+  kAllToAllV,
+  kBarrier,
+  kMessage,  // from `root` to another rank
+  kMessages  // a group of sends and receives between any ranks
+};
+inline constexpr int kKinds = 14;
+inline constexpr int kCollectiveKinds = 12;  // those before the messages
+
+const char* nameOf(Kind kind) noexcept;  // the library's own word in error texts
+bool reduces(Kind kind) noexcept;
+bool hasRoot(Kind kind) noexcept;
+
+struct Operation {
+  Kind kind = Kind::kAllReduce;
+  tuttiDataType_t type = tuttiFloat32;
+  int op = tuttiSum;  // or kPreMulSum
+  size_t count = 0;   // of the whole or of a rank's part; of v-variants and messages: what the counts go up to
+  int root = 0;
+  bool inPlace = false;
+  uint64_t salt = 0;  // of values, counts and displacements
+  std::string describe() const;
+};
+
+// Memory of a call, with a margin on both sides that nobody may touch.
+struct Block {
+  static constexpr size_t kMargin = 64;
+  std::vector<std::byte> memory;
+  size_t start = 0;
+  void lay(size_t bytes, size_t skew);
+  std::byte* data() noexcept { return memory.data() + start; }
+};
+
+// One rank's part of one operation. It must live until the call is done.
+class Part {
+ public:
+  Part(const Operation& operation, int rank, int ranks);
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  ~Part();
+
+  tuttiResult_t issue(tuttiComm_t comm, tuttiStream_t stream);
+  // After success: the first wrong element, in words. Empty when all is right.
+  std::string check();
+
+ private:
+  struct Transfer {  // one message of kMessage and kMessages
+    int peer;
+    bool sends;
+    size_t offset, count;
+  };
+  void lay();
+  void layMoves();
+  void layReduction();
+  void layGatherV();
+  void layScatterV();
+  void layAllToAllV();
+  void layMessages();
+  void place(size_t sendElements, size_t recvElements, bool shared, size_t within);
+  void raw(std::byte* to, int from, int dest, size_t count, int number = 0) const;
+  size_t drawCount(int from, int to, int number = 0) const;
+  tuttiResult_t issueMessages(tuttiComm_t comm, tuttiStream_t stream);
+  tuttiResult_t issueReduction(tuttiComm_t comm, tuttiStream_t stream);
+  std::string compare(Block& block, const std::vector<std::byte>& image, const char* name) const;
+  int messageStep() const;
+  void seal();  // what is sent is laid out: the images begin as what is there now
+  // Where in the image of what must be received, and in what is sent.
+  std::byte* want(size_t element) noexcept;
+  std::byte* give(size_t element) noexcept { return send_ + element * width_; }
+
+  const Operation operation_;
+  int rank_, ranks_;
+  size_t width_;
+  Reduction reduction_;
+  Block sendBlock_, recvBlock_;
+  std::byte* send_ = nullptr;
+  std::byte* recv_ = nullptr;
+  bool shared_ = false;
+  std::vector<std::byte> sendImage_, recvImage_;  // what the blocks must hold afterwards
+  std::vector<size_t> counts_, offsets_, recvCounts_, recvOffsets_;
+  std::vector<Transfer> transfers_;
+};
+
+}  // namespace tutti::faults

@@ -1,0 +1,28 @@
+// The command line of the fault programs: --name value and --flag, with defaults.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tutti::faults {
+
+class Options {
+ public:
+  // Ends the program with the usage text for --help, and for anything that `usage` does not mention.
+  Options(int argc, char** argv, const char* usage);
+  bool has(const std::string& name) const;
+  uint64_t number(const std::string& name, uint64_t otherwise) const;
+  std::string text(const std::string& name, const std::string& otherwise) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> given_;
+};
+
+// The items of a comma list.
+std::vector<std::string> itemsOf(const std::string& list);
+// Reads TUTTI_TEST_PATIENCE: by what times of tests are multiplied under a sanitizer.
+uint64_t patience();
+// From the clock and the process: a seed that was not asked for.
+uint64_t freshSeed();
+
+}  // namespace tutti::faults

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""all_reduce_perf across hosts that are network namespaces, joined by a bridge.
+
+    tests/multihost/multihost_test.py --bin build/release/bin            all of it
+    tests/multihost/multihost_test.py --bin build/release/bin --short    the form that the tests use
+    tests/multihost/multihost_test.py --bin build/release/bin --short mtu cable
+
+Each host has an interface eth0 to the bridge, 10.77.0.N and fd77::N. Nothing is configured but who the ranks are and where
+they meet. Where namespaces are not allowed the exit status is 77 and the last line says why.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PORT = 40_177  # every case has namespaces of its own
+
+
+class CannotRun(Exception):
+    """The machine lacks something."""
+
+
+def command(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+
+
+def check_machine():
+    if os.geteuid() != 0:
+        raise CannotRun("network namespaces need root")
+    for program in ("ip", "tc", "sysctl", "nsenter"):
+        if shutil.which(program) is None:
+            raise CannotRun(f"{program} is not installed")
+    try:
+        with Network(1):
+            pass
+    except (RuntimeError, OSError) as error:
+        raise CannotRun(f"network namespaces are not allowed here: {error}") from error
+
+
+class Network:
+    """Hosts 1..n and a bridge, each a network namespace; gone when left."""
+
+    def __init__(self, hosts, dead_ends=()):
+        self.hosts, self.made, self.dead_ends = range(1, hosts + 1), [], dead_ends
+
+    def __enter__(self):
+        try:
+            self.make("hub")
+            self.ip("hub", "link", "add", "br0", "type", "bridge")
+            self.ip("hub", "addr", "add", "10.77.0.254/24", "dev", "br0")
+            self.ip("hub", "link", "set", "br0", "up")
+            for host in self.hosts:
+                self.make(host)
+                for name in self.dead_ends:
+                    self.dead_end(host, "172.17.0.1/16" if name == "docker0" else f"10.99.{host}.1/24", name)
+                self.plug(host)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in self.made:
+            subprocess.run(("ip", "netns", "del", name), capture_output=True)
+
+    def name(self, host):
+        return f"tutti-{os.getpid()}-{host}"
+
+    def make(self, host):
+        command("ip", "netns", "add", self.name(host))
+        self.made.append(self.name(host))
+        # Addresses count at once, without a test whether anybody else has them.
+        for scope in ("all", "default"):
+            self.run(host, "sysctl", "-qw", f"net.ipv6.conf.{scope}.accept_dad=0", f"net.ipv6.conf.{scope}.disable_ipv6=0")
+        self.ip(host, "link", "set", "lo", "up")
+
+    def run(self, host, *words):
+        command("nsenter", f"--net=/run/netns/{self.name(host)}", *words)
+
+    def ip(self, host, *words):
+        command("ip", "-n", self.name(host), *words)
+
+    def plug(self, host):
+        self.ip(host, "link", "add", "eth0", "type", "veth", "peer", "name", f"port{host}", "netns", self.name("hub"))
+        self.ip("hub", "link", "set", f"port{host}", "master", "br0", "up")
+        self.ip(host, "addr", "add", f"10.77.0.{host}/24", "dev", "eth0")
+        self.ip(host, "addr", "add", f"fd77::{host}/64", "dev", "eth0", "nodad")
+        self.ip(host, "link", "set", "eth0", "up")
+        self.ip(host, "route", "add", "default", "via", "10.77.0.254")
+
+    # What can be wrong with a host
+
+    def limit(self, host, rate):
+        for place, device in ((host, "eth0"), ("hub", f"port{host}")):
+            command("tc", "-n", self.name(place), "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst",
+                    "32kbit", "latency", "100ms")
+
+    def shrink_packets(self, host, mtu):
+        for place, device in ((host, "eth0"), ("hub", f"port{host}")):
+            self.ip(place, "link", "set", device, "mtu", str(mtu))
+
+    def take_family(self, host, family):
+        self.ip(host, f"-{family}", "addr", "flush", "dev", "eth0", "scope", "global")
+
+    def dead_end(self, host, address, name):
+        """An interface that is up and leads nowhere: its other end lies open in the hub."""
+        self.ip(host, "link", "add", name, "type", "veth", "peer", "name", f"{name}-{host}", "netns", self.name("hub"))
+        self.ip("hub", "link", "set", f"{name}-{host}", "up")
+        self.ip(host, "addr", "add", address, "dev", name)
+        self.ip(host, "link", "set", name, "up")
+
+
+class Job:
+    """One rank on each host, two on the first."""
+
+    def __init__(self, network, options, place, arguments, settings):
+        self.network, self.ranks, self.began = network, [], time.monotonic()
+        self.hosts = [network.hosts[0], *network.hosts]
+        for rank, host in enumerate(self.hosts):
+            told = {"TUTTI_RANK": rank, "TUTTI_SIZE": len(self.hosts), "TUTTI_HOST_ID": f"host {host}", **place, **settings}
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("TUTTI_")}
+            environment.update({name: str(value) for name, value in told.items()})
+            output = tempfile.TemporaryFile()
+            words = ["nsenter", f"--net=/run/netns/{network.name(host)}", os.path.join(options.bin, "all_reduce_perf")]
+            self.ranks.append((subprocess.Popen([*words, *arguments], env=environment, stdin=subprocess.DEVNULL,
+                                                stdout=output, stderr=subprocess.STDOUT), output))
+
+    def wait(self, seconds):
+        """Exit statuses, and what each rank printed. A rank that hangs has the status None."""
+        statuses, texts = [], []
+        end = time.monotonic() + seconds
+        for process, output in self.ranks:
+            try:
+                statuses.append(process.wait(max(0.1, end - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                statuses.append(None)
+            output.seek(0)
+            texts.append(output.read().decode(errors="replace"))
+            output.close()
+        return statuses, texts
+
+
+class Cases:
+    def __init__(self, options):
+        self.options = options
+        self.patience = float(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
+        self.folder = tempfile.TemporaryDirectory()
+        self.secret = os.path.join(self.folder.name, "secret")
+        with open(self.secret, "w", encoding="utf-8") as file:
+            file.write(os.urandom(16).hex())
+
+    def job(self, network, place, largest="256K", settings=None):
+        largest = largest if self.options.short else "8M"
+        arguments = ["-b", "8", "-e", largest, "-f", "32", "-n", "2", "-w", "1"]
+        return Job(network, self.options, place, arguments, {"TUTTI_JOIN_TIMEOUT_MS": int(20_000 * self.patience),
+                                                             **(settings or {})})
+
+    def check(self, network, place, **more):
+        """Runs a job, whose sums must be right. Returns what was printed."""
+        statuses, texts = self.job(network, place, **more).wait((40 if self.options.short else 300) * self.patience)
+        everything = "\n".join(texts)
+        if any(status != 0 for status in statuses) or everything.count("Out of bounds values : 0 OK") != 1:
+            raise AssertionError(f"exit statuses {statuses}\n{everything[-6000:]}")
+        return everything
+
+    def at_root(self, address):
+        return {"TUTTI_ROOT": f"{address}:{PORT}", "TUTTI_SECRET_FILE": self.secret}
+
+    def with_id_file(self, network):
+        path = os.path.join(self.folder.name, f"id-{time.monotonic()}")
+        words = ("nsenter", f"--net=/run/netns/{network.name(1)}", os.path.join(self.options.bin, "tutti_make_id"))
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as maker:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                file.write(maker.stdout.readline())
+            os.rename(path + ".new", path)
+            self.check(network, {"TUTTI_ID_FILE": path})
+
+    # One case each
+
+    def plain(self):
+        """Three hosts that have nothing special, with a secret and without."""
+        with Network(3) as network:
+            said = self.check(network, self.at_root("10.77.0.1"))
+            assert "not authenticated" not in said, said
+        with Network(3) as network:
+            said = self.check(network, {"TUTTI_ROOT": f"10.77.0.1:{PORT}"})
+            assert said.count("is not authenticated") == 1, said
+
+    def id_file(self):
+        """The unique id of a process on the first host, in a file, is all that the ranks know."""
+        with Network(3) as network:
+            self.with_id_file(network)
+
+    def slow(self):
+        """One link has 20 Mbit/s."""
+        with Network(3) as network:
+            network.limit(2, "20mbit")
+            self.check(network, self.at_root("10.77.0.1"), largest="64K")
+
+    def mtu(self):
+        """One link carries packets of 1280 bytes."""
+        with Network(3) as network:
+            network.shrink_packets(2, 1280)
+            self.check(network, self.at_root("10.77.0.1"))
+
+    def ipv6(self):
+        """One host has no IPv4 address, then the first has none."""
+        for only in (3, 1):
+            with Network(3) as network:
+                network.take_family(only, 4)
+                self.check(network, self.at_root("[fd77::1]"))
+
+    def ipv4(self):
+        """One host has no IPv6 address."""
+        with Network(3) as network:
+            network.take_family(2, 6)
+            self.check(network, self.at_root("10.77.0.1"))
+
+    def dead_end(self):
+        """The first interfaces lead nowhere, one though it has the default route; one has the same address on all hosts, as
+        docker0 has. Told an address, then with an id that holds them all."""
+        with Network(3, dead_ends=("aaa0", "docker0")) as network:
+            for host in network.hosts:
+                network.ip(host, "route", "replace", "default", "via", f"10.99.{host}.2")
+            self.check(network, self.at_root("10.77.0.1"))
+            self.with_id_file(network)
+
+    def several_nets(self):
+        """The hosts share a second net; one is not in the first, which all others would rather use."""
+        with Network(3) as network:
+            for host in network.hosts:
+                network.ip(host, "addr", "add", f"10.88.0.{host}/24", "dev", "eth0")
+            network.ip(3, "addr", "del", "10.77.0.3/24", "dev", "eth0")
+            network.take_family(3, 6)
+            self.check(network, self.at_root("10.88.0.1"))
+
+    def link_local(self):
+        """Nothing but the addresses that IPv6 interfaces give themselves; the id file tells them."""
+        with Network(3) as network:
+            # The number of eth0 differs from host to host.
+            for host in network.hosts:
+                for _ in range(host):
+                    network.ip(host, "link", "del", "eth0")
+                    network.plug(host)
+                network.take_family(host, 4)
+                network.take_family(host, 6)
+            self.with_id_file(network)
+
+
+    def cable(self):
+        """The link of the last host, then of the first, is taken down in the middle of a run: every rank ends with an error
+        that says who is gone."""
+        settings = {"TUTTI_HEARTBEAT_MS": int(1000 * self.patience)}
+        for lost in (3, 1):
+            with Network(3) as network:
+                job = Job(network, self.options, self.at_root("10.77.0.1"), ["-b", "64K", "-e", "64K", "-N", "0"], settings)
+                self.await_rows(job)
+                network.ip(lost, "link", "set", "eth0", "down")
+                # Far less than the thirty minutes of an operation: a hang shows.
+                statuses, texts = job.wait(30 * self.patience)
+                everything = "\n".join(texts)
+                said = [re.search(r"rank \d+ \(host \S+, pid \d+\)", text) is not None for text in texts]
+                if any(status in (0, None) for status in statuses) or not all(said):
+                    raise AssertionError(f"host {lost}: exit statuses {statuses}, named {said}\n{everything[-6000:]}")
+
+    def await_rows(self, job):
+        """Until rank 0 has shown the first results."""
+        process, output = job.ranks[0]
+        end = time.monotonic() + 30 * self.patience
+        while b" float " not in os.pread(output.fileno(), 1 << 16, 0):
+            if process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"the job does not start\n{job.wait(0)[1]}")
+            time.sleep(0.05)
+
+
+CASES = ("plain", "id_file", "slow", "mtu", "ipv6", "ipv4", "dead_end", "several_nets", "link_local", "cable")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="all_reduce_perf across network namespaces.")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="of: " + ", ".join(CASES) + " (all)")
+    parser.add_argument("--bin", default=os.environ.get("TUTTI_BIN_DIR"), help="where the programs are")
+    parser.add_argument("--short", action="store_true", help="the form that the tests use")
+    options = parser.parse_args()
+    if options.bin is None or set(options.cases) - set(CASES):
+        parser.error("--bin is missing" if options.bin is None else "no such case")
+    try:
+        check_machine()
+    except CannotRun as reason:
+        print(f"skipped: {reason}")
+        return 77
+    cases, faults = Cases(options), 0
+    for name in options.cases or CASES:
+        began = time.monotonic()
+        try:
+            getattr(cases, name)()
+            fault = None
+        except AssertionError as error:
+            fault, faults = error, faults + 1
+        print(f"{'FAILED' if fault else 'ok':<7}{time.monotonic() - began:6.2f} s  {name:<13}"
+              f"{fault or ' '.join(getattr(cases, name).__doc__.split())}", flush=True)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+// Random operations over every transport, each byte of each result compared.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "faults/support/options.h"
+#include "random/session.h"
+
+namespace {
+
+using namespace tutti::faults;
+
+constexpr const char* kUsage =
+    R"(usage: tutti_random [--variant LIST] [--seed S] [--operations N] [--session N] [--short]
+Draws operations by chance (collective, type, operator, count, placement, root, stream, group, communicator), runs them
+on 2 to 8 ranks that are threads, and compares every byte with what must come out.
+  --variant     of p2p,shm,tcp,mix,faulty (all)
+  --seed        of the first session (by the clock); session k uses seed + k
+  --operations  in all, spread evenly over the variants (1,000,000)
+  --session     operations of one session, which has its own ranks and communicators (2,500)
+  --short       the form that the tests use: 6,000 operations)";
+
+double secondsSince(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+// Runs one variant's share. Returns operations a second.
+double runVariant(const std::string& variant, uint64_t seed, uint64_t operations, uint64_t session) {
+  const auto began = std::chrono::steady_clock::now();
+  for (uint64_t done = 0; done < operations; done += session, ++seed) {
+    const uint64_t now = std::min(session, operations - done);
+    const auto start = std::chrono::steady_clock::now();
+    const std::string what = runSession(seed, variant, now);
+    fmt::print("{:<7} seed {:<10} {:>7}/{} operations  {:>7.0f}/s  {}\n", variant, seed, done + now, operations,
+               double(now) / secondsSince(start), what);
+    std::fflush(stdout);
+  }
+  return double(operations) / secondsSince(began);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options(argc, argv, kUsage);
+  const bool isShort = options.has("short");
+  const auto variants = itemsOf(options.text("variant", "p2p,shm,tcp,mix,faulty"));
+  const uint64_t seed = options.number("seed", freshSeed());
+  const uint64_t all = options.number("operations", isShort ? 6'000 : 1'000'000);
+  const uint64_t session = std::max<uint64_t>(1, options.number("session", isShort ? 300 : 2'500));
+  fmt::print("seed {}\n", seed);
+  std::string summary;
+  for (const auto& variant : variants) {
+    const double rate = runVariant(variant, seed, all / variants.size(), session);
+    summary += fmt::format("{}{} {:.0f}/s", summary.empty() ? "" : ", ", variant, rate);
+  }
+  fmt::print("{} operations, no wrong byte ({})\n", all / variants.size() * variants.size(), summary);
+  return 0;
+}

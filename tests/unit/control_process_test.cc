@@ -1,0 +1,88 @@
+// The program that control_processes.h starts.
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "control_processes.h"
+
+extern char** environ;
+
+namespace tutti::control::test {
+namespace {
+
+constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
+
+// Shrinks, and shrinks again what fails, until it is killed.
+[[noreturn]] void shrinkForEver(Plane& first, std::chrono::milliseconds heartbeat) {
+  for (int r = 0; r < first.size(); ++r) first.post(r, kReadyKey, {});
+  std::unique_ptr<Plane> last;
+  for (Plane* plane = &first;;) {
+    awaitFrom(*plane, [&] { return plane->failure(); });
+    JoinRequest like;
+    like.card = toBytes("was a process");
+    like.deadline = soon();
+    like.heartbeat = heartbeat;
+    auto next = plane->shrink(like);
+    last = std::move(next);
+    plane = last.get();
+  }
+}
+
+void runAs(Plane& plane, const std::string& mode, const std::string& expect, std::chrono::milliseconds heartbeat) {
+  if (mode == "leave") return;
+  if (mode == "wait")
+    for (;;) ::pause();
+  if (mode == "shrink") shrinkForEver(plane, heartbeat);
+  const auto failure = awaitFrom(plane, [&] { return plane.failure(); });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_NE(failure->text.find(expect), std::string::npos) << failure->text;
+  std::printf("rank %d: %s\n", plane.rank(), failure->text.c_str());
+  if (mode != "outcast") return;
+  const Thrown thrown = thrownBy([&] { plane.shrink(requestFor({}, 0, 1)); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+  EXPECT_NE(thrown.text.find("the others go on without this rank"), std::string::npos) << thrown.text;
+}
+
+TEST(OtherProcess, DISABLED_Rank) {
+  const char* hex = std::getenv(kVariable);
+  if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
+  const std::string said(hex);
+  Bytes bytes;
+  for (size_t i = 0; i + 1 < said.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoi(said.substr(i, 2), nullptr, 16)));
+  Reader in(bytes);
+  const UniqueId id = decode(fromHex(in.text()));
+  const auto rank = in.value<int>(), size = in.value<int>();
+  JoinRequest request = requestFor(id, rank, size);
+  request.heartbeat = std::chrono::milliseconds(in.value<int>());
+  const std::string mode = in.text(), expect = in.text();
+  const auto plane = Plane::join(request);
+  runAs(*plane, mode, expect, request.heartbeat);
+}
+
+}  // namespace
+
+pid_t startRank(const Process& process) {
+  const Bytes bytes = Writer()
+                          .text(toHex(encode(process.id)))
+                          .value(process.rank)
+                          .value(process.size)
+                          .value(process.heartbeatMs)
+                          .text(process.mode)
+                          .text(process.expect)
+                          .take();
+  std::string hex;
+  for (const std::byte b : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
+  ::setenv(kVariable, hex.c_str(), 1);
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=OtherProcess.DISABLED_Rank",
+              also = "--gtest_also_run_disabled_tests", quiet = "--gtest_brief=1";
+  char* arguments[] = {program.data(), filter.data(), also.data(), quiet.data(), nullptr};
+  pid_t pid = -1;
+  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  ::unsetenv(kVariable);
+  return pid;
+}
+
+}  // namespace tutti::control::test

@@ -1,0 +1,44 @@
+// Ranks of a control plane as processes of their own, which tests may stop and kill.
+#pragma once
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <string>
+
+#include "control_ranks.h"
+
+namespace tutti::control::test {
+
+using Clock = std::chrono::steady_clock;
+inline double msSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// What the process does: "leave" after joining; "wait" for ever; "shrink" after every
+// failure; "witness": waits for a failure and exits with 0 when
+// its text contains `expect`; "outcast": the same, and then finds that it cannot shrink.
+struct Process {
+  UniqueId id;
+  int rank = 0, size = 1;
+  std::string mode = "wait";
+  int heartbeatMs = 20000;
+  std::string expect;
+};
+// A process that is to "shrink" sends everyone a mail under this key when it has joined.
+inline constexpr uint64_t kReadyKey = 5;
+
+// This program again, running only the test OtherProcess.
+pid_t startRank(const Process& process);
+inline pid_t startRank(const UniqueId& id, int rank, int size, const char* mode) {
+  return startRank({id, rank, size, mode, 20000, {}});
+}
+
+inline int exitOf(pid_t pid) {
+  int status = -1;
+  ::waitpid(pid, &status, 0);
+  return status;
+}
+
+}  // namespace tutti::control::test

@@ -1,0 +1,346 @@
+// The survivors go on: after deaths, silence, aborts and revokes, and while more of them die.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <random>
+#include <set>
+#include <string>
+
+#include "control_processes.h"
+
+namespace tutti::control::test {
+namespace {
+
+using std::chrono::milliseconds;
+using Planes = std::vector<std::unique_ptr<Plane>>;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kRounds = 5;
+#else
+constexpr int kRounds = 15;
+#endif
+
+// What the new plane is to be like. Its id, rank and size do not count.
+JoinRequest like(int oldRank, Deadline deadline = soon(), int heartbeatMs = 20000) {
+  JoinRequest request;
+  request.rank = -7;
+  request.size = -7;
+  request.card = toBytes(fmt::format("was {}", oldRank));
+  request.deadline = deadline;
+  request.heartbeat = milliseconds(heartbeatMs);
+  return request;
+}
+
+// Joins all ranks but the victims as threads, the victims as processes.
+struct Job {
+  Planes planes;
+  std::map<int, pid_t> pids;
+};
+Job joinWithVictims(int size, const std::set<int>& victims, int heartbeatMs = 20000, const char* mode = "wait") {
+  const UniqueId id = openRoot({}, soon());
+  Job job;
+  for (const int victim : victims) job.pids[victim] = startRank({id, victim, size, mode, heartbeatMs, {}});
+  job.planes.resize(static_cast<size_t>(size));
+  inThreads(size, [&](int r) {
+    if (victims.contains(r)) return;
+    JoinRequest request = requestFor(id, r, size);
+    request.heartbeat = milliseconds(heartbeatMs);
+    job.planes[size_t(r)] = Plane::join(request);
+  });
+  return job;
+}
+
+std::vector<int> membersOf(const Plane& plane) {
+  std::vector<int> ranks;
+  for (int r = 0; r < plane.size(); ++r) ranks.push_back(plane.oldRank(r));
+  return ranks;
+}
+
+// The new plane of `oldRank` is that of these survivors, and works.
+void expectWorks(Plane& plane, int oldRank, const std::vector<int>& survivors) {
+  EXPECT_EQ(membersOf(plane), survivors) << "as old rank " << oldRank << " sees it";
+  EXPECT_EQ(plane.oldRank(plane.rank()), oldRank);
+  const auto table = plane.allGather(toBytes(std::to_string(oldRank)), soon());
+  for (int r = 0; r < plane.size(); ++r) {
+    EXPECT_EQ(toText(table.at(size_t(r))), std::to_string(plane.oldRank(r)));
+    EXPECT_EQ(toText(plane.card(r)), fmt::format("was {}", plane.oldRank(r)));
+  }
+}
+
+// All who have a plane shrink theirs and use the new one.
+Planes shrinkAll(const Planes& planes, const std::vector<int>& survivors, std::vector<double>* times = nullptr) {
+  Planes fresh(planes.size());
+  const auto start = Clock::now();
+  inThreads(int(planes.size()), [&](int r) {
+    if (!planes[size_t(r)]) return;
+    fresh[size_t(r)] = planes[size_t(r)]->shrink(like(r));
+    expectWorks(*fresh[size_t(r)], r, survivors);
+  });
+  if (times != nullptr) times->push_back(msSince(start));
+  return fresh;
+}
+
+std::vector<int> without(int size, const std::set<int>& victims) {
+  std::vector<int> rest;
+  for (int r = 0; r < size; ++r)
+    if (!victims.contains(r)) rest.push_back(r);
+  return rest;
+}
+
+void killAndShrink(int size, const std::set<int>& victims, std::vector<double>* times = nullptr) {
+  Job job = joinWithVictims(size, victims);
+  for (const auto& [rank, pid] : job.pids) ::kill(pid, SIGKILL);
+  shrinkAll(job.planes, without(size, victims), times);
+  for (const auto& [rank, pid] : job.pids) exitOf(pid);
+}
+
+TEST(Shrink, OfAHealthyPlaneIsACopy) {
+  const auto planes = joinAll(5);
+  const auto copies = shrinkAll(planes, without(5, {}));
+  const auto copiesOfCopies = shrinkAll(copies, without(5, {}));
+  const auto secondCopies = shrinkAll(planes, without(5, {}));
+  EXPECT_EQ(planes[1]->oldRank(3), 3);
+  inThreads(5, [&](int r) { planes[size_t(r)]->allGather({}, soon()); });
+}
+
+TEST(Shrink, OfOneRank) { shrinkAll(joinAll(1), {0}); }
+
+TEST(Shrink, AfterAnyOneDeath) {
+  std::vector<double> times;
+  for (int size = 2; size <= 9; ++size)
+    for (int victim = 0; victim < size; ++victim) killAndShrink(size, {victim}, &times);
+  std::sort(times.begin(), times.end());
+  std::printf("from a death to a new plane that has exchanged something: median %.1f ms, most %.1f ms, %zu times\n",
+              times[times.size() / 2], times.back(), times.size());
+}
+
+TEST(Shrink, AfterTwoDeaths) {
+  std::mt19937 random(3);
+  for (int round = 0; round < kRounds; ++round) {
+    const int size = 3 + int(random() % 7);
+    const int first = int(random() % unsigned(size)), second = (first + 1 + int(random() % unsigned(size - 1))) % size;
+    killAndShrink(size, {first, second});
+  }
+}
+
+TEST(Shrink, AfterAnAbortEveryoneIsThere) {
+  const auto planes = joinAll(6);
+  planes[2]->fail({2, Stop::kAbort, ErrorCode::kRemote, "rank 2 aborted"});
+  shrinkAll(planes, without(6, {}));
+}
+
+TEST(Shrink, AfterARevokeEveryoneIsThere) {
+  const auto planes = joinAll(6);
+  planes[0]->fail({0, Stop::kRevoke, ErrorCode::kRemote, "rank 0 revoked"});
+  shrinkAll(planes, without(6, {}));
+}
+
+TEST(Shrink, WhoseOwnerHasLeftIsLeftOut) {
+  for (const int leaver : {0, 2, 4}) {
+    auto planes = joinAll(5);
+    planes[size_t(leaver)].reset();
+    shrinkAll(planes, without(5, {leaver}));
+  }
+}
+
+class ShrinkOverTcp : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(InClearOrSealed, ShrinkOverTcp, testing::Bool());
+
+TEST_P(ShrinkOverTcp, Works) {
+  Network network;
+  network.unixSockets = false;
+  auto planes = joinAll(5, network, [](JoinRequest& request) { request.encrypt = GetParam(); });
+  planes[0].reset();
+  Planes fresh(5);
+  inThreads(5, [&](int r) {
+    if (r == 0) return;
+    JoinRequest request = like(r);
+    request.network = network;
+    request.encrypt = GetParam();
+    fresh[size_t(r)] = planes[size_t(r)]->shrink(request);
+    expectWorks(*fresh[size_t(r)], r, {1, 2, 3, 4});
+  });
+}
+
+// Owners that take their time: the others wait for them.
+TEST(Shrink, WaitsForThoseWhoComeLate) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 6; ++round) {
+    const auto planes = joinAll(5);
+    std::vector<int> delays(5);
+    for (int& delay : delays) delay = int(random() % 60);
+    inThreads(5, [&](int r) {
+      std::this_thread::sleep_for(milliseconds(delays[size_t(r)]));
+      expectWorks(*planes[size_t(r)]->shrink(like(r)), r, without(5, {}));
+    });
+  }
+}
+
+TEST(Shrink, NamesThoseWhoDoNotCome) {
+  for (const int absent : {0, 3}) {
+    const auto planes = joinAll(5);
+    inThreads(5, [&](int r) {
+      if (r == absent) return;
+      const Thrown thrown = thrownBy([&] { planes[size_t(r)]->shrink(like(r, Deadline::in(milliseconds(400)))); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+      EXPECT_NE(thrown.text.find(fmt::format("rank {} (host ", absent)), std::string::npos) << thrown.text;
+    });
+    // Now it comes, and all find together.
+    shrinkAll(planes, without(5, {}));
+  }
+}
+
+TEST(Shrink, AFailOfTheOwnPlaneEndsIt) {
+  for (const int quitter : {0, 2}) {
+    auto planes = joinAll(4);
+    std::thread waiting([&] {
+      const Thrown thrown = thrownBy([&] { planes[size_t(quitter)]->shrink(like(quitter)); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+      EXPECT_EQ(thrown.text, "changed my mind");
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+    planes[size_t(quitter)]->fail({quitter, Stop::kAbort, ErrorCode::kRemote, "changed my mind"});
+    waiting.join();
+    planes[size_t(quitter)].reset();
+    shrinkAll(planes, without(4, {quitter}));
+  }
+}
+
+TEST(Shrink, TwoThreadsInItAtOnceAreTold) {
+  const auto planes = joinAll(2);
+  std::thread waiting([&] { EXPECT_NO_THROW(planes[0]->shrink(like(0))); });
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(thrownBy([&] { planes[0]->shrink(like(0)); }).code, codeOf(ErrorCode::kInvalidUsage));
+  EXPECT_NO_THROW(planes[1]->shrink(like(1)));
+  waiting.join();
+}
+
+// A rank that was stopped, given up, and comes back finds that the others have gone on.
+TEST(Shrink, LeavesASilentRankOut) {
+  for (const int victim : {0, 2}) {
+    constexpr int kHeartbeatMs = 500;
+    Job job = joinWithVictims(5, {victim}, kHeartbeatMs, "outcast");
+    const pid_t pid = job.pids.at(victim);
+    ::kill(pid, SIGSTOP);
+    inThreads(5, [&](int r) {
+      if (r != victim) awaitFrom(*job.planes[size_t(r)], [&] { return job.planes[size_t(r)]->failure(); });
+    });
+    const auto fresh = shrinkAll(job.planes, without(5, {victim}));
+    ::kill(pid, SIGCONT);
+    for (const auto& plane : fresh)
+      if (plane) {
+        EXPECT_FALSE(plane->failed());
+      }
+    EXPECT_EQ(exitOf(pid), 0);
+  }
+}
+
+// --- deaths while it goes on ---
+
+// The survivors shrink, and shrink again what fails under their hands, until a plane of theirs works. Ranks that are
+// killed on the way are processes; they do the same until their end comes.
+void expectEndsTogether(Job& job, const std::vector<int>& survivors, int heartbeatMs) {
+  inThreads(int(job.planes.size()), [&](int r) {
+    if (!job.planes[size_t(r)]) return;
+    auto plane = std::move(job.planes[size_t(r)]);
+    std::vector<int> names;
+    for (int i = 0; i < plane->size(); ++i) names.push_back(i);
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      auto next = plane->shrink(like(r, soon(), heartbeatMs));
+      std::vector<int> renamed;
+      for (const int old : membersOf(*next)) renamed.push_back(names.at(size_t(old)));
+      names = renamed;
+      plane = std::move(next);
+      if (names == survivors) break;
+      awaitFrom(*plane, [&] { return plane->failure(); });  // someone in it was killed, or will be
+    }
+    EXPECT_EQ(names, survivors) << "as old rank " << r << " sees it";
+    plane->allGather(toBytes("end"), soon());
+  });
+}
+
+struct Blow {
+  int signal = SIGKILL;
+  int heartbeatMs = 20000;
+  std::vector<double>* times = nullptr;
+};
+void print(const char* what, std::vector<double>& times) {
+  std::sort(times.begin(), times.end());
+  std::printf("%s: median %.1f ms, most %.1f ms, %zu times\n", what, times[times.size() / 2], times.back(),
+              times.size());
+}
+void killDuring(int size, const std::set<int>& first, const std::set<int>& second, int afterUs, Blow blow = {}) {
+  std::set<int> all = first;
+  all.insert(second.begin(), second.end());
+  const UniqueId id = openRoot({}, soon());
+  Job job;
+  for (const int victim : all)
+    job.pids[victim] = startRank({id, victim, size, first.contains(victim) ? "wait" : "shrink", blow.heartbeatMs, {}});
+  job.planes.resize(size_t(size));
+  inThreads(size, [&](int r) {
+    if (all.contains(r)) return;
+    JoinRequest request = requestFor(id, r, size);
+    request.heartbeat = milliseconds(blow.heartbeatMs);
+    job.planes[size_t(r)] = Plane::join(request);
+  });
+  for (const int victim : second)
+    if (!first.contains(victim)) awaitMail(*job.planes[size_t(without(size, all).front())], victim, kReadyKey);
+  for (const int victim : first) ::kill(job.pids[victim], SIGKILL);
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(afterUs));
+    for (const int victim : second) ::kill(job.pids.at(victim), blow.signal);
+  });
+  const auto start = Clock::now();
+  expectEndsTogether(job, without(size, all), blow.heartbeatMs);
+  if (blow.times != nullptr) blow.times->push_back(msSince(start));
+  killer.join();
+  for (const auto& [rank, pid] : job.pids) ::kill(pid, SIGKILL), exitOf(pid);
+}
+
+TEST(Shrink, SurvivesASecondDeathAtAnyMoment) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 3 * kRounds; ++round) {
+    const int size = 3 + int(random() % 7);
+    const int first = int(random() % unsigned(size)), second = (first + 1 + int(random() % unsigned(size - 1))) % size;
+    killDuring(size, {first}, {second}, int(random() % 8000));
+  }
+}
+
+// The leader of the shrink, who holds the new root as well, and then the next one.
+TEST(Shrink, SurvivesTheDeathOfItsLeaders) {
+  std::vector<double> times;
+  std::mt19937 random(6);
+  for (int round = 0; round < 2 * kRounds; ++round) {
+    const int size = 4 + int(random() % 6);
+    killDuring(size, {size - 1}, {0}, int(random() % 6000), {SIGKILL, 20000, &times});
+    killDuring(size, {1}, {0, 2}, int(random() % 6000), {SIGKILL, 20000, &times});
+  }
+  print("to a plane of those who are left, with leaders dying on the way", times);
+}
+
+TEST(Shrink, SurvivesAStopDuringIt) {
+  std::mt19937 random(9);
+  for (int round = 0; round < (kRounds + 5) / 6; ++round)
+    killDuring(5, {3}, {int(random() % 3)}, int(random() % 6000), {SIGSTOP, 700});
+}
+
+TEST(Shrink, LeavesNoDescriptorsAndNoThreadsBehind) {
+  const auto settled = [](int before, int (*count)()) {
+    for (int i = 0; i < 500 && count() > before; ++i) std::this_thread::sleep_for(milliseconds(20));
+    return count();
+  };
+  killAndShrink(3, {1});
+  settled(0, [] { return runningThreads() > 6 ? 1 : 0; });
+  const int descriptors = openDescriptors(), threads = runningThreads();
+  for (int i = 0; i < 4; ++i) {
+    killAndShrink(6, {i, 5});
+    killDuring(6, {2}, {0}, 1000 * i, {SIGKILL, 2000});  // who has lost its leader stays for a while to be asked
+  }
+  EXPECT_LE(settled(descriptors, openDescriptors), descriptors);
+  EXPECT_LE(settled(threads, runningThreads), threads);
+}
+
+}  // namespace
+}  // namespace tutti::control::test

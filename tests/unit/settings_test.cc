@@ -1,0 +1,136 @@
+#include "base/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+#include "comm/config.h"
+
+namespace tutti::settings {
+namespace {
+
+std::string refusalOf(const Environment& environment, Name name) {
+  try {
+    environment.number(name);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Settings, AreReadFromTheirRows) {
+  const Environment nothing(Environment::Values{});
+  EXPECT_EQ(nothing.number("TUTTI_CHANNELS"), 0);
+  EXPECT_EQ(nothing.text("TUTTI_DEBUG"), "warn");
+  EXPECT_FALSE(nothing.find("TUTTI_DEBUG").has_value());
+  EXPECT_TRUE(nothing.isOn("TUTTI_UNIX_SOCKETS"));
+  EXPECT_EQ(nothing.milliseconds("TUTTI_JOIN_TIMEOUT_MS").count(), 60'000);
+  const Environment some({{"TUTTI_CHANNELS", "7"}, {"TUTTI_DEBUG", ""}, {"TUTTI_UNIX_SOCKETS", "0"}});
+  EXPECT_EQ(some.number("TUTTI_CHANNELS"), 7);
+  EXPECT_EQ(some.text("TUTTI_DEBUG"), "warn") << "empty counts as not set";
+  EXPECT_FALSE(some.isOn("TUTTI_UNIX_SOCKETS"));
+}
+
+TEST(Settings, OutOfRangeNamesVariableValueAndRange) {
+  for (const char* value : {"65", "-1", "x", "1 ", " 1", "1.5", "0x1", "99999999999999999999"}) {
+    const std::string text = refusalOf(Environment(Environment::Values{{"TUTTI_CHANNELS", value}}), "TUTTI_CHANNELS");
+    EXPECT_NE(text.find(std::string("TUTTI_CHANNELS=") + value), std::string::npos) << text;
+    EXPECT_NE(text.find("from 0 to 64"), std::string::npos) << text;
+  }
+  EXPECT_EQ(refusalOf(Environment(Environment::Values{{"TUTTI_CHANNELS", "64"}}), "TUTTI_CHANNELS"), "");
+}
+
+TEST(Settings, DefaultsAreThoseOfAConfigMadeWithoutThem) {
+  const comm::Config plain;
+  const Environment nothing(Environment::Values{});
+  EXPECT_EQ(nothing.milliseconds("TUTTI_JOIN_TIMEOUT_MS"), plain.joinTimeout);
+  EXPECT_EQ(nothing.milliseconds("TUTTI_CONNECT_TIMEOUT_MS"), plain.connectTimeout);
+  EXPECT_EQ(nothing.milliseconds("TUTTI_OPERATION_TIMEOUT_MS"), plain.operationTimeout);
+  EXPECT_EQ(nothing.milliseconds("TUTTI_HEARTBEAT_MS"), plain.heartbeat);
+  EXPECT_EQ(nothing.isOn("TUTTI_ENCRYPT"), plain.encrypt);
+  EXPECT_EQ(nothing.number("TUTTI_CHANNELS"), plain.channels);
+  EXPECT_EQ(nothing.number("TUTTI_GROUP_SIZE"), plain.groupSize);
+}
+
+TEST(SettingsTable, IsWellFormed) {
+  std::set<std::string> names;
+  for (const Setting& one : kTable) {
+    EXPECT_TRUE(names.insert(one.name).second) << one.name << " is there twice";
+    EXPECT_TRUE(std::string_view(one.name).starts_with(kPrefix)) << one.name;
+    EXPECT_TRUE(std::string_view(one.help).ends_with('.')) << one.name;
+    const bool counts = one.type == Type::kNumber || one.type == Type::kMilliseconds || one.type == Type::kSwitch;
+    EXPECT_EQ(counts, one.high > one.low) << one.name;
+    if (!counts || *one.fallback == '\0') continue;
+    const int64_t fallback = std::stoll(one.fallback);
+    EXPECT_TRUE(fallback >= one.low && fallback <= one.high) << one.name;
+  }
+}
+
+// What the library reads has a row or does not compile; the programs read the environment themselves.
+TEST(SettingsTable, HasEveryVariableThatTheSourcesName) {
+  const std::regex literal("\"(TUTTI_[A-Z0-9_]+)(=|\")");
+  size_t seen = 0;
+  for (const char* folder : {"src", "transports", "bench", "tools", "kernels"}) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(std::string(TUTTI_SOURCE_DIR "/") + folder)) {
+      if (!entry.is_regular_file() || (entry.path().extension() != ".cc" && entry.path().extension() != ".h")) continue;
+      std::stringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      const std::string source = text.str();
+      for (std::sregex_iterator at(source.begin(), source.end(), literal), end; at != end; ++at) {
+        ++seen;
+        const std::string name = (*at)[1];
+        EXPECT_TRUE(findSetting(name) || name == kTestPrefix) << entry.path() << ": " << name;
+      }
+    }
+  }
+  EXPECT_GT(seen, std::size(kTable));
+}
+
+TEST(SettingsTable, ShowsValuesButNoSecrets) {
+  const Environment environment(
+      {{"TUTTI_SECRET", "open sesame"}, {"TUTTI_ID", "c0ffee"}, {"TUTTI_RANK", "3"}, {"TUTTI_SECRET_FILE", "/f"}});
+  std::string all;
+  for (const Shown& row : describeAll(environment)) {
+    all += std::string(row.setting->name) + "=" + row.value.value_or("-") + "\n";
+  }
+  EXPECT_EQ(all.find("sesame"), std::string::npos);
+  EXPECT_EQ(all.find("c0ffee"), std::string::npos);
+  EXPECT_NE(all.find("TUTTI_SECRET=(set, not shown)\n"), std::string::npos);
+  EXPECT_NE(all.find("TUTTI_RANK=3\n"), std::string::npos);
+  EXPECT_NE(all.find("TUTTI_SECRET_FILE=/f\n"), std::string::npos);
+  EXPECT_NE(all.find("TUTTI_ROOT=-\n"), std::string::npos);
+}
+
+TEST(SettingsTable, TellsTheNearestName) {
+  const auto near = [](std::string_view name) {
+    const Setting* one = nearestSetting(name);
+    return std::string(one ? one->name : "");
+  };
+  EXPECT_EQ(near("TUTTI_TRANPORT"), "TUTTI_TRANSPORT");
+  EXPECT_EQ(near("TUTTI_RNAK"), "TUTTI_RANK");
+  EXPECT_EQ(near("TUTTI_HEARTBEAT"), "TUTTI_HEARTBEAT_MS");
+  EXPECT_EQ(near("TUTTI_debug"), "TUTTI_DEBUG");
+  EXPECT_EQ(near("TUTTI_SOCKET_IFACE"), "TUTTI_SOCKET_IFNAME");
+  EXPECT_EQ(near("TUTTI_FAVOURITE_COLOUR"), "");
+}
+
+TEST(SettingsTable, ReportsStrangeNamesAndNothingElse) {
+  const Environment environment({{"TUTTI_TRANPORT", "a secret in the wrong place"},
+                                 {"TUTTI_TRANSPORT", "shm"},
+                                 {"TUTTI_TEST_ANYTHING", "1"},
+                                 {"TUTTI_FAVOURITE_COLOUR", "blue"},
+                                 {"OTHER", "x"}});
+  EXPECT_EQ(strangeNames(environment),
+            (std::vector<std::string>{"TUTTI_FAVOURITE_COLOUR is not a setting; docs/settings.md lists them",
+                                      "TUTTI_TRANPORT is not a setting; did you mean TUTTI_TRANSPORT?"}));
+}
+
+}  // namespace
+}  // namespace tutti::settings
