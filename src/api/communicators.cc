@@ -181,8 +181,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
   if (comm == nullptr) return tuttiSuccess;
   return guarded(comm, [&] {
     checkHandle(comm, "tuttiCommDestroy");
-    // One that could not join has nothing to leave.
-    if (comm->state.load(std::memory_order_acquire) == kStray) return comm->state.store(kGone | kStray);
+    if (dropStray(comm)) return;
     Visit visit(comm, "tuttiCommDestroy");
     visit->waitUntilIdle();
     destroyHandle(comm);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/shelf.h"
 #include "base/fork.h"
 
 namespace tutti::api {
@@ -9,15 +10,13 @@ namespace {
 
 constexpr auto kBoth = std::memory_order_acq_rel;
 
-tuttiComm_t keep(std::unique_ptr<tuttiComm> shell) {
-  static std::mutex mutex;
-  static auto* const shells = new std::vector<std::unique_ptr<tuttiComm>>;  // outlives every thread of the program
-  std::lock_guard lock(mutex);
-  return shells->emplace_back(std::move(shell)).get();
+Shelf<tuttiComm>& shelf() {
+  static auto* const shelf = new Shelf<tuttiComm>;  // outlives every thread of the program
+  return *shelf;
 }
 
-std::unique_ptr<tuttiComm> newShell(int rank, int size) {
-  auto shell = std::make_unique<tuttiComm>();
+tuttiComm_t newShell(int rank, int size) {
+  const tuttiComm_t shell = shelf().take();
   shell->rank = rank;
   shell->size = size;
   shell->generation = fork::generation();
@@ -36,7 +35,9 @@ void leave(tuttiComm& comm) {
   // Acquire-release: pairs with the same operation in abortHandle; exactly one of the two sees the other's bit and
   // frees.
   const uint32_t before = comm.state.fetch_and(~kInside, kBoth);
-  if (before & kAborted) comm.communicator.reset();
+  if (!(before & (kAborted | kGone))) return;
+  comm.communicator.reset();
+  shelf().putBack(&comm);
 }
 
 [[noreturn]] void refuse(const tuttiComm& comm, const char* call, uint32_t state) {
@@ -56,16 +57,16 @@ void leave(tuttiComm& comm) {
 }  // namespace
 
 tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator) {
-  auto shell = newShell(communicator->rank(), communicator->size());
+  const tuttiComm_t shell = newShell(communicator->rank(), communicator->size());
   shell->stopper = communicator;
   shell->communicator = std::move(communicator);
-  return keep(std::move(shell));
+  return shell;
 }
 
 tuttiComm_t makePendingHandle(int rank, int size) {
-  auto shell = newShell(rank, size);
+  const tuttiComm_t shell = newShell(rank, size);
   shell->state.store(kInside | kJoining, std::memory_order_relaxed);
-  return keep(std::move(shell));
+  return shell;
 }
 
 void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> communicator) noexcept {
@@ -118,7 +119,15 @@ std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call) {
   return comm->stopper.lock();
 }
 
+bool dropStray(tuttiComm_t comm) {
+  uint32_t stray = kStray;
+  if (!comm->state.compare_exchange_strong(stray, kStray | kGone, kBoth)) return false;
+  shelf().putBack(comm);
+  return true;
+}
+
 void abortHandle(tuttiComm_t comm) {
+  if (dropStray(comm)) return;
   const uint32_t before = comm->state.fetch_or(kInside | kAborted, kBoth);
   if (before & (kAborted | kGone | kStray)) {
     if (!(before & kInside)) comm->state.fetch_and(~kInside, kBoth);

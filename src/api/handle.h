@@ -1,5 +1,5 @@
-// What a tuttiComm_t points to: a small shell around a communicator. Shells are never freed, so that using a
-// communicator after its end is an error with a text and not a crash.
+// What a tuttiComm_t points to: a small shell around a communicator. It outlives the communicator (api/shelf.h), so that
+// using one after its end is an error with a text and not a crash.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -53,7 +53,7 @@ inline constexpr uint32_t kGone = 4;     // destroyed
 inline constexpr uint32_t kJoining = 8;  // in the background, by a thread that is inside
 inline constexpr uint32_t kStray = 16;   // could not join
 
-// A new shell, kept for the life of the process.
+// A shell of its own.
 tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator);
 
 // One whose communicator is still being made. Whoever makes it calls one of the other two, once.
@@ -80,6 +80,8 @@ class Visit {
 void checkHandle(tuttiComm_t comm, const char* call);
 // The communicator, for a thread that is not inside; null once it is gone. Throws Error while it is joining.
 std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call);
+// True for one that could not join and is not ended yet: it has nothing to leave, and is gone now. Any thread.
+bool dropStray(tuttiComm_t comm);
 void abortHandle(tuttiComm_t comm);    // any thread
 void destroyHandle(tuttiComm_t comm);  // by a thread that is inside (holds a Visit)
 

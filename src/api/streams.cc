@@ -1,9 +1,7 @@
-// Streams of host communicators. As with communicators, the shell behind a handle is never freed.
-#include <mutex>
-#include <vector>
-
+// Streams of host communicators. As with communicators, the shell behind a handle outlives what it is for.
 #include "api/check.h"
 #include "api/guard.h"
+#include "api/shelf.h"
 #include "base/fork.h"
 
 using namespace tutti;
@@ -11,14 +9,17 @@ using namespace tutti::api;
 
 namespace {
 
+Shelf<CUstream_st>& shelf() {
+  static auto* const shelf = new Shelf<CUstream_st>;  // outlives every thread of the program
+  return *shelf;
+}
+
 tuttiStream_t makeStream() {
-  static std::mutex mutex;
-  static auto* const shells = new std::vector<std::unique_ptr<CUstream_st>>;  // outlives every thread of the program
-  auto shell = std::make_unique<CUstream_st>();
+  auto stream = std::make_shared<engine::Stream>();
+  const tuttiStream_t shell = shelf().take();
   shell->generation = fork::generation();
-  shell->stream = std::make_shared<engine::Stream>();
-  std::lock_guard lock(mutex);
-  return shells->emplace_back(std::move(shell)).get();
+  shell->stream = std::move(stream);
+  return shell;
 }
 
 std::shared_ptr<engine::Stream> needStream(tuttiStream_t stream, const char* call) {
@@ -41,6 +42,7 @@ tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
   return guarded(nullptr, [&] {
     needStream(stream, "tuttiStreamDestroy")->synchronize();
     stream->stream.reset();
+    shelf().putBack(stream);
   });
 }
 

@@ -1,6 +1,8 @@
 // Streams of host communicators: in-order queues beside the calling thread.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "support/api_ranks.h"
@@ -81,6 +83,19 @@ TEST(Stream, GroupsGoToTheirStreams) {
     EXPECT_EQ(in, std::vector<int>(kCount, 1 - rank));
     EXPECT_EQ(sum, std::vector<int>(kCount, 3));
   });
+}
+
+TEST(Stream, AHandleComesBackOnlyLongAfterItsEnd) {
+  std::vector<tuttiStream_t> handles(3000);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    CHECK_TUTTI(tuttiStreamCreate(&handles[i]));
+    CHECK_TUTTI(tuttiStreamDestroy(handles[i]));
+    const auto recent = handles.begin() + static_cast<long>(i > 1000 ? i - 1000 : 0);
+    const auto here = handles.begin() + static_cast<long>(i);
+    ASSERT_EQ(std::count(recent, here, handles[i]), 0) << "stream " << i;
+    ASSERT_TRUE(i == 0 || tuttiStreamQuery(*recent) == tuttiInvalidArgument) << "stream " << i;
+  }
+  EXPECT_LT(std::set(handles.begin(), handles.end()).size(), 1100u) << "handles of ended streams pile up";
 }
 
 TEST(Stream, ADestroyedStreamIsAnArgumentError) {
