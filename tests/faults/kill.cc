@@ -186,8 +186,6 @@ class Moment {
     int code = 0;
     in >> when >> code;
     if (!text.empty() && code != tuttiRemoteError) fault(fmt::format("the stopped rank was told {}", text));
-    child(victim_).wire().send("end");
-    leave(victim_);
   }
 
   void leave(int rank) {
@@ -201,9 +199,12 @@ class Moment {
   }
 
   void finish() {
-    // A rank that has left serves those below it until they leave too: all are told before any is looked at.
-    for (int rank : survivors()) child(rank).wire().send("end");
-    for (int rank : survivors()) leave(rank);
+    std::vector<int> all = survivors();
+    if (manner_.stops) all.push_back(victim_);
+    // A rank that has left serves those below it until they leave too: all are told before any is looked at. This holds
+    // for the stopped rank as well: a split that was revoked before anyone missed it there still has it.
+    for (int rank : all) child(rank).wire().send("end");
+    for (int rank : all) leave(rank);
   }
 
   Manner manner_;
