@@ -151,6 +151,7 @@ uint64_t Task::progress() const noexcept {
   uint64_t sum = static_cast<uint64_t>(phase_);
   if (phase_ == Phase::kRunning)
     for (const auto& lane : plan_->lanes) sum += lane.position();
+  visitDrivers([&](const link::Driver& driver) { sum += driver.advances(); });
   return sum;
 }
 

@@ -18,9 +18,13 @@ class Driver {
   Progress drive() noexcept {
     if (busy_.test_and_set(std::memory_order_acquire)) return Progress::kIdle;
     const Progress result = progress();
+    if (result == Progress::kAdvanced)  // one writer at a time: whoever holds busy_
+      advances_.store(advances_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     busy_.clear(std::memory_order_release);  // pairs with the acquire above: the next thread sees the driver's state
     return result;
   }
+  // How often it has advanced: changes also while a long slot crosses a slow network. Any thread.
+  uint64_t advances() const noexcept { return advances_.load(std::memory_order_relaxed); }
   // Sends what the send end has posted and fills the receive end from what has arrived. Never blocks, never throws.
   virtual Progress progress() noexcept = 0;
   // True while something posted has not yet been handed to the network.
@@ -33,6 +37,7 @@ class Driver {
 
  private:
   std::atomic_flag busy_;
+  std::atomic<uint64_t> advances_{0};
 };
 
 // Wakes the owner of a bell if it sleeps. The sleeper sets `sleeping` before it looks for work a last time, and it

@@ -37,6 +37,7 @@ struct Situation {
   bool together = true;  // else the others only wait to be told
   std::function<tuttiResult_t(tuttiComm_t comm, int rank, int ranks)> act;
   bool destroys = false;  // rank 0's handle is gone after it
+  bool shrinks = false;   // it is revoked first, and the others are there but do not come
 };
 
 tuttiResult_t runOne(Kind kind, size_t count, tuttiComm_t comm, int rank, int ranks, tuttiStream_t stream) {
@@ -128,6 +129,14 @@ std::vector<Situation> situations() {
   waitsIn("finalizes", [](auto comm, int, int) { return endWithWork(comm, tuttiCommFinalize); });
   waitsIn("destroys", [](auto comm, int, int) { return endWithWork(comm, tuttiCommDestroy); });
   list.back().destroys = true;
+  waitsIn("waits in shrink", [](auto comm, int, int) {
+    tuttiCommRevoke(comm);
+    tuttiComm_t child = nullptr;
+    const auto result = tuttiCommShrink(comm, &child, nullptr);
+    if (result == tuttiSuccess) tuttiCommDestroy(child);
+    return result;
+  });
+  list.back().shrinks = true;
   list.push_back({"in groups", true, [](auto comm, int rank, int ranks) {
                     return runOften([&] { return runGroup(comm, rank, ranks); });
                   }});
@@ -145,7 +154,8 @@ struct Times {
   }
 };
 
-double since(int64_t then) { return std::max(0.0, static_cast<double>(now() - then) / 1e6); }
+// 0 for what came before it.
+double since(int64_t then) { return then == 0 ? 0 : std::max(0.0, static_cast<double>(now() - then) / 1e6); }
 
 class Round {
  public:
@@ -191,6 +201,7 @@ class Round {
     const tuttiResult_t result =
         rank == 0 || situation_.together ? situation_.act(comm, rank, ranks_) : awaitError(comm);
     told(comm, rank, result);
+    if (situation_.shrinks) struck_.wait(0);
     if (rank != 0) tuttiCommDestroy(comm);
   }
 
@@ -212,7 +223,7 @@ class Round {
       fault(fmt::format("rank {} got \"{}\": {} {}", rank, tuttiGetErrorString(result), text,
                         tuttiGetLastError(nullptr)));
     const std::string named = text + tuttiGetLastError(nullptr);
-    const char* const cause = revokes_ ? "revoked the communicator" : "tuttiCommAbort";
+    const char* const cause = revokes_ || situation_.shrinks ? "revoked the communicator" : "tuttiCommAbort";
     if (rank != 0 && (named.find(cause) == std::string::npos || named.find("rank 0 (") == std::string::npos))
       fault(fmt::format("rank {} was not told who did it: {}", rank, named));
     const std::lock_guard lock(mutex_);
@@ -226,6 +237,7 @@ class Round {
     std::this_thread::sleep_for(delay_);
     const int64_t began = now();
     struck_ = began;
+    struck_.notify_all();
     const tuttiResult_t result = revokes_ ? tuttiCommRevoke(comm_) : tuttiCommAbort(comm_);
     const double took = since(began);
     if (result != tuttiSuccess) fault(fmt::format("the strike got {}", tuttiGetLastError(nullptr)));
@@ -325,6 +337,7 @@ int main(int argc, char** argv) {
   for (const auto& transports : itemsOf(options.text("transports", "p2p,shm,tcp")))
     for (const bool revokes : {false, true})
       for (const Situation& situation : situations()) {
+        if (revokes && situation.shrinks) continue;  // a revoke is what a shrink follows; it does not end one
         const std::string name = fmt::format("{} {}: {}", transports, revokes ? "revoke" : "abort", situation.name);
         if (name.find(only) == std::string::npos) continue;
         tally.run(name, [&](uint64_t roundSeed, Times& times) {

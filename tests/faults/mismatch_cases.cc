@@ -40,7 +40,7 @@ class List {
     if (number_++ % stride_ != 0) return;
     const bool onStream = number_ / stride_ % 3 == 2;
     cases_.push_back({kind, transports_, ranks, deviator, deviates, others, onStream, std::move(words), expected,
-                      expected == tuttiInvalidUsage ? expectedToo : expected});
+                      onStream && expected == tuttiInvalidUsage ? expectedToo : expected});
   }
   std::vector<Case> take() { return std::move(cases_); }
   uint64_t salt() const noexcept { return mix(number_); }

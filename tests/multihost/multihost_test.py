@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""all_reduce_perf across hosts that are network namespaces, joined by a bridge.
+"""Jobs across hosts that are network namespaces, joined by a bridge.
 
     tests/multihost/multihost_test.py --bin build/release/bin            all of it
     tests/multihost/multihost_test.py --bin build/release/bin --short    the form that the tests use
@@ -119,7 +119,7 @@ class Network:
 class Job:
     """One rank on each host, two on the first."""
 
-    def __init__(self, network, options, place, arguments, settings):
+    def __init__(self, network, options, place, arguments, settings, program="all_reduce_perf"):
         self.network, self.ranks, self.began = network, [], time.monotonic()
         self.hosts = [network.hosts[0], *network.hosts]
         for rank, host in enumerate(self.hosts):
@@ -127,7 +127,7 @@ class Job:
             environment = {k: v for k, v in os.environ.items() if not k.startswith("TUTTI_")}
             environment.update({name: str(value) for name, value in told.items()})
             output = tempfile.TemporaryFile()
-            words = ["nsenter", f"--net=/run/netns/{network.name(host)}", os.path.join(options.bin, "all_reduce_perf")]
+            words = ["nsenter", f"--net=/run/netns/{network.name(host)}", os.path.join(options.bin, program)]
             self.ranks.append((subprocess.Popen([*words, *arguments], env=environment, stdin=subprocess.DEVNULL,
                                                 stdout=output, stderr=subprocess.STDOUT), output))
 
@@ -205,6 +205,15 @@ class Cases:
             network.limit(2, "20mbit")
             self.check(network, self.at_root("10.77.0.1"), largest="64K")
 
+    def last_words(self):
+        """A rank sends a message over a link of 400 kbit/s, and leaves long before it has arrived."""
+        with Network(3) as network:
+            network.limit(3, "400kbit")
+            job = Job(network, self.options, self.at_root("10.77.0.1"), [], {}, program="tutti_last_words")
+            statuses, texts = job.wait(60 * self.patience)
+            if any(status != 0 for status in statuses):
+                raise AssertionError(f"exit statuses {statuses}\n{texts}")
+
     def mtu(self):
         """One link carries packets of 1280 bytes."""
         with Network(3) as network:
@@ -281,11 +290,11 @@ class Cases:
             time.sleep(0.05)
 
 
-CASES = ("plain", "id_file", "slow", "mtu", "ipv6", "ipv4", "dead_end", "several_nets", "link_local", "cable")
+CASES = ("plain", "id_file", "slow", "last_words", "mtu", "ipv6", "ipv4", "dead_end", "several_nets", "link_local", "cable")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="all_reduce_perf across network namespaces.")
+    parser = argparse.ArgumentParser(description="Jobs across network namespaces.")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="of: " + ", ".join(CASES) + " (all)")
     parser.add_argument("--bin", default=os.environ.get("TUTTI_BIN_DIR"), help="where the programs are")
     parser.add_argument("--short", action="store_true", help="the form that the tests use")
