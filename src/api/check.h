@@ -9,8 +9,8 @@
 
 struct CUstream_st {
   uint64_t magic = kMagic;
-  uint32_t generation = 0;                        // of the process that made it: see base/fork.h
-  std::shared_ptr<tutti::engine::Stream> stream;  // null once destroyed; the shell stays (api/shelf.h)
+  uint32_t generation = 0;                                // of the process that made it: see base/fork.h
+  std::shared_ptr<tutti::engine::Stream> stream;          // null once destroyed; the shell stays (api/shelf.h)
   static constexpr uint64_t kMagic = 0x7475747469737472;  // "tuttistr"
 };
 

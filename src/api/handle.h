@@ -1,5 +1,5 @@
-// What a tuttiComm_t points to: a small shell around a communicator. It outlives the communicator (api/shelf.h), so that
-// using one after its end is an error with a text and not a crash.
+// What a tuttiComm_t points to: a small shell around a communicator. It outlives the communicator (api/shelf.h), so
+// that using one after its end is an error with a text and not a crash.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -1,5 +1,5 @@
-// The first rank sends one message to the last and leaves, however long the message will be on its way. The message must
-// arrive, and nobody may take the sender for missing.
+// The first rank sends one message to the last and leaves, however long the message will be on its way. The message
+// must arrive, and nobody may take the sender for missing.
 #include <cstddef>
 #include <cstdio>
 #include <vector>
