@@ -1,5 +1,5 @@
 // Where the segments of one call lie in memory, and which part of each one round covers. Plain data and arithmetic,
-// the same for a host lane and, later, a CUDA block.
+// the same for a host lane and a CUDA block.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -27,33 +27,33 @@ struct Layout {
   size_t chunk = 1;                    // elements of a segment that one slot carries
   uint32_t channel = 0, channels = 1;  // this lane's share of every segment
 
-  size_t length(uint32_t segment, bool byInput) const noexcept {
+  constexpr size_t length(uint32_t segment, bool byInput) const noexcept {
     const size_t* counts = byInput ? inputCounts : outputCounts;
     if (counts) return counts[segment];
     if (perRank) return stride;
     const size_t begin = std::min(size_t{segment} * stride, total);
     return std::min(stride, total - begin);
   }
-  size_t inputOffset(uint32_t segment) const noexcept {
+  constexpr size_t inputOffset(uint32_t segment) const noexcept {
     if (inputIsSegment) return 0;
     return inputOffsets ? inputOffsets[segment] : std::min(size_t{segment} * stride, perRank ? SIZE_MAX : total);
   }
-  size_t outputOffset(uint32_t segment) const noexcept {
+  constexpr size_t outputOffset(uint32_t segment) const noexcept {
     if (outputIsSegment) return 0;
     return outputOffsets ? outputOffsets[segment] : std::min(size_t{segment} * stride, perRank ? SIZE_MAX : total);
   }
   // First element, within a segment of `length`, of the share of channel c. Shares start at whole 16 elements.
-  static size_t shareBegin(size_t length, uint32_t c, uint32_t of) noexcept {
+  static constexpr size_t shareBegin(size_t length, uint32_t c, uint32_t of) noexcept {
     if (c == 0) return 0;
     if (c == of) return length;
     return length / of * c / 16 * 16;
   }
-  size_t shareCount(uint32_t segment, bool byInput) const noexcept {
+  constexpr size_t shareCount(uint32_t segment, bool byInput) const noexcept {
     const size_t whole = length(segment, byInput);
     return channels == 1 ? whole : shareBegin(whole, channel + 1, channels) - shareBegin(whole, channel, channels);
   }
   // What round r covers of a segment.
-  Piece piece(uint32_t segment, size_t round, bool byInput) const noexcept {
+  constexpr Piece piece(uint32_t segment, size_t round, bool byInput) const noexcept {
     const size_t whole = length(segment, byInput);
     const size_t begin = shareBegin(whole, channel, channels) + round * chunk;
     const size_t end = shareBegin(whole, channel + 1, channels);
@@ -61,10 +61,11 @@ struct Layout {
     return {inputOffset(segment) + begin, outputOffset(segment) + begin, std::min(chunk, end - begin)};
   }
   // Rounds until every segment is through.
-  size_t rounds() const noexcept {
+  constexpr size_t rounds() const noexcept {
     size_t longest = 0;
     if (inputCounts || outputCounts) {
-      for (uint32_t s = 0; s < segments; ++s) longest = std::max({longest, shareCount(s, true), shareCount(s, false)});
+      for (uint32_t s = 0; s < segments; ++s)
+        longest = std::max(longest, std::max(shareCount(s, true), shareCount(s, false)));
     } else {
       longest = shareCount(0, true);
     }

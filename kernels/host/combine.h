@@ -4,17 +4,9 @@
 #include <cstdint>
 
 #include "base/types.h"
+#include "kernels/arithmetic.h"
 
 namespace tutti::kernels {
-
-// What to compute, apart from where.
-struct Arithmetic {
-  DataType type = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  uint32_t divisor = 1;  // kAvg only: the final value is divided by it; 1 leaves it alone
-  // kPreMulSum only: the factor, a value of `type`, in the low bytes. It multiplies the sources named by scaledSources.
-  uint64_t factor = 0;
-};
 
 // destinations[0…m) = op(sources[0], sources[1], … sources[k-1]), in that order, for `count` elements.
 //

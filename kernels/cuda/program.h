@@ -1,0 +1,119 @@
+// What a launch of the collective kernel works on. Plain data: the host fills it in, every block reads it.
+//
+// One launch runs any number of works, each one call of one rank; of each work a block a channel. What lasts longer
+// than a launch lives in the memory of the GPU: a program (a rank's schedule, uploaded once), the ends of the links
+// with their counters, and the seat of the communicator. So a launch is only its arguments, and a CUDA graph that
+// replays it goes on where the last launch stopped.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/arithmetic.h"
+#include "kernels/layout.h"
+#include "link/fifo.h"
+#include "schedule/schedule.h"
+
+namespace tutti::cuda {
+
+// How a slot says that it is full.
+//   kSimple  its header's sequence number: any link.
+//   kLL      a 4-byte flag beside every 4 bytes of data: one trip, half the bandwidth.
+//   kLL128   an 8-byte flag in each line of 128 bytes, which the link must move as a whole: one GPU, or NVLink.
+// Each has FIFOs of its own: what one leaves in a slot could look like the other's flags.
+enum class Protocol : uint8_t { kSimple, kLL, kLL128 };
+inline constexpr int kProtocols = 3;
+
+inline constexpr uint32_t kLLLineBytes = 16, kLLLineData = 8;
+inline constexpr uint32_t kLL128LineBytes = 128, kLL128LineData = 120;
+
+// Bytes of payload that a slot of `slotBytes` carries.
+constexpr uint32_t payloadBytes(Protocol protocol, uint32_t slotBytes) noexcept {
+  if (protocol == Protocol::kLL) return slotBytes / kLLLineBytes * kLLLineData;
+  if (protocol == Protocol::kLL128) return slotBytes / kLL128LineBytes * kLL128LineData;
+  return slotBytes;
+}
+
+// One end of one direction of a link, on one channel, for one protocol. `fifo.slots` and `fifo.headers` lie where the
+// receiver reads fast, `fifo.released` where the sender does.
+struct End {
+  link::Fifo fifo;
+  uint64_t passed = 0;  // slots posted so far (sender) or taken (receiver)
+};
+
+// A rank's schedule in the memory of its GPU. `inPeers` and `outPeers` are ranks, as in schedule::Schedule.
+struct Program {
+  const schedule::Step* steps = nullptr;
+  const schedule::Operand* operands = nullptr;
+  const int* inPeers = nullptr;
+  const int* outPeers = nullptr;
+  std::byte* scratch = nullptr;  // for each channel: `scratches` buffers of `scratchBytes`
+  uint32_t stepCount = 0, operandCount = 0;
+  uint32_t scratchBytes = 0;
+  uint16_t inCount = 0, outCount = 0, scratches = 0;
+  uint8_t maxLag = 0;
+};
+
+enum class Trouble : uint32_t { kNone, kMismatch, kBytes, kDeadline, kAborted };
+
+// The first trouble that a block of this communicator met, in host memory. Whoever sets `state` from 0 to 1 fills in
+// the rest and then sets it to 2.
+struct alignas(128) Report {
+  uint32_t state = 0;
+  Trouble trouble = Trouble::kNone;
+  int32_t peer = -1;  // whom the block waited for, or whose slot it was
+  uint32_t channel = 0;
+  uint32_t bytes = 0, expected = 0;  // kBytes
+  link::Fingerprint theirs, mine;    // kMismatch, kBytes
+};
+
+// How far a channel is, in host memory, for the flight recorder and the deadline. Written now and then, by one thread.
+struct alignas(64) Progress {
+  uint64_t operations = 0;  // begun on this channel
+  uint64_t ended = 0;       // of these
+  uint32_t iteration = 0, iterations = 0;
+  int32_t waitingFor = -1;
+  uint32_t step = 0;
+};
+
+// A communicator's place on its GPU, in the memory of the GPU.
+struct Seat {
+  End* sendEnds = nullptr;  // at endIndex()
+  End* recvEnds = nullptr;
+  uint32_t* operations = nullptr;    // a counter a channel: numbers the operations for their fingerprints
+  const uint32_t* abort = nullptr;   // host memory: not 0 ends every wait
+  Report* report = nullptr;          // host memory
+  Progress* progress = nullptr;      // host memory, one a channel
+  uint64_t deadlineNs = 0;           // how long a wait may last; 0: for ever
+  uint64_t llFlagMask = 0xffffffff;  // tests shorten it, to see the flags wrap around
+  int32_t rank = 0, size = 1;
+  uint32_t channels = 1;
+
+  constexpr size_t endIndex(Protocol protocol, uint32_t channel, int peer) const noexcept {
+    return (static_cast<size_t>(protocol) * channels + channel) * static_cast<size_t>(size) + static_cast<size_t>(peer);
+  }
+};
+
+// One call of one rank.
+struct Work {
+  const Seat* seat = nullptr;
+  const Program* program = nullptr;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  kernels::Layout layout;  // its tables, if any, where the GPU can read them; each block sets its channel
+  kernels::Arithmetic arithmetic;
+  link::Fingerprint fingerprint;  // but for its number
+  uint32_t firstBlock = 0;        // of the launch; the work has layout.channels of them
+  Protocol protocol = Protocol::kSimple;
+  bool scalesInput = false;  // pre-mul-sum: every read of the input is multiplied by the factor
+};
+
+// The arguments of a launch.
+inline constexpr uint32_t kMaxInlineWorks = 16;
+struct Launch {
+  uint32_t count = 0;
+  const Work* more = nullptr;  // where the GPU can read them, when there are more than fit in here; else null
+  Work works[kMaxInlineWorks];
+};
+static_assert(sizeof(Launch) <= 4096);
+
+}  // namespace tutti::cuda

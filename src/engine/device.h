@@ -1,0 +1,87 @@
+// A GPU as the runtime sees it: memory that other ranks can map, and launches of the collective kernel. A port: a build
+// with CUDA implements it in kernels/cuda; without, no device can be opened.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/bytes.h"
+#include "kernels/cuda/program.h"
+
+struct CUstream_st;
+
+namespace tutti::engine {
+
+using DeviceStream = CUstream_st*;  // the CUDA runtime's; null is its legacy default stream
+
+struct DeviceTraits {
+  std::string name;                // "NVIDIA H200"
+  std::array<uint8_t, 16> uuid{};  // the same in every process; tells one GPU from another
+  int major = 0, minor = 0;        // compute capability
+  uint32_t multiprocessors = 0;
+  uint32_t threadsPerBlock = 0;  // of the collective kernel
+  uint32_t residentBlocks = 0;   // blocks of the collective kernel that the whole GPU holds at once
+};
+
+// Memory that is freed, or unmapped, with its last owner.
+struct DeviceMemory {
+  virtual ~DeviceMemory() = default;
+  std::byte* data = nullptr;  // of the GPU; pinned host memory has the same address for both
+  size_t bytes = 0;
+};
+
+// The order between the launches of one communicator, whatever streams they are on: a communicator's operations run one
+// after the other. Inside a CUDA graph the order is that of the capture.
+class LaunchOrder {
+ public:
+  virtual ~LaunchOrder() = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual int ordinal() const noexcept = 0;
+  virtual const DeviceTraits& traits() const noexcept = 0;
+
+  // All of these throw Error(kCuda), with CUDA's text, what was asked for and on which device. Any thread; the calling
+  // thread's current device stays as it was. None waits for the work of any stream but where it says so.
+
+  // --- memory: for set-up, not for the path of a call ---
+  virtual std::unique_ptr<DeviceMemory> allocate(size_t bytes) = 0;        // of the GPU, zeroed
+  virtual std::unique_ptr<DeviceMemory> allocatePinned(size_t bytes) = 0;  // of the host, zeroed, mapped for the GPU
+  // Makes host memory that exists already, such as a shared mapping, one that the GPU can reach at the same address.
+  virtual std::unique_ptr<DeviceMemory> pin(std::byte* data, size_t bytes) = 0;
+  // What another process needs to map memory that allocate() made here, and the mapping there.
+  virtual Bytes exportMemory(const DeviceMemory& memory) const = 0;
+  virtual std::unique_ptr<DeviceMemory> importMemory(std::span<const std::byte> exported) = 0;
+  // Lets kernels of this device use memory of another device of this process. False: it cannot be had (`why`).
+  virtual bool reach(int peerOrdinal, std::string& why) = 0;
+  // Copies to or from the GPU beside all streams, also while one of them captures a graph, and waits for that copy.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+
+  // --- set-up: the self-test of a mapping. Each waits for its own kernel, which never waits for anything. ---
+  virtual void writePattern(std::byte* to, size_t bytes, uint64_t seed) = 0;
+  virtual bool checkPattern(const std::byte* from, size_t bytes, uint64_t seed) = 0;
+
+  // --- operations ---
+  virtual std::unique_ptr<LaunchOrder> newOrder() = 0;
+  // Queues one launch of `blocks` blocks as if on each of `streams` at once, behind the earlier launches of every one
+  // of `orders`. Returns before it runs. Nothing is allocated; legal during a capture.
+  virtual void launch(const cuda::Launch& launch, uint32_t blocks, std::span<const DeviceStream> streams,
+                      std::span<LaunchOrder* const> orders) = 0;
+  // Waits until all that was queued behind `order` has ended.
+  virtual void drain(LaunchOrder& order) = 0;
+};
+
+// How many devices this process can use; 0 and `why` when there is none, or no CUDA in this build.
+int deviceCount(std::string& why) noexcept;
+// The device with that number; one object serves all who ask. Throws Error(kInvalidArgument) when there is none, with
+// the reason.
+std::shared_ptr<Device> openDevice(int ordinal);
+// The calling thread's current device; -1 when there is none.
+int currentDevice() noexcept;
+
+}  // namespace tutti::engine
