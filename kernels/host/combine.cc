@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/host/convert.h"
+#include "kernels/convert.h"
 #include "kernels/host/job.h"
 
 namespace tutti::kernels {
@@ -14,19 +14,6 @@ constexpr size_t kTinyBytes = 32;     // up to here a plain loop is done before 
 constexpr size_t kBlockBytes = 4096;  // what is written and read again shortly after stays in the L1 cache
 
 bool isInteger(DataType type) { return type <= DataType::kUint64; }
-
-Fold foldOf(ReduceOp op, bool scaled) {
-  switch (op) {
-    case ReduceOp::kProd:
-      return Fold::kProd;
-    case ReduceOp::kMax:
-      return Fold::kMax;
-    case ReduceOp::kMin:
-      return Fold::kMin;
-    default:
-      return scaled ? Fold::kScaledSum : Fold::kSum;
-  }
-}
 
 // A source may be one of the destinations, which memcpy does not allow for.
 void copy(std::byte* const* destinations, int destinationCount, const std::byte* source, size_t bytes) {

@@ -1,4 +1,4 @@
-#include "kernels/host/convert.h"
+#include "kernels/convert.h"
 
 #include "kernels/host/combine.h"
 

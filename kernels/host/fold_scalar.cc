@@ -2,63 +2,11 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/host/convert.h"
+#include "kernels/element.h"
 #include "kernels/host/job.h"
 
 namespace tutti::kernels {
 namespace {
-
-// How an element is stored and in which type it is accumulated. Integers accumulate as unsigned: they wrap.
-template <class T>
-struct Integer {
-  using Storage = T;
-  using Accumulator = T;
-  static T load(T stored) { return stored; }
-  static T store(T value) { return value; }
-};
-
-template <class T>
-struct Floating {
-  using Storage = T;
-  using Accumulator = T;
-  static T load(T stored) { return stored; }
-  static T store(T value) { return canonical(value); }
-};
-
-template <class Format>
-struct Small {
-  using Storage = typename Format::Storage;
-  using Accumulator = float;
-  static float load(Storage stored) { return decode<Format>(stored); }
-  static Storage store(float value) { return encode<Format>(value); }
-};
-
-template <class T>
-constexpr T wrappingProduct(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  } else {
-    return a * b;
-  }
-}
-
-template <class T>
-constexpr T wrappingSum(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  } else {
-    return a + b;
-  }
-}
-
-// Of equal values (zeros of either sign) the earlier one stays; a NaN, once met, stays.
-template <Fold kFold, class T>
-constexpr T apply(T sum, T value) {
-  if constexpr (kFold == Fold::kProd) return wrappingProduct(sum, value);
-  if constexpr (kFold == Fold::kMax) return sum < value || value != value ? value : sum;
-  if constexpr (kFold == Fold::kMin) return value < sum || value != value ? value : sum;
-  return wrappingSum(sum, value);
-}
 
 template <class Element>
 typename Element::Accumulator at(const std::byte* array, size_t index) {
@@ -114,19 +62,6 @@ constexpr Runs kRuns[kDataTypes] = {
     runsOf<Small<Float8e4m3>>(),
     runsOf<Small<Float8e5m2>>(),
 };
-
-// A quotient of integers that a double holds exactly is never rounded up to the next whole number, so the division
-// can be made in double, which takes a fraction of the time that the divider of integers does.
-template <class T>
-T divide(T value, uint32_t divisor) {
-  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
-  constexpr int64_t kExact = int64_t{1} << 52;
-  const Wide wide = value;
-  const bool exact = sizeof(T) < 8 ||
-                     (wide < static_cast<Wide>(kExact) && (!std::is_signed_v<T> || wide > static_cast<Wide>(-kExact)));
-  if (exact) return static_cast<T>(static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(wide)) / divisor));
-  return static_cast<T>(wide / static_cast<Wide>(divisor));
-}
 
 template <class T>
 void divideAll(std::byte* elements, size_t begin, size_t end, uint32_t divisor) {

@@ -4,12 +4,9 @@
 #include <cstdint>
 
 #include "base/types.h"
+#include "kernels/element.h"
 
 namespace tutti::kernels {
-
-// The folds that kernels implement. An average is a sum with a divisor; a pre-multiplied sum scales one source.
-enum class Fold : uint8_t { kSum, kProd, kMax, kMin, kScaledSum };
-inline constexpr int kFolds = 5;
 
 struct Job {
   std::byte* const* destinations;

@@ -15,7 +15,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
-#include "kernels/host/convert.h"
+#include "kernels/convert.h"
 #include "kernels/host/narrow-inl.h"
 
 HWY_BEFORE_NAMESPACE();

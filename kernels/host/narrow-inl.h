@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "kernels/host/convert.h"
+#include "kernels/convert.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::kernels::HWY_NAMESPACE {

@@ -1,4 +1,5 @@
-// Scalar conversions of the small floating-point types. The vector code follows the same steps, so the bits agree.
+// Scalar conversions of the small floating-point types. The host's vector code follows the same steps, so the bits
+// agree, and so do those of a GPU, which has instructions for some of them.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -39,7 +40,7 @@ inline constexpr uint32_t kFloatInfinity = 0x7f800000;
 inline constexpr uint32_t kFloatNan = 0x7fffffff;
 
 template <class Format>
-inline float decode(typename Format::Storage stored) noexcept {
+constexpr float decode(typename Format::Storage stored) noexcept {
   const uint32_t sign = uint32_t{stored & Format::kSign} << (32 - Format::kBits);
   const uint32_t magnitude = stored & ~Format::kSign;
   const uint32_t shifted = magnitude << Format::kShift;
@@ -54,7 +55,7 @@ inline float decode(typename Format::Storage stored) noexcept {
 // Normal values are rounded by adding half a step to the bits (a carry moves into the exponent, as it should).
 // Subnormals let the float adder round: the sum with kRounder has their step as its own last place.
 template <class Format>
-inline typename Format::Storage encode(float value) noexcept {
+constexpr typename Format::Storage encode(float value) noexcept {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude > kFloatInfinity) return Format::kNan;
@@ -69,12 +70,12 @@ inline typename Format::Storage encode(float value) noexcept {
 }
 
 template <>
-inline float decode<Bfloat16>(uint16_t stored) noexcept {
+constexpr float decode<Bfloat16>(uint16_t stored) noexcept {
   return std::bit_cast<float>(uint32_t{stored} << 16);
 }
 
 template <>
-inline uint16_t encode<Bfloat16>(float value) noexcept {
+constexpr uint16_t encode<Bfloat16>(float value) noexcept {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffff) > kFloatInfinity) return 0x7fff;
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -95,8 +96,8 @@ inline void encodeAt(std::byte* array, size_t index, float value) noexcept {
 
 // The result of an operation in the element's own type: a NaN is made the one NaN that results carry. Which of two
 // NaNs an addition passes on depends on how the compiler orders its operands; this makes the result independent of it.
-inline float canonical(float value) noexcept { return value == value ? value : std::bit_cast<float>(kFloatNan); }
-inline double canonical(double value) noexcept {
+constexpr float canonical(float value) noexcept { return value == value ? value : std::bit_cast<float>(kFloatNan); }
+constexpr double canonical(double value) noexcept {
   return value == value ? value : std::bit_cast<double>(uint64_t{0x7fffffffffffffff});
 }
 

@@ -1,0 +1,88 @@
+// The arithmetic of one element, by type and operator: what every kernel, of the host and of a GPU, agrees with bit for
+// bit.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "base/types.h"
+#include "kernels/convert.h"
+
+namespace tutti::kernels {
+
+// The folds that kernels implement. An average is a sum with a divisor; a pre-multiplied sum scales one source.
+enum class Fold : uint8_t { kSum, kProd, kMax, kMin, kScaledSum };
+inline constexpr int kFolds = 5;
+
+constexpr Fold foldOf(ReduceOp op, bool scaled) noexcept {
+  if (op == ReduceOp::kProd) return Fold::kProd;
+  if (op == ReduceOp::kMax) return Fold::kMax;
+  if (op == ReduceOp::kMin) return Fold::kMin;
+  return scaled ? Fold::kScaledSum : Fold::kSum;
+}
+
+// How an element is stored and in which type it is accumulated. Integers accumulate as unsigned: they wrap.
+template <class T>
+struct Integer {
+  using Storage = T;
+  using Accumulator = T;
+  static constexpr T load(T stored) { return stored; }
+  static constexpr T store(T value) { return value; }
+};
+
+template <class T>
+struct Floating {
+  using Storage = T;
+  using Accumulator = T;
+  static constexpr T load(T stored) { return stored; }
+  static constexpr T store(T value) { return canonical(value); }
+};
+
+template <class Format>
+struct Small {
+  using Storage = typename Format::Storage;
+  using Accumulator = float;
+  static constexpr float load(Storage stored) { return decode<Format>(stored); }
+  static constexpr Storage store(float value) { return encode<Format>(value); }
+};
+
+template <class T>
+constexpr T wrappingProduct(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+template <class T>
+constexpr T wrappingSum(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+// Of equal values (zeros of either sign) the earlier one stays; a NaN, once met, stays.
+template <Fold kFold, class T>
+constexpr T apply(T sum, T value) {
+  if constexpr (kFold == Fold::kProd) return wrappingProduct(sum, value);
+  if constexpr (kFold == Fold::kMax) return sum < value || value != value ? value : sum;
+  if constexpr (kFold == Fold::kMin) return value < sum || value != value ? value : sum;
+  return wrappingSum(sum, value);
+}
+
+// A quotient of integers that a double holds exactly is never rounded up to the next whole number, so the division
+// can be made in double, which takes a fraction of the time that the divider of integers does.
+template <class T>
+constexpr T divide(T value, uint32_t divisor) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+  constexpr int64_t kExact = int64_t{1} << 52;
+  const Wide wide = value;
+  const bool exact = sizeof(T) < 8 ||
+                     (wide < static_cast<Wide>(kExact) && (!std::is_signed_v<T> || wide > static_cast<Wide>(-kExact)));
+  if (exact) return static_cast<T>(static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(wide)) / divisor));
+  return static_cast<T>(wide / static_cast<Wide>(divisor));
+}
+
+}  // namespace tutti::kernels
