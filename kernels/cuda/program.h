@@ -23,14 +23,21 @@ namespace tutti::cuda {
 enum class Protocol : uint8_t { kSimple, kLL, kLL128 };
 inline constexpr int kProtocols = 3;
 
-inline constexpr uint32_t kLLLineBytes = 16, kLLLineData = 8;
-inline constexpr uint32_t kLL128LineBytes = 128, kLL128LineData = 120;
+// What is moved at a time, as payload and as it lies in the slot: a pack, an LL line, the four LL128 lines of a warp.
+// Each piece of a slot that carries several begins at a whole grain.
+struct Grain {
+  uint32_t payload, bytes;
+};
+constexpr Grain grainOf(Protocol protocol) noexcept {
+  if (protocol == Protocol::kLL) return {8, 16};
+  if (protocol == Protocol::kLL128) return {480, 512};
+  return {16, 16};
+}
 
-// Bytes of payload that a slot of `slotBytes` carries.
-constexpr uint32_t payloadBytes(Protocol protocol, uint32_t slotBytes) noexcept {
-  if (protocol == Protocol::kLL) return slotBytes / kLLLineBytes * kLLLineData;
-  if (protocol == Protocol::kLL128) return slotBytes / kLL128LineBytes * kLL128LineData;
-  return slotBytes;
+// Bytes of one segment that a slot carries when it may have to carry `maxSpan` of them.
+constexpr uint32_t chunkBytes(Protocol protocol, uint32_t slotBytes, uint32_t maxSpan) noexcept {
+  const Grain grain = grainOf(protocol);
+  return slotBytes / grain.bytes / maxSpan * grain.payload;
 }
 
 // One end of one direction of a link, on one channel, for one protocol. `fifo.slots` and `fifo.headers` lie where the
@@ -55,10 +62,9 @@ struct Program {
 
 enum class Trouble : uint32_t { kNone, kMismatch, kBytes, kDeadline, kAborted };
 
-// The first trouble that a block of this communicator met, in host memory. Whoever sets `state` from 0 to 1 fills in
-// the rest and then sets it to 2.
+// The first trouble that a block of this communicator met, in host memory. `ready` is set last.
 struct alignas(128) Report {
-  uint32_t state = 0;
+  uint32_t ready = 0;
   Trouble trouble = Trouble::kNone;
   int32_t peer = -1;  // whom the block waited for, or whose slot it was
   uint32_t channel = 0;
@@ -68,11 +74,9 @@ struct alignas(128) Report {
 
 // How far a channel is, in host memory, for the flight recorder and the deadline. Written now and then, by one thread.
 struct alignas(64) Progress {
-  uint64_t operations = 0;  // begun on this channel
-  uint64_t ended = 0;       // of these
+  uint32_t begun = 0, ended = 0;  // operations on this channel
   uint32_t iteration = 0, iterations = 0;
-  int32_t waitingFor = -1;
-  uint32_t step = 0;
+  uint32_t waitingFor = ~0u;  // a rank that was waited for long, in this operation
 };
 
 // A communicator's place on its GPU, in the memory of the GPU.
@@ -80,6 +84,7 @@ struct Seat {
   End* sendEnds = nullptr;  // at endIndex()
   End* recvEnds = nullptr;
   uint32_t* operations = nullptr;    // a counter a channel: numbers the operations for their fingerprints
+  uint32_t* reporting = nullptr;     // set by the first block that reports
   const uint32_t* abort = nullptr;   // host memory: not 0 ends every wait
   Report* report = nullptr;          // host memory
   Progress* progress = nullptr;      // host memory, one a channel
@@ -95,8 +100,8 @@ struct Seat {
 
 // One call of one rank.
 struct Work {
-  const Seat* seat = nullptr;
-  const Program* program = nullptr;
+  Seat seat;
+  Program program;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   kernels::Layout layout;  // its tables, if any, where the GPU can read them; each block sets its channel
@@ -108,7 +113,7 @@ struct Work {
 };
 
 // The arguments of a launch.
-inline constexpr uint32_t kMaxInlineWorks = 16;
+inline constexpr uint32_t kMaxInlineWorks = 10;
 struct Launch {
   uint32_t count = 0;
   const Work* more = nullptr;  // where the GPU can read them, when there are more than fit in here; else null

@@ -1,0 +1,98 @@
+// What the threads of a block share while they run one work, how they wait, and how they say that something is wrong.
+#pragma once
+#include "kernels/cuda/platform.cuh"
+#include "kernels/cuda/program.h"
+
+namespace tutti::cuda {
+
+inline constexpr uint32_t kMaxLinks = 64;           // of each direction
+inline constexpr uint32_t kMaxOperands = kThreads;  // of a step: a thread prepares one
+inline constexpr uint32_t kStepsHeld = 128;         // in shared memory at a time
+#ifdef TUTTI_EMULATION
+inline constexpr uint32_t kSpinsBetweenLooks = 64;
+#else
+inline constexpr uint32_t kSpinsBetweenLooks = 2048;
+#endif
+
+// Where an operand of the current step lies. Memory of the caller is addressed by the piece's place in the message, a
+// slot or a scratch buffer by its place in the slot.
+enum class PlaceKind : uint8_t { kInput, kOutput, kBuffer, kSlot };
+struct Place {
+  std::byte* base;
+  PlaceKind kind;
+  // Of a slot: its number over the life of the link, and the link.
+  int32_t peer;
+  uint64_t number;
+  uint32_t slotBytes, depth;
+};
+
+struct Block {
+  Work work;
+  link::Fingerprint fingerprint;
+  uint32_t channel, iterations;
+  size_t rounds;
+  uint32_t stop;      // some thread met trouble: everybody leaves at the next barrier
+  uint32_t heldFrom;  // number of steps[0]
+  schedule::Step steps[kStepsHeld];
+  Place places[kMaxOperands];
+  End ins[kMaxLinks], outs[kMaxLinks];
+};
+
+// The first block that meets trouble says so; what another rank did wrong is not overwritten by what follows from it.
+__device__ inline void report(Block& block, const Report& what) {
+  raiseShared(&block.stop);
+  if (atomicExch(block.work.seat.reporting, 1u) != 0) return;
+  Report& there = *block.work.seat.report;
+  there.trouble = what.trouble;
+  there.peer = what.peer;
+  there.channel = block.channel;
+  there.bytes = what.bytes;
+  there.expected = what.expected;
+  there.theirs = what.theirs;
+  there.mine = block.fingerprint;
+  storeRelease(&there.ready, 1);  // pairs with the host's acquire: the rest is complete
+}
+
+__device__ inline void reportWait(Block& block, Trouble trouble, int peer) {
+  Report what;
+  what.trouble = trouble;
+  what.peer = peer;
+  report(block, what);
+}
+
+// One wait of one thread: what it has to look at between two looks at what it waits for.
+class Patience {
+ public:
+  __device__ Patience(Block& block, int peer) : block_(block), peer_(peer) {}
+
+  // False: give up, there is trouble.
+  __device__ bool goesOn() {
+    if (peekShared(&block_.stop) != 0) return false;
+    if (++spins_ % kSpinsBetweenLooks != 0) return true;
+    return look();
+  }
+
+ private:
+  __device__ bool look() {
+    const Seat& seat = block_.work.seat;
+    if (peek(seat.abort) != 0) {
+      reportWait(block_, Trouble::kAborted, peer_);
+      return false;
+    }
+    const uint64_t now = nowNs();
+    if (began_ == 0) {
+      began_ = now;
+      storeRelaxed(&seat.progress[block_.channel].waitingFor, static_cast<uint32_t>(peer_));
+    }
+    if (seat.deadlineNs == 0 || now - began_ < seat.deadlineNs) return true;
+    reportWait(block_, Trouble::kDeadline, peer_);
+    return false;
+  }
+
+  Block& block_;
+  int peer_;
+  uint32_t spins_ = 0;
+  uint64_t began_ = 0;
+};
+
+}  // namespace tutti::cuda

@@ -1,0 +1,85 @@
+// Which kernel runs a launch, and its launch. Hot: a sum or average of fp32, fp16 or bf16, and plain data movement, for
+// each protocol. Everything else, and mixtures, share one kernel, so that the library stays small
+// (docs/decisions/0008).
+#include "kernels/cuda/collective.h"
+
+#include "kernels/cuda/collective.cuh"
+#include "kernels/cuda/hot_elements.cuh"
+
+namespace tutti::cuda {
+namespace {
+
+template <class Protocol, class Arithmetic>
+__global__ void __launch_bounds__(kThreads, 1) tuttiCollective(const __grid_constant__ Launch launch) {
+  runWork<Protocol, Arithmetic>(findWork(launch));
+}
+
+__global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_constant__ Launch launch) {
+  const Work& work = findWork(launch);
+  if (work.protocol == Protocol::kLL) return runWork<LLProtocol, Anything>(work);
+  if (work.protocol == Protocol::kLL128) return runWork<LL128Protocol, Anything>(work);
+  runWork<SimpleProtocol, Anything>(work);
+}
+
+using Kernel = void (*)(const Launch);
+
+// What a kernel is made for.
+enum Kind { kMove, kSumFloat32, kSumFloat16, kSumBfloat16, kKinds };
+
+constexpr Kernel kKernels[kProtocols][kKinds] = {
+    {tuttiCollective<SimpleProtocol, Nothing>, tuttiCollective<SimpleProtocol, HotSum<HotFloat32>>,
+     tuttiCollective<SimpleProtocol, HotSum<HotFloat16>>, tuttiCollective<SimpleProtocol, HotSum<HotBfloat16>>},
+    {tuttiCollective<LLProtocol, Nothing>, tuttiCollective<LLProtocol, HotSum<HotFloat32>>,
+     tuttiCollective<LLProtocol, HotSum<HotFloat16>>, tuttiCollective<LLProtocol, HotSum<HotBfloat16>>},
+    {tuttiCollective<LL128Protocol, Nothing>, tuttiCollective<LL128Protocol, HotSum<HotFloat32>>,
+     tuttiCollective<LL128Protocol, HotSum<HotFloat16>>, tuttiCollective<LL128Protocol, HotSum<HotBfloat16>>}};
+
+Kernel kernelFor(const Work& work) {
+  const auto& kernels = kKernels[static_cast<int>(work.protocol)];
+  const auto collective = static_cast<Collective>(work.fingerprint.kindAndType >> 4);
+  if (!reduces(collective)) return kernels[kMove];
+  const ReduceOp op = work.arithmetic.op;
+  if (op != ReduceOp::kSum && op != ReduceOp::kAvg) return tuttiAnyCollective;
+  if (work.arithmetic.type == DataType::kFloat32) return kernels[kSumFloat32];
+  if (work.arithmetic.type == DataType::kFloat16) return kernels[kSumFloat16];
+  if (work.arithmetic.type == DataType::kBfloat16) return kernels[kSumBfloat16];
+  return tuttiAnyCollective;
+}
+
+// Works beyond those in the launch itself are of a group, and may be anything.
+Kernel kernelFor(const Launch& launch) {
+  if (launch.more != nullptr) return tuttiAnyCollective;
+  const Kernel first = kernelFor(launch.works[0]);
+  for (uint32_t i = 1; i < launch.count; ++i)
+    if (kernelFor(launch.works[i]) != first) return tuttiAnyCollective;
+  return first;
+}
+
+cudaError_t load(Kernel kernel, int& residentBlocks) {
+  cudaFuncAttributes attributes;
+  if (const auto error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel))) return error;
+  int blocks = 0;
+  const auto error =
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(kernel), kThreads, 0);
+  residentBlocks = blocks < residentBlocks ? blocks : residentBlocks;
+  return error;
+}
+
+}  // namespace
+
+cudaError_t launchCollective(const Launch& launch, uint32_t blocks, cudaStream_t stream) {
+  return launchKernel(kernelFor(launch), blocks, kThreads, stream, launch);
+}
+
+cudaError_t loadKernels(int& residentBlocksPerMultiprocessor) {
+  residentBlocksPerMultiprocessor = 1 << 30;
+  if (const auto error = load(tuttiAnyCollective, residentBlocksPerMultiprocessor)) return error;
+  for (const auto& kernels : kKernels)
+    for (const Kernel kernel : kernels)
+      if (const auto error = load(kernel, residentBlocksPerMultiprocessor)) return error;
+  return cudaSuccess;
+}
+
+uint32_t threadsPerBlock() { return kThreads; }
+
+}  // namespace tutti::cuda

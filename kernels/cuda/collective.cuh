@@ -1,0 +1,85 @@
+// The kernel: each block finds its work and its channel, runs the schedule, and leaves the links' counters where the
+// next launch finds them.
+#pragma once
+#include "kernels/cuda/steps.cuh"
+
+namespace tutti::cuda {
+
+__device__ inline const Work& workAt(const Launch& launch, uint32_t number) {
+  return launch.more != nullptr ? launch.more[number] : launch.works[number];
+}
+
+__device__ inline const Work& findWork(const Launch& launch) {
+  uint32_t number = launch.count - 1;
+  while (workAt(launch, number).firstBlock > blockIdx.x) --number;
+  return workAt(launch, number);
+}
+
+__device__ inline void begin(Block& block, const Work& work) {
+  if (threadIdx.x == 0) {
+    block.work = work;
+    block.channel = blockIdx.x - work.firstBlock;
+    block.work.layout.channel = block.channel;
+    block.stop = 0;
+    block.heldFrom = ~0u - kStepsHeld;  // none
+    block.rounds = block.work.layout.rounds();
+    block.iterations = block.rounds == 0 ? 0 : static_cast<uint32_t>(block.rounds) + work.program.maxLag;
+    block.fingerprint = work.fingerprint;
+    block.fingerprint.operation = work.seat.operations[block.channel];
+    Progress& progress = work.seat.progress[block.channel];
+    storeRelaxed(&progress.waitingFor, ~0u);
+    storeRelaxed(&progress.iterations, block.iterations);
+    storeRelaxed(&progress.begun, block.fingerprint.operation + 1);
+  }
+  const Seat& seat = work.seat;
+  const Program& program = work.program;
+  const uint32_t channel = blockIdx.x - work.firstBlock;
+  for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
+    block.ins[i] = seat.recvEnds[seat.endIndex(work.protocol, channel, program.inPeers[i])];
+  for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
+    block.outs[i] = seat.sendEnds[seat.endIndex(work.protocol, channel, program.outPeers[i])];
+  __syncthreads();
+}
+
+// After the last step: the thread that settled an end may be another one than writes its counter back.
+__device__ inline void end(Block& block) {
+  __syncthreads();
+  const Seat& seat = block.work.seat;
+  const Program& program = block.work.program;
+  const Protocol protocol = block.work.protocol;
+  for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
+    seat.recvEnds[seat.endIndex(protocol, block.channel, program.inPeers[i])].passed = block.ins[i].passed;
+  for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
+    seat.sendEnds[seat.endIndex(protocol, block.channel, program.outPeers[i])].passed = block.outs[i].passed;
+  if (threadIdx.x != 0) return;
+  seat.operations[block.channel] = block.fingerprint.operation + 1;
+  storeRelaxed(&seat.progress[block.channel].ended, block.fingerprint.operation + 1);
+}
+
+template <class Protocol, class Arithmetic>
+__device__ void runWork(const Work& work) {
+  Block& block = blockShared<Block>();
+  begin(block, work);
+  if (runSteps<Protocol, Arithmetic>(block)) end(block);
+}
+
+// The arithmetic of a kernel: of one hot type, or of all.
+template <class Element>
+struct HotSum {
+  template <class Visit>
+  static __device__ void with(DataType, Visit visit) {
+    visit(SumMath<Element>());
+  }
+};
+struct Anything {
+  template <class Visit>
+  static __device__ void with(DataType type, Visit visit) {
+    withAnyMath(type, visit);
+  }
+};
+struct Nothing {  // collectives that only move data
+  template <class Visit>
+  static __device__ void with(DataType, Visit) {}
+};
+
+}  // namespace tutti::cuda

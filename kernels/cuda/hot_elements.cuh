@@ -1,0 +1,45 @@
+// The elements of the hot path: where a GPU has instructions for a conversion, they are used; their bits are those of
+// kernels/convert.h (both round to nearest even, and give the same NaN).
+#pragma once
+#include "kernels/cuda/platform.cuh"
+#include "kernels/element.h"
+#ifndef TUTTI_EMULATION
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+namespace tutti::cuda {
+
+#ifdef TUTTI_EMULATION
+
+using HotFloat32 = kernels::Floating<float>;
+using HotFloat16 = kernels::Small<kernels::Float16>;
+using HotBfloat16 = kernels::Small<kernels::Bfloat16>;
+
+#else
+
+// The adder itself gives the one NaN of results.
+struct HotFloat32 {
+  using Storage = float;
+  using Accumulator = float;
+  static __device__ float load(float stored) { return stored; }
+  static __device__ float store(float value) { return value; }
+};
+
+struct HotFloat16 {
+  using Storage = uint16_t;
+  using Accumulator = float;
+  static __device__ float load(uint16_t stored) { return __half2float(__ushort_as_half(stored)); }
+  static __device__ uint16_t store(float value) { return __half_as_ushort(__float2half_rn(value)); }
+};
+
+struct HotBfloat16 {
+  using Storage = uint16_t;
+  using Accumulator = float;
+  static __device__ float load(uint16_t stored) { return __uint_as_float(static_cast<uint32_t>(stored) << 16); }
+  static __device__ uint16_t store(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
+};
+
+#endif
+
+}  // namespace tutti::cuda

@@ -1,0 +1,184 @@
+// The arithmetic of a reduction over words of 8 or 16 bytes: a group of elements is loaded into accumulators, others
+// are folded into it, and it is rounded once when it is stored. The bits are those of the host's kernels
+// (kernels/element.h).
+#pragma once
+#include <cstring>
+
+#include "kernels/cuda/platform.cuh"
+#include "kernels/element.h"
+
+namespace tutti::cuda {
+
+// What one run of elements is to become: the same for every thread.
+struct Reduction {
+  kernels::Fold fold = kernels::Fold::kSum;
+  uint32_t divisor = 1;  // of the result
+  uint64_t factor = 0;   // of the scaled source: a value of the type, in the low bytes
+  int scaledSource = -1;
+};
+
+// Elements of one word in the type that they are accumulated in.
+template <class Element, class Word>
+struct Group {
+  static constexpr uint32_t kElements = sizeof(Word) / sizeof(typename Element::Storage);
+  typename Element::Accumulator values[kElements];
+};
+
+template <class Element, class Word>
+__device__ inline Group<Element, Word> unpack(const Word& word) {
+  typename Element::Storage stored[Group<Element, Word>::kElements];
+  memcpy(stored, &word, sizeof word);
+  Group<Element, Word> group;
+#pragma unroll
+  for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = Element::load(stored[i]);
+  return group;
+}
+
+template <class Element, class Word>
+__device__ inline Word pack(const Group<Element, Word>& group) {
+  typename Element::Storage stored[Group<Element, Word>::kElements];
+#pragma unroll
+  for (uint32_t i = 0; i < group.kElements; ++i) stored[i] = Element::store(group.values[i]);
+  Word word;
+  memcpy(&word, stored, sizeof word);
+  return word;
+}
+
+// Bits as they are: one source, and nothing to do to it.
+struct CopyMath {
+  static constexpr bool kCopies = true;
+  static constexpr uint32_t kDepth = 4;  // words that a thread has under way
+  using Storage = uint8_t;
+  template <class Word>
+  using Groups = Word;
+  template <class Word>
+  static __device__ Word load(const Reduction&, const Word& word, int) {
+    return word;
+  }
+  template <class Word>
+  static __device__ void fold(const Reduction&, Word&, const Word&) {}
+  template <class Word>
+  static __device__ Word store(const Reduction&, const Word& word) {
+    return word;
+  }
+};
+
+// The hot path: a sum, or an average, of a floating-point type.
+template <class Element>
+struct SumMath {
+  static constexpr bool kCopies = false;
+  // Enough to fill the memory's pipe, few enough to stay in registers.
+  static constexpr uint32_t kDepth = sizeof(typename Element::Storage) == 4 ? 4 : 2;
+  using Storage = typename Element::Storage;
+  template <class Word>
+  using Groups = Group<Element, Word>;
+  template <class Word>
+  static __device__ Groups<Word> load(const Reduction&, const Word& word, int) {
+    return unpack<Element>(word);
+  }
+  template <class Word>
+  static __device__ void fold(const Reduction&, Group<Element, Word>& sum, const Group<Element, Word>& more) {
+#pragma unroll
+    for (uint32_t i = 0; i < sum.kElements; ++i) sum.values[i] += more.values[i];
+  }
+  template <class Word>
+  static __device__ Word store(const Reduction& reduction, Group<Element, Word> group) {
+    if (reduction.divisor > 1) {
+#pragma unroll
+      for (uint32_t i = 0; i < group.kElements; ++i)
+        group.values[i] /= static_cast<typename Element::Accumulator>(reduction.divisor);
+    }
+    return pack<Element, Word>(group);
+  }
+};
+
+// Any type, any fold: the operator is looked up for each word. `Ordered` tells signed integers' order.
+template <class Element, class Ordered = Element>
+struct AnyMath {
+  static constexpr bool kCopies = false;
+  static constexpr uint32_t kDepth = 1;
+  using Storage = typename Element::Storage;
+  template <class Word>
+  using Groups = Group<Element, Word>;
+  using Accumulator = typename Element::Accumulator;
+  using OrderedAccumulator = typename Ordered::Accumulator;
+
+  template <class Word>
+  static __device__ Groups<Word> load(const Reduction& reduction, const Word& word, int source) {
+    Groups<Word> group = unpack<Element>(word);
+    if (source != reduction.scaledSource) return group;
+    typename Element::Storage stored;
+    memcpy(&stored, &reduction.factor, sizeof stored);
+    const Accumulator factor = Element::load(stored);
+    for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = kernels::wrappingProduct(group.values[i], factor);
+    return group;
+  }
+
+  static __device__ Accumulator apply(kernels::Fold fold, Accumulator a, Accumulator b) {
+    const auto x = static_cast<OrderedAccumulator>(a), y = static_cast<OrderedAccumulator>(b);
+    switch (fold) {
+      case kernels::Fold::kProd:
+        return kernels::apply<kernels::Fold::kProd>(a, b);
+      case kernels::Fold::kMax:
+        return static_cast<Accumulator>(kernels::apply<kernels::Fold::kMax>(x, y));
+      case kernels::Fold::kMin:
+        return static_cast<Accumulator>(kernels::apply<kernels::Fold::kMin>(x, y));
+      default:
+        return kernels::apply<kernels::Fold::kSum>(a, b);
+    }
+  }
+  template <class Word>
+  static __device__ void fold(const Reduction& reduction, Group<Element, Word>& result,
+                              const Group<Element, Word>& more) {
+    for (uint32_t i = 0; i < result.kElements; ++i)
+      result.values[i] = apply(reduction.fold, result.values[i], more.values[i]);
+  }
+
+  // Floats are divided before they are rounded, integers as values of their type.
+  static __device__ Accumulator quotient(Accumulator value, uint32_t divisor) {
+    if constexpr (std::is_floating_point_v<Accumulator>)
+      return value / static_cast<Accumulator>(divisor);
+    else
+      return static_cast<Accumulator>(kernels::divide(static_cast<OrderedAccumulator>(value), divisor));
+  }
+  template <class Word>
+  static __device__ Word store(const Reduction& reduction, Group<Element, Word> group) {
+    if (reduction.divisor > 1)
+      for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = quotient(group.values[i], reduction.divisor);
+    return pack<Element, Word>(group);
+  }
+};
+
+// Calls visit(Math()) with the general arithmetic of that type.
+template <class Visit>
+__device__ inline void withAnyMath(DataType type, Visit visit) {
+  using namespace kernels;
+  switch (type) {
+    case DataType::kInt8:
+      return visit(AnyMath<Integer<uint8_t>, Integer<int8_t>>());
+    case DataType::kUint8:
+      return visit(AnyMath<Integer<uint8_t>>());
+    case DataType::kInt32:
+      return visit(AnyMath<Integer<uint32_t>, Integer<int32_t>>());
+    case DataType::kUint32:
+      return visit(AnyMath<Integer<uint32_t>>());
+    case DataType::kInt64:
+      return visit(AnyMath<Integer<uint64_t>, Integer<int64_t>>());
+    case DataType::kUint64:
+      return visit(AnyMath<Integer<uint64_t>>());
+    case DataType::kFloat16:
+      return visit(AnyMath<Small<Float16>>());
+    case DataType::kFloat32:
+      return visit(AnyMath<Floating<float>>());
+    case DataType::kFloat64:
+      return visit(AnyMath<Floating<double>>());
+    case DataType::kBfloat16:
+      return visit(AnyMath<Small<Bfloat16>>());
+    case DataType::kFloat8e4m3:
+      return visit(AnyMath<Small<Float8e4m3>>());
+    case DataType::kFloat8e5m2:
+      return visit(AnyMath<Small<Float8e5m2>>());
+  }
+}
+
+}  // namespace tutti::cuda

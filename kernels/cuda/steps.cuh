@@ -1,0 +1,219 @@
+// How a block runs one work: the schedule's steps, round after round, as the host's lanes do (src/engine/lane.cc). A
+// lane that can not go on returns; a block waits, so this is straight-line code with two barriers a step.
+//
+//   prepare   one thread an operand: waits until the source is posted or the destination free, finds its memory
+//   ---       barrier: all operands are there
+//   move      all threads: sources to destinations
+//   ---       barrier: everything is read and written
+//   settle    one thread an operand: releases the source, posts the destination
+//
+// In LL and LL128 the data says by itself that it has arrived. Their slots are posted before the data moves; the header
+// then only tells the receiver what the slot is, so that a mismatch is found in every protocol alike.
+#pragma once
+#include "kernels/cuda/ll.cuh"
+#include "kernels/cuda/ll128.cuh"
+#include "kernels/cuda/simple.cuh"
+
+namespace tutti::cuda {
+
+// What one thread has to do with one operand of a step.
+struct Hold {
+  End* end = nullptr;  // of a link; else nothing is to be done
+  uint64_t number = 0;
+  bool isSource = false;
+};
+
+__device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) {
+  return reinterpret_cast<uint64_t*>(&fifo.headers[number & (fifo.depth - 1)].sequence);
+}
+
+__device__ inline bool matches(Block& block, const link::SlotHeader& header, int peer, uint32_t bytes) {
+  const link::Fingerprint& mine = block.fingerprint;
+  const link::Fingerprint theirs = header.fingerprint;
+  const bool same = theirs.count == mine.count && theirs.operation == mine.operation && theirs.root == mine.root &&
+                    theirs.kindAndType == mine.kindAndType && theirs.op == mine.op;
+  if (same && header.bytes == bytes) return true;
+  Report what;
+  what.trouble = same ? Trouble::kBytes : Trouble::kMismatch;
+  what.peer = peer;
+  what.bytes = header.bytes;
+  what.expected = bytes;
+  what.theirs = theirs;
+  report(block, what);
+  return false;
+}
+
+// Acquire: pairs with the release in postSlot, here or on the host; the header and, in Simple, the data are complete.
+__device__ inline bool awaitPosted(Block& block, const End& end, int peer, uint32_t bytes) {
+  const uint64_t* const sequence = sequenceOf(end.fifo, end.passed);
+  Patience patience(block, peer);
+  while (loadAcquire(sequence) != end.passed + 1)
+    if (!patience.goesOn()) return false;
+  return matches(block, end.fifo.headers[end.passed & (end.fifo.depth - 1)], peer, bytes);
+}
+
+// Acquire: pairs with the release in releaseSlot; the slot that is about to be overwritten has been read.
+__device__ inline bool awaitRoom(Block& block, const End& end, int peer) {
+  const auto* const released = reinterpret_cast<const uint64_t*>(&end.fifo.released->value);
+  if (end.passed < end.fifo.depth) return true;
+  Patience patience(block, peer);
+  while (end.passed - loadAcquire(released) >= end.fifo.depth)
+    if (!patience.goesOn()) return false;
+  return true;
+}
+
+__device__ inline void postSlot(const Block& block, const Hold& hold, uint32_t bytes) {
+  const link::Fifo& fifo = hold.end->fifo;
+  link::SlotHeader& header = fifo.headers[hold.number & (fifo.depth - 1)];
+  header.fingerprint = block.fingerprint;
+  header.bytes = bytes;
+  storeRelease(sequenceOf(fifo, hold.number), hold.number + 1);  // pairs with awaitPosted
+}
+
+__device__ inline void releaseSlot(const Hold& hold) {
+  storeRelease(reinterpret_cast<uint64_t*>(&hold.end->fifo.released->value), hold.number + 1);  // with awaitRoom
+}
+
+// The payload of a slot that is full or is to be filled; a small one of Simple lies in the header's line.
+template <class Protocol>
+__device__ inline std::byte* payloadOf(const End& end, uint32_t bytes) {
+  const uint64_t place = end.passed & (end.fifo.depth - 1);
+  if (Protocol::kProtocol == cuda::Protocol::kSimple && bytes <= link::kInlineBytes)
+    return end.fifo.headers[place].inlined;
+  return end.fifo.slots + place * end.fifo.slotBytes;
+}
+
+template <class Protocol>
+__device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, uint32_t bytes) {
+  using Kind = schedule::Operand::Kind;
+  const Program& program = block.work.program;
+  const bool isSource = i < step.fromCount;
+  const schedule::Operand operand =
+      program.operands[isSource ? step.fromBegin + i : step.toBegin + (i - step.fromCount)];
+  Place& place = block.places[i];
+  if (operand.kind() == Kind::kLink) {
+    End& end = (isSource ? block.ins : block.outs)[operand.index()];
+    const int peer = (isSource ? program.inPeers : program.outPeers)[operand.index()];
+    if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {};
+    place = {payloadOf<Protocol>(end, bytes), PlaceKind::kSlot, peer, end.passed, end.fifo.slotBytes, end.fifo.depth};
+    return {&end, end.passed, isSource};
+  }
+  if (operand.kind() == Kind::kInput)
+    place = {const_cast<std::byte*>(block.work.input), PlaceKind::kInput};
+  else if (operand.kind() == Kind::kOutput)
+    place = {block.work.output, PlaceKind::kOutput};
+  else
+    place = {program.scratch + (size_t{block.channel} * program.scratches + operand.index()) * program.scratchBytes,
+             PlaceKind::kBuffer};
+  return {};
+}
+
+// Calls visit(run) for each piece of the step's segments in this round. Returns the bytes of the slot that they fill.
+template <class Visit>
+__device__ uint32_t forEachRun(const Block& block, const schedule::Step& step, size_t round, bool byInput, Grain grain,
+                               Visit visit) {
+  const kernels::Layout& layout = block.work.layout;
+  const auto size = static_cast<uint32_t>(sizeOf(block.work.arithmetic.type));
+  uint32_t segment = step.segment, grains = 0, filled = 0;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    const kernels::Piece piece = layout.piece(segment, round, byInput);
+    if (++segment == layout.segments) segment = 0;
+    if (piece.count == 0) continue;
+    const Run run{piece.input * size, piece.output * size, grains, static_cast<uint32_t>(piece.count) * size};
+    visit(run);
+    filled = grains * grain.payload + run.bytes;
+    grains += (run.bytes + grain.payload - 1) / grain.payload;
+  }
+  return filled;
+}
+
+// The step's lengths go by the input's tables or by the output's (see kernels::Layout).
+__device__ inline bool goesByInput(const Block& block, const schedule::Step& step) {
+  if (block.work.layout.inputCounts == nullptr) return false;
+  for (uint32_t i = 0; i < step.fromCount; ++i)
+    if (block.work.program.operands[step.fromBegin + i].kind() == schedule::Operand::Kind::kInput) return true;
+  return false;
+}
+
+__device__ inline int scaledSourceOf(const Block& block, const schedule::Step& step) {
+  int scaled = -1;
+  if (block.work.scalesInput)
+    for (int i = 0; i < step.fromCount; ++i)
+      if (block.work.program.operands[step.fromBegin + i].kind() == schedule::Operand::Kind::kInput) scaled = i;
+  return scaled;
+}
+
+__device__ inline Reduction reductionOf(const Block& block, const schedule::Step& step) {
+  const kernels::Arithmetic& arithmetic = block.work.arithmetic;
+  const int scaled = scaledSourceOf(block, step);
+  const bool divides = arithmetic.op == ReduceOp::kAvg && (step.flags & schedule::kFinalise) != 0;
+  return {kernels::foldOf(arithmetic.op, scaled >= 0), divides ? arithmetic.divisor : 1, arithmetic.factor, scaled};
+}
+
+// False: there is trouble, the block ends.
+template <class Protocol, class Arithmetic>
+__device__ bool runStep(Block& block, const schedule::Step& step, size_t round) {
+  constexpr bool kPostsFirst = Protocol::kProtocol != cuda::Protocol::kSimple;
+  const Grain grain = grainOf(Protocol::kProtocol);
+  const bool byInput = goesByInput(block, step);
+  const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [](const Run&) {});
+  if (bytes == 0) return true;
+  const uint32_t operands = step.fromCount + step.toCount;
+  Hold hold;
+  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes);
+  __syncthreads();
+  if (peekShared(&block.stop) != 0) return false;
+  if (hold.end != nullptr) hold.end->passed = hold.number + 1;
+  if (kPostsFirst && hold.end != nullptr && !hold.isSource) postSlot(block, hold, bytes);
+  const Reduction reduction = reductionOf(block, step);
+  const bool copies = step.fromCount == 1 && reduction.scaledSource < 0 && reduction.divisor <= 1;
+  forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
+    if (copies)
+      Protocol::template move<CopyMath>(block, step, run, reduction);
+    else
+      Arithmetic::with(block.work.arithmetic.type,
+                       [&](auto math) { Protocol::template move<decltype(math)>(block, step, run, reduction); });
+  });
+  if constexpr (kPostsFirst) {
+    const uint32_t grains = (bytes + grain.payload - 1) / grain.payload;
+    for (uint32_t i = step.fromCount; i < operands; ++i)
+      if (block.places[i].kind == PlaceKind::kSlot) Protocol::endSlot(block, i, grains);
+  }
+  __syncthreads();
+  if (kPostsFirst && peekShared(&block.stop) != 0) return false;
+  if (hold.end == nullptr) return true;
+  if (hold.isSource)
+    releaseSlot(hold);
+  else if (!kPostsFirst)
+    postSlot(block, hold, bytes);
+  return true;
+}
+
+// Brings step `number` into shared memory, with those that follow it.
+__device__ inline const schedule::Step& stepAt(Block& block, uint32_t number) {
+  const Program& program = block.work.program;
+  if (number < block.heldFrom || number >= block.heldFrom + kStepsHeld) {
+    __syncthreads();  // the steps that are held have been read
+    const uint32_t from = number / kStepsHeld * kStepsHeld;
+    for (uint32_t i = threadIdx.x; i < kStepsHeld && from + i < program.stepCount; i += kThreads)
+      block.steps[i] = program.steps[from + i];
+    if (threadIdx.x == 0) block.heldFrom = from;
+    __syncthreads();
+  }
+  return block.steps[number - block.heldFrom];
+}
+
+template <class Protocol, class Arithmetic>
+__device__ bool runSteps(Block& block) {
+  for (uint32_t iteration = 0; iteration < block.iterations; ++iteration) {
+    if (threadIdx.x == 0) storeRelaxed(&block.work.seat.progress[block.channel].iteration, iteration);
+    for (uint32_t s = 0; s < block.work.program.stepCount; ++s) {
+      const schedule::Step& step = stepAt(block, s);
+      const size_t round = size_t{iteration} - step.lag;  // wraps to a huge number before the step's first round
+      if (round < block.rounds && !runStep<Protocol, Arithmetic>(block, step, round)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tutti::cuda
