@@ -120,10 +120,13 @@ typedef struct {
   int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever */
   int encrypt;            /* 1: seal what crosses a network, as TUTTI_ENCRYPT=1 does */
   int nonBlocking;        /* 1: the functions that make a communicator return at once. See tuttiCommInitRankConfig */
+  const char* device;     /* as TUTTI_DEVICE, which it overrides: where all buffers of this communicator are. "cpu" (the
+                             default), "cuda:2", or "cuda": the calling thread's current GPU. May differ by rank but for
+                             the kind: all on GPUs or none */
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_INITIALIZER \
-  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0 }
+  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, NULL }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
  * others. The process that made it must live until all have joined. */
@@ -138,8 +141,9 @@ TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tu
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
  * variables). `config` may be NULL. Without any launcher this is an error that lists what was looked for. */
 TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
-/* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` is for
- * CUDA and may be NULL. Drive them from one thread inside a group, or each from a thread of its own. */
+/* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` says on
+ * which GPU each rank's buffers are (several may share one); NULL: as TUTTI_DEVICE says. Drive them from one thread
+ * inside a group, or each from a thread of its own. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
 
 #define TUTTI_SPLIT_NOCOLOR (-1)

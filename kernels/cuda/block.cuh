@@ -5,7 +5,6 @@
 
 namespace tutti::cuda {
 
-inline constexpr uint32_t kMaxLinks = 64;           // of each direction
 inline constexpr uint32_t kMaxOperands = kThreads;  // of a step: a thread prepares one
 inline constexpr uint32_t kStepsHeld = 128;         // in shared memory at a time
 #ifdef TUTTI_EMULATION

@@ -37,6 +37,7 @@ constexpr Kernel kKernels[kProtocols][kKinds] = {
 Kernel kernelFor(const Work& work) {
   const auto& kernels = kKernels[static_cast<int>(work.protocol)];
   const auto collective = static_cast<Collective>(work.fingerprint.kindAndType >> 4);
+  if (collective == Collective::kBarrier) return tuttiAnyCollective;
   if (!reduces(collective)) return kernels[kMove];
   const ReduceOp op = work.arithmetic.op;
   if (op != ReduceOp::kSum && op != ReduceOp::kAvg) return tuttiAnyCollective;

@@ -15,13 +15,8 @@
 
 namespace tutti::cuda {
 
-// How a slot says that it is full.
-//   kSimple  its header's sequence number: any link.
-//   kLL      a 4-byte flag beside every 4 bytes of data: one trip, half the bandwidth.
-//   kLL128   an 8-byte flag in each line of 128 bytes, which the link must move as a whole: one GPU, or NVLink.
-// Each has FIFOs of its own: what one leaves in a slot could look like the other's flags.
-enum class Protocol : uint8_t { kSimple, kLL, kLL128 };
-inline constexpr int kProtocols = 3;
+// Links of each direction that one block can serve.
+inline constexpr uint32_t kMaxLinks = 64;
 
 // What is moved at a time, as payload and as it lies in the slot: a pack, an LL line, the four LL128 lines of a warp.
 // Each piece of a slot that carries several begins at a whole grain.
@@ -33,6 +28,8 @@ constexpr Grain grainOf(Protocol protocol) noexcept {
   if (protocol == Protocol::kLL128) return {480, 512};
   return {16, 16};
 }
+
+// Each protocol has FIFOs of its own: what one leaves in a slot could look like the other's flags.
 
 // Bytes of one segment that a slot carries when it may have to carry `maxSpan` of them.
 constexpr uint32_t chunkBytes(Protocol protocol, uint32_t slotBytes, uint32_t maxSpan) noexcept {
@@ -80,6 +77,9 @@ struct alignas(64) Progress {
 };
 
 // A communicator's place on its GPU, in the memory of the GPU.
+//
+// Collectives and each message between two ranks are numbered apart, and may run at the same time: `operations` and
+// `progress` are those of this work, the ends are those of its channels, from `firstChannel` on.
 struct Seat {
   End* sendEnds = nullptr;  // at endIndex()
   End* recvEnds = nullptr;
@@ -91,10 +91,12 @@ struct Seat {
   uint64_t deadlineNs = 0;           // how long a wait may last; 0: for ever
   uint64_t llFlagMask = 0xffffffff;  // tests shorten it, to see the flags wrap around
   int32_t rank = 0, size = 1;
-  uint32_t channels = 1;
+  uint32_t channels = 1;      // of the communicator, all together
+  uint32_t firstChannel = 0;  // of the work
 
   constexpr size_t endIndex(Protocol protocol, uint32_t channel, int peer) const noexcept {
-    return (static_cast<size_t>(protocol) * channels + channel) * static_cast<size_t>(size) + static_cast<size_t>(peer);
+    return (static_cast<size_t>(protocol) * channels + firstChannel + channel) * static_cast<size_t>(size) +
+           static_cast<size_t>(peer);
   }
 };
 

@@ -78,7 +78,7 @@ __device__ inline void releaseSlot(const Hold& hold) {
 template <class Protocol>
 __device__ inline std::byte* payloadOf(const End& end, uint32_t bytes) {
   const uint64_t place = end.passed & (end.fifo.depth - 1);
-  if (Protocol::kProtocol == cuda::Protocol::kSimple && bytes <= link::kInlineBytes)
+  if (Protocol::kProtocol == tutti::Protocol::kSimple && bytes <= link::kInlineBytes)
     return end.fifo.headers[place].inlined;
   return end.fifo.slots + place * end.fifo.slotBytes;
 }
@@ -153,7 +153,7 @@ __device__ inline Reduction reductionOf(const Block& block, const schedule::Step
 // False: there is trouble, the block ends.
 template <class Protocol, class Arithmetic>
 __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) {
-  constexpr bool kPostsFirst = Protocol::kProtocol != cuda::Protocol::kSimple;
+  constexpr bool kPostsFirst = Protocol::kProtocol != tutti::Protocol::kSimple;
   const Grain grain = grainOf(Protocol::kProtocol);
   const bool byInput = goesByInput(block, step);
   const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [](const Run&) {});

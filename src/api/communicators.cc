@@ -41,6 +41,7 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.heartbeatMs is {}", call, full.heartbeatMs));
   if (full.heartbeatMs != 0) config.heartbeat = std::chrono::milliseconds(std::max(0, full.heartbeatMs));
   if (full.encrypt != 0) config.encrypt = true;
+  if (full.device) config.device = comm::deviceByName(full.device);
   return config;
 }
 
@@ -64,7 +65,7 @@ tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* c
 }
 
 // Ranks that are threads must not wait for one another in turn: each joins on a thread of its own.
-void initAll(tuttiComm_t* comms, int ranks) {
+void initAll(tuttiComm_t* comms, int ranks, const int* devices) {
   const comm::Config config = comm::Config::fromEnvironment();
   const auto id = control::openRoot(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
   std::vector<std::shared_ptr<comm::Communicator>> made(static_cast<size_t>(ranks));
@@ -73,7 +74,9 @@ void initAll(tuttiComm_t* comms, int ranks) {
   for (size_t r = 0; r < made.size(); ++r)
     threads.emplace_back([&, r] {
       try {
-        made[r] = comm::Communicator::join(id, static_cast<int>(r), ranks, config);
+        comm::Config own = config;
+        if (devices) own.device = devices[r];
+        made[r] = comm::Communicator::join(id, static_cast<int>(r), ranks, own);
       } catch (...) {
         failures[r] = std::current_exception();
       }
@@ -139,12 +142,12 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   return failed == tuttiSuccess ? result : failed;
 }
 
-tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int*) {
+tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices) {
   const char* name = "tuttiCommInitAll";
   return guarded(nullptr, [&] {
     checkPointer(comms, name, "comms");
     checkRanks(ranks, 0, name);
-    initAll(comms, ranks);
+    initAll(comms, ranks, devices);
   });
 }
 
@@ -256,7 +259,7 @@ tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return guarded(comm, [&] {
     Visit visit(comm, "tuttiCommDevice");
     checkPointer(device, "tuttiCommDevice", "device");
-    *device = -1;
+    *device = visit->config().device;
   });
 }
 

@@ -5,6 +5,7 @@
 #include "api/check.h"
 #include "api/guard.h"
 #include "api/submit.h"
+#include "comm/device_group.h"
 #include "comm/group.h"
 
 using namespace tutti;
@@ -15,6 +16,7 @@ namespace {
 struct Group {
   int depth = 0;
   std::vector<comm::PendingCall> calls;
+  std::vector<comm::DeviceCall> deviceCalls;
   std::vector<tuttiComm_t> handles;  // each once
   std::optional<Error> spoiled;
 };
@@ -24,10 +26,22 @@ thread_local Group group;
 void runGroup() {
   const Group ended = std::exchange(group, {});
   if (ended.spoiled) throw *ended.spoiled;
-  if (ended.calls.empty()) return;
+  if (ended.calls.empty() && ended.deviceCalls.empty()) return;
   std::deque<Visit> visits;
   for (tuttiComm_t handle : ended.handles) visits.emplace_back(handle, "tuttiGroupEnd");
+  if (!ended.deviceCalls.empty()) comm::launchCalls(ended.deviceCalls);
   comm::runCalls(ended.calls);
+}
+
+void note(tuttiComm_t comm) {
+  if (std::find(group.handles.begin(), group.handles.end(), comm) == group.handles.end()) group.handles.push_back(comm);
+}
+
+void submitToDevice(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm) {
+  comm::DeviceCall one{visit->shared_from_this(), std::move(call), stream};
+  if (!inGroup()) return comm::launchCalls({std::move(one)});
+  group.deviceCalls.push_back(std::move(one));
+  note(comm);
 }
 
 }  // namespace
@@ -39,12 +53,11 @@ void spoilGroup(const Error& error) {
 }
 
 void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
+  if (visit->device()) return submitToDevice(visit, std::move(call), stream, comm);
   auto queue = checkStream(stream, name);
   if (inGroup()) {
     group.calls.push_back({visit->shared_from_this(), std::move(call), std::move(queue)});
-    if (std::find(group.handles.begin(), group.handles.end(), comm) == group.handles.end())
-      group.handles.push_back(comm);
-    return;
+    return note(comm);
   }
   if (queue)
     comm::queueCall(visit->shared_from_this(), std::move(call), *queue);

@@ -43,6 +43,18 @@ enum class Collective : uint8_t {
 };
 inline constexpr int kCollectives = 13;
 
+// How a slot on a GPU says that it is full.
+//   kSimple  its header's sequence number: any link.
+//   kLL      a 4-byte flag beside every 4 bytes of data: one trip, half the bandwidth.
+//   kLL128   an 8-byte flag in each line of 128 bytes, which the link must move as a whole: one GPU, or NVLink.
+enum class Protocol : uint8_t { kSimple, kLL, kLL128 };
+inline constexpr int kProtocols = 3;
+
+constexpr std::string_view nameOf(Protocol protocol) noexcept {
+  constexpr std::string_view kNames[kProtocols] = {"simple", "ll", "ll128"};
+  return kNames[static_cast<int>(protocol)];
+}
+
 constexpr size_t sizeOf(DataType type) noexcept {
   constexpr uint64_t kSizes =
       0x1128'4288'4411;  // four bits each, the first type lowest: a shift, not a table in memory

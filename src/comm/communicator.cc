@@ -1,21 +1,35 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
 #include <thread>
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "comm/device_side.h"
 #include "comm/dumper.h"
 
 namespace tutti::comm {
 
 namespace {
 
+topology::Card describeSelf(const Config& config) {
+  topology::Card card = topology::describeSelf();
+  if (config.device < 0) return card;
+  const auto device = engine::openDevice(config.device);
+  const auto words = std::bit_cast<std::array<uint64_t, 2>>(device->traits().uuid);
+  card.device = config.device;
+  card.gpu = words[0] ^ std::rotl(words[1], 1);
+  card.gpuBlocks = device->freeBlocks();
+  return card;
+}
+
 // All but who joins what.
 control::JoinRequest requestFor(const Config& config, std::shared_ptr<const Recorder> recorder) {
   control::JoinRequest request;
-  request.card = topology::encode(topology::describeSelf());
+  request.card = topology::encode(describeSelf(config));
   request.network = control::Network::fromEnvironment();
   request.deadline = Deadline::in(config.joinTimeout);
   request.heartbeat = config.heartbeat;
@@ -61,7 +75,28 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       links_(*plane_, registry_, cards_, config_.connectTimeout),
       plans_(rank(), size(), config_, describeMachine(), groups(), links_),
       sends_(static_cast<size_t>(size())),
-      receives_(static_cast<size_t>(size())) {}
+      receives_(static_cast<size_t>(size())) {
+  const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
+  if (onGpus)
+    device_ = std::make_unique<DeviceSide>(*plane_, cards_, groups(), config_, *recorder_,
+                                           [this](const cuda::Report& report) { fail(explain(report)); });
+}
+
+Communicator::~Communicator() = default;
+
+// What a kernel met, in words.
+Error Communicator::explain(const cuda::Report& report) const {
+  const auto nameCall = [&](const link::Fingerprint& mark) { return comm::describe(mark); };
+  const std::string self = rankName(rank()), peer = rankName(report.peer);
+  if (report.trouble == cuda::Trouble::kMismatch)
+    return mismatch(self, nameCall(report.mine), peer, nameCall(report.theirs));
+  if (report.trouble == cuda::Trouble::kBytes)
+    return Error(ErrorCode::kInvalidUsage,
+                 fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}", nameCall(report.mine), peer,
+                             report.bytes, self, report.expected));
+  return Error(ErrorCode::kTimeout, fmt::format("{} did not finish within {} ms: {} waits on its GPU for {}",
+                                                nameCall(report.mine), config_.operationTimeout.count(), self, peer));
+}
 
 std::vector<topology::Card> Communicator::decodeCards() const {
   std::vector<topology::Card> cards;
@@ -225,6 +260,7 @@ void Communicator::tell(control::Stop how, const Error& error) {
 }
 
 bool Communicator::idle() const noexcept {
+  if (device_) return device_->idle();
   const auto isIdle = [](const Turnstile& turnstile) { return turnstile.idle(); };
   return collectives_.idle() && std::all_of(sends_.begin(), sends_.end(), isIdle) &&
          std::all_of(receives_.begin(), receives_.end(), isIdle);
@@ -241,6 +277,14 @@ Stats Communicator::stats() const {
   stats.operations = collectives_.passed();
   for (const auto* list : {&sends_, &receives_})
     for (const Turnstile& turnstile : *list) stats.operations += turnstile.passed();
+  if (device_) {
+    stats.memoryBytes += device_->memoryBytes();
+    stats.operations += device_->calls();
+    stats.connectedPeers = static_cast<uint64_t>(size() - 1);
+    stats.lastAlgorithm = nameOf(device_->programs().lastAlgorithm());
+    stats.lastTransports = "p2p";
+    return stats;
+  }
   stats.lastAlgorithm = nameOf(plans_.lastAlgorithm());
   stats.lastTransports = links_.transportNames();
   return stats;

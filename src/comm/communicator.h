@@ -16,9 +16,12 @@
 #include "comm/task.h"
 #include "control/launcher.h"
 #include "control/plane.h"
+#include "kernels/cuda/program.h"
 #include "topology/card.h"
 
 namespace tutti::comm {
+
+class DeviceSide;
 
 struct Stats {
   uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0;
@@ -35,6 +38,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Makes what communicators share in this process and what must outlive whoever makes them.
   static void prepareProcess();
   Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
+  ~Communicator();
 
   // A child of the ranks with the same color; null for a negative color. Collective over this communicator.
   std::shared_ptr<Communicator> split(int color, int key, const Config& config);
@@ -54,6 +58,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   uint64_t id() const noexcept { return plane_->id(); }
   link::Bell& bell() noexcept { return links_.bell(); }
   bool spins() const noexcept { return spins_; }
+  // What it has on its GPU; null for one whose buffers are in host memory.
+  DeviceSide* device() noexcept { return device_.get(); }
 
   // True once something stopped this communicator: an error here, on another rank, or an abort.
   bool broken() const noexcept { return broken_.load(std::memory_order_acquire) || plane_->failed().load(); }
@@ -80,6 +86,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   bool noteFailure(const Error& error);  // false when there was one before
   void tell(control::Stop how, const Error& error);
+  Error explain(const cuda::Report& report) const;
   std::vector<topology::Card> decodeCards() const;
   plan::Machine describeMachine() const;
   std::vector<int> groups() const;
@@ -100,6 +107,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   mutable std::atomic<bool> dumped_{false};
   mutable std::mutex failureMutex_;
   std::optional<Error> failure_;
+  std::unique_ptr<DeviceSide> device_;  // goes first: its kernels and its thread use the rest
 };
 
 }  // namespace tutti::comm

@@ -1,9 +1,23 @@
 #include "comm/config.h"
 
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
 #include "base/settings.h"
+#include "engine/device.h"
 #include "plan/plan.h"
 
 namespace tutti::comm {
+namespace {
+
+Protocol protocolByName(const std::string& name) {
+  for (int p = 0; p < kProtocols; ++p)
+    if (nameOf(static_cast<Protocol>(p)) == name) return static_cast<Protocol>(p);
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PROTOCOL={}: simple, ll or ll128", name));
+}
+
+}  // namespace
 
 Config Config::fromEnvironment() {
   settings::warnOfStrangeNames();
@@ -14,11 +28,29 @@ Config Config::fromEnvironment() {
   config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS"));
   config.transports = settings::text("TUTTI_TRANSPORT");
   if (const auto name = settings::find("TUTTI_ALGO")) config.algorithm = plan::algorithmByName(*name);
+  if (const auto name = settings::find("TUTTI_PROTOCOL")) config.protocol = protocolByName(*name);
   config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
   config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
+  config.device = deviceByName(settings::text("TUTTI_DEVICE"));
   return config;
+}
+
+int deviceByName(const std::string& name) {
+  if (name.empty() || name == "cpu") return -1;
+  int ordinal = -1;
+  const char* const end = name.data() + name.size();
+  const bool numbered = name.starts_with("cuda:");
+  if (numbered) {
+    const auto [stop, error] = std::from_chars(name.data() + 5, end, ordinal);
+    if (error != std::errc() || stop != end) ordinal = -1;
+  }
+  if (name == "cuda") ordinal = std::max(0, engine::currentDevice());
+  if (ordinal < 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' (TUTTI_DEVICE, or the configuration) is no device: cpu, cuda or cuda:N", name));
+  return ordinal;
 }
 
 }  // namespace tutti::comm

@@ -15,17 +15,21 @@ struct Config {
   int channels = 0;                              // 0: the plan decides
   std::string transports;                        // empty: all
   std::optional<schedule::Algorithm> algorithm;  // used by every collective that has it
+  std::optional<Protocol> protocol;              // of GPUs; empty: the plan decides
   int groupSize = 0;                             // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
   std::chrono::milliseconds heartbeat{20'000};   // zero: silence is no failure
   bool encrypt = false;
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
+  int device = -1;  // the GPU where all buffers are, by its number in this process; -1: host memory
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
-  // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT and
-  // TUTTI_DUMP_DIR. Throws
-  // Error(kInvalidArgument).
+  // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_PROTOCOL, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT,
+  // TUTTI_DUMP_DIR and TUTTI_DEVICE. Throws Error(kInvalidArgument).
   static Config fromEnvironment();
 };
+
+// "cpu" → -1, "cuda:2" → 2, "cuda" → the calling thread's current GPU. Throws Error(kInvalidArgument).
+int deviceByName(const std::string& name);
 
 }  // namespace tutti::comm

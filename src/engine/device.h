@@ -66,14 +66,22 @@ class Device {
   virtual void writePattern(std::byte* to, size_t bytes, uint64_t seed) = 0;
   virtual bool checkPattern(const std::byte* from, size_t bytes, uint64_t seed) = 0;
 
+  // --- co-residency: blocks that wait for each other must all be on the GPU, whatever else runs there ---
+  // Blocks of the collective kernel that can still be promised to communicators of this process.
+  virtual uint32_t freeBlocks() const noexcept = 0;
+  // Promises that many to the caller, until it gives them back. Throws Error(kInvalidUsage) when they are not there.
+  virtual void reserve(uint32_t blocks) = 0;
+  virtual void giveBack(uint32_t blocks) noexcept = 0;
+
   // --- operations ---
   virtual std::unique_ptr<LaunchOrder> newOrder() = 0;
   // Queues one launch of `blocks` blocks as if on each of `streams` at once, behind the earlier launches of every one
   // of `orders`. Returns before it runs. Nothing is allocated; legal during a capture.
   virtual void launch(const cuda::Launch& launch, uint32_t blocks, std::span<const DeviceStream> streams,
                       std::span<LaunchOrder* const> orders) = 0;
-  // Waits until all that was queued behind `order` has ended.
+  // Waits until all that was queued behind `order` has ended; finished() only looks.
   virtual void drain(LaunchOrder& order) = 0;
+  virtual bool finished(LaunchOrder& order) noexcept = 0;  // true, too, when the GPU has failed
 };
 
 // How many devices this process can use; 0 and `why` when there is none, or no CUDA in this build.

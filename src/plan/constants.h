@@ -5,6 +5,7 @@
 // gcc -O3; medians of 3 rounds. Where a constant is a fit or a judgement and no measurement, it says so. Only ratios
 // decide between algorithms, and most of them carry over; a measured profile of the machine will replace the values.
 #pragma once
+#include <array>
 #include <cstddef>
 
 namespace tutti::plan {
@@ -50,5 +51,18 @@ inline constexpr double kFanLoss = 0.02;
 // Links, a judgement. Algorithms in which every rank has a link to every other are left out above this many links a
 // rank while there is another: each link is memory (up to 0.5 MiB an end) and, over a network, a connection.
 inline constexpr int kMostLinks = 128;
+
+// --- GPUs ---
+// Judgements, after published figures of NVLink systems and of memory bandwidth; to be replaced by measured ones.
+// Microseconds from one block's store to another block's look at it, GB/s of one block, and bytes of a message for
+// which one more block pays.
+struct DeviceProtocolCost {
+  double hopUs, channelGBs, bytesPerChannel;
+};
+inline constexpr std::array<DeviceProtocolCost, 3> kDeviceProtocols{
+    {{3.5, 24, 128 << 10}, {1.0, 6, 8 << 10}, {1.9, 18, 32 << 10}}};
+
+// Microseconds. The launch of a kernel, which every choice pays.
+inline constexpr double kDeviceLaunchUs = 4;
 
 }  // namespace tutti::plan

@@ -17,6 +17,10 @@ struct Card {
   uint32_t uid = 0;
   uint32_t cores = 1;     // cores that this process may run on
   int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several
+  // Where the rank's buffers are: the number of its GPU in its process, or -1 for host memory.
+  int32_t device = -1;
+  uint64_t gpu = 0;        // tells one GPU from another, in every process
+  uint32_t gpuBlocks = 0;  // blocks of the collective kernel that the GPU can still hold beside those promised
 };
 
 // The card of the calling process. Throws nothing: what cannot be found out stays at its default.

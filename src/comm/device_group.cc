@@ -1,0 +1,120 @@
+// In which launches the calls of a group run.
+//
+// All blocks of a launch are on the GPU together, so calls that may have to wait for each other's progress belong into
+// one launch: the first collective of every communicator with those of all others, and messages with each other. Calls
+// that use the same links come one after the other: the second collective of a communicator, the second message to the
+// same peer. Where the messages of a communicator are more than the blocks that it was promised, they go in the order
+// of the distance from sender to receiver. Both ranks of a message see the same distance, so when every rank goes
+// through the distances in this order, none waits for a message that another has put behind one that waits for it.
+#include "comm/device_group.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "comm/device_side.h"
+
+namespace tutti::comm {
+namespace {
+
+// A call and where it stands in the order of launches.
+struct Placed {
+  const DeviceCall* call;
+  int round;     // how many calls on the same links come before it
+  int distance;  // of a message from sender to receiver; -1: a collective
+  int part = 0;  // of the round
+};
+
+int distanceOf(const DeviceCall& one) {
+  if (one.call.collective != Collective::kSendRecv) return -1;
+  const int size = one.communicator->size(), rank = one.communicator->rank();
+  return (one.call.sends ? one.call.root - rank + size : rank - one.call.root + size) % size;
+}
+
+std::vector<Placed> place(const std::vector<DeviceCall>& calls) {
+  std::map<std::tuple<Communicator*, int, bool>, int> seen;  // communicator, peer or -1, sends
+  std::vector<Placed> placed;
+  for (const DeviceCall& one : calls) {
+    const int distance = distanceOf(one);
+    const int peer = distance < 0 ? -1 : one.call.root;
+    placed.push_back({&one, seen[{one.communicator.get(), peer, distance >= 0 && one.call.sends}]++, distance});
+  }
+  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.round, a.distance) < std::tie(b.round, b.distance);
+  });
+  return placed;
+}
+
+// One launch in the making.
+class Batch {
+ public:
+  explicit Batch(engine::Device& device) : device_(device) {}
+
+  void add(const DeviceCall& one) {
+    DeviceSide& side = *one.communicator->device();
+    cuda::Work work = side.workFor(one.call);
+    work.firstBlock = blocks_;
+    blocks_ += work.layout.channels;
+    works_.push_back(work);
+    calls_.push_back(&one);
+    if (std::ranges::count(streams_, one.stream) == 0) streams_.push_back(one.stream);
+    if (std::ranges::count(orders_, &side.order()) == 0) orders_.push_back(&side.order());
+  }
+
+  void queue() {
+    cuda::Launch launch;
+    launch.count = static_cast<uint32_t>(works_.size());
+    if (works_.size() <= cuda::kMaxInlineWorks)
+      std::copy(works_.begin(), works_.end(), launch.works);
+    else
+      launch.more = calls_.front()->communicator->device()->placeWorks(works_);
+    device_.launch(launch, blocks_, streams_, orders_);
+    for (const DeviceCall* one : calls_) one->communicator->device()->launched(one->call);
+  }
+
+ private:
+  engine::Device& device_;
+  uint32_t blocks_ = 0;
+  std::vector<cuda::Work> works_;
+  std::vector<const DeviceCall*> calls_;
+  std::vector<engine::DeviceStream> streams_;
+  std::vector<engine::LaunchOrder*> orders_;
+};
+
+// Splits each round of each communicator into parts that fit into the blocks that it was promised.
+void split(std::vector<Placed>& placed) {
+  struct Fill {
+    int part = 0;
+    uint32_t blocks = 0;
+  };
+  std::map<std::pair<Communicator*, int>, Fill> fills;
+  for (Placed& one : placed) {
+    Communicator& communicator = *one.call->communicator;
+    const DeviceShape& shape = communicator.device()->shape();
+    const uint32_t blocks = one.distance < 0 ? shape.channels : shape.messageChannels;
+    Fill& fill = fills[{&communicator, one.round}];
+    if (fill.blocks + blocks > shape.blocks()) fill = {fill.part + 1, 0};
+    fill.blocks += blocks;
+    one.part = fill.part;
+  }
+}
+
+}  // namespace
+
+void launchCalls(const std::vector<DeviceCall>& calls) {
+  for (const DeviceCall& one : calls)
+    if (one.communicator->broken())
+      throw one.communicator->failure(one.call.describe(one.communicator->device()->calls()));
+  std::vector<Placed> placed = place(calls);
+  split(placed);
+  // By round, part and device; GPUs of one process have a launch each.
+  std::map<std::tuple<int, int, engine::Device*>, Batch> batches;
+  for (const Placed& one : placed) {
+    engine::Device& device = one.call->communicator->device()->device();
+    batches.try_emplace({one.round, one.part, &device}, device).first->second.add(*one.call);
+  }
+  for (auto& [key, batch] : batches) batch.queue();
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,45 @@
+// The memory of all ranks of a communicator on GPUs, as this rank sees it: its own pool, and each peer's, mapped and
+// tried out before anything depends on it.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "comm/device_shape.h"
+#include "control/plane.h"
+#include "engine/device.h"
+
+namespace tutti::comm {
+
+class DevicePeers {
+ public:
+  // Collective over the plane: allocates, tells, maps and tests. Blocks, at most until the deadline. Throws Error: when
+  // some pair of ranks can not reach each other's memory, on every rank, with the reason.
+  DevicePeers(control::Plane& plane, engine::Device& device, std::span<const topology::Card> cards,
+              const DeviceShape& shape, Deadline deadline);
+
+  size_t bytes() const noexcept { return own_->bytes; }
+  // The sender's and the receiver's end of the links between this rank and `peer`.
+  cuda::End sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
+  cuda::End recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
+
+ private:
+  std::string map(int peer, std::span<const std::byte> exported);
+  std::string tryOut(int peer, uint64_t seed);
+  void agree(std::vector<std::string> troubles, const char* what, Deadline deadline);
+  std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
+  link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;
+
+  control::Plane& plane_;
+  engine::Device& device_;
+  std::span<const topology::Card> cards_;
+  DeviceShape shape_;
+  PoolLayout layout_;
+  std::unique_ptr<engine::DeviceMemory> own_;
+  std::vector<std::unique_ptr<engine::DeviceMemory>> mapped_;
+  std::vector<std::byte*> pools_;  // by rank
+};
+
+}  // namespace tutti::comm

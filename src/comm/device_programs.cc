@@ -1,0 +1,127 @@
+#include "comm/device_programs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "kernels/cuda/program.h"
+
+namespace tutti::comm {
+namespace {
+
+constexpr size_t kArenaBytes = 8 << 20;
+// A schedule that keeps pieces in scratch buffers uses less of its slots: the buffers are a slot each, for each
+// channel.
+constexpr uint32_t kScratchBytes = 32 << 10;
+
+}  // namespace
+
+DevicePrograms::DevicePrograms(int rank, const Config& config, const DeviceShape& shape, std::vector<int> groupOf,
+                               engine::Device& device)
+    : rank_(rank),
+      config_(config),
+      shape_(shape),
+      groupOf_(std::move(groupOf)),
+      device_(device),
+      arena_(device.allocate(kArenaBytes)),
+      scratch_(device.allocate(std::max<size_t>(1, mostScratches()) * shape.channels * kScratchBytes)) {}
+
+uint32_t DevicePrograms::mostScratches() const {
+  uint32_t most = 0;
+  for (int c = 0; c < kCollectives; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    if (collective == Collective::kSendRecv) continue;
+    for (const auto algorithm : schedule::algorithmsFor(collective))
+      most =
+          std::max<uint32_t>(most, schedule::build(algorithm, {collective, shape_.size, 0, groupOf_}, rank_).scratches);
+  }
+  return most;
+}
+
+plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
+  plan::DeviceMachine machine;
+  machine.ranks = shape_.size;
+  machine.channels = static_cast<int>(shape_.channels);
+  const auto available = schedule::algorithmsFor(call.collective);
+  const bool has = config_.algorithm && std::ranges::count(available, *config_.algorithm) != 0;
+  return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, machine,
+                            has ? config_.algorithm : std::nullopt, config_.protocol, config_.channels);
+}
+
+const DeviceProgram& DevicePrograms::find(const Call& call) {
+  const bool message = call.collective == Collective::kSendRecv;
+  const size_t bytes = call.count * sizeOf(call.type);
+  plan::DeviceChoice choice;
+  if (message)
+    choice = {schedule::Algorithm::kDirect,
+              config_.protocol.value_or(bytes <= 16 << 10 ? Protocol::kLL : Protocol::kSimple),
+              bytes <= 64 << 10 ? 1 : static_cast<int>(shape_.messageChannels), 0};
+  else
+    choice = choose(call);
+  const int place = message ? (call.sends ? call.root : ~call.root) : call.root;
+  auto& program = programs_[{call.collective, choice.algorithm, place, choice.protocol, choice.channels}];
+  if (!program) program = make(call, choice);
+  if (!message) last_ = choice.algorithm;
+  return *program;
+}
+
+schedule::Schedule DevicePrograms::build(const Call& call, schedule::Algorithm algorithm) const {
+  if (call.collective != Collective::kSendRecv)
+    return schedule::build(algorithm, {call.collective, shape_.size, call.root, groupOf_}, rank_);
+  return call.sends ? schedule::buildSend(rank_, shape_.size, call.root)
+                    : schedule::buildReceive(rank_, shape_.size, call.root);
+}
+
+std::unique_ptr<DeviceProgram> DevicePrograms::make(const Call& call, const plan::DeviceChoice& choice) {
+  auto made = std::make_unique<DeviceProgram>();
+  made->schedule = build(call, choice.algorithm);
+  made->protocol = choice.protocol;
+  made->channels = static_cast<uint32_t>(choice.channels);
+  const schedule::Schedule& schedule = made->schedule;
+  uint32_t slotBytes = shape_.slotBytes[static_cast<size_t>(choice.protocol)];
+  if (schedule.scratches > 0) slotBytes = std::min(slotBytes, kScratchBytes);
+  made->chunkBytes = cuda::chunkBytes(choice.protocol, slotBytes, schedule.maxSpan);
+  if (made->chunkBytes == 0 || schedule.depth > shape_.depth || schedule.inPeers.size() > cuda::kMaxLinks ||
+      schedule.outPeers.size() > cuda::kMaxLinks)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{} by {} on {} GPUs needs more links or slots than a block has; choose another algorithm",
+                            nameOf(call.collective), nameOf(choice.algorithm), shape_.size));
+  made->program = upload(schedule, kScratchBytes);
+  log::info("{} of {} bytes on GPUs: {} over {}, {} channel(s), predicted {:.1f} us", nameOf(call.collective),
+            call.planBytes(shape_.size), nameOf(choice.algorithm), nameOf(choice.protocol), choice.channels,
+            choice.predictedUs);
+  return made;
+}
+
+template <class T>
+const T* DevicePrograms::place(const std::vector<T>& list) {
+  const size_t bytes = list.size() * sizeof(T);
+  const size_t at = (used_ + 15) / 16 * 16;
+  if (at + bytes > arena_->bytes)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("this communicator has so many different operations that their schedules fill {} bytes",
+                            arena_->bytes));
+  if (bytes > 0) device_.copy(arena_->data + at, list.data(), bytes);
+  used_ = at + bytes;
+  return reinterpret_cast<const T*>(arena_->data + at);
+}
+
+cuda::Program DevicePrograms::upload(const schedule::Schedule& schedule, uint32_t scratchBytes) {
+  cuda::Program program;
+  program.steps = place(schedule.steps);
+  program.operands = place(schedule.operands);
+  program.inPeers = place(schedule.inPeers);
+  program.outPeers = place(schedule.outPeers);
+  program.scratch = scratch_->data;
+  program.stepCount = static_cast<uint32_t>(schedule.steps.size());
+  program.operandCount = static_cast<uint32_t>(schedule.operands.size());
+  program.scratchBytes = scratchBytes;
+  program.inCount = static_cast<uint16_t>(schedule.inPeers.size());
+  program.outCount = static_cast<uint16_t>(schedule.outPeers.size());
+  program.scratches = schedule.scratches;
+  program.maxLag = schedule.maxLag;
+  return program;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,59 @@
+// The programs of one communicator on its GPU: schedules chosen, built, and uploaded once.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "comm/call.h"
+#include "comm/config.h"
+#include "comm/device_shape.h"
+#include "engine/device.h"
+#include "plan/device.h"
+#include "schedule/builders.h"
+
+namespace tutti::comm {
+
+struct DeviceProgram {
+  schedule::Schedule schedule;
+  cuda::Program program;
+  Protocol protocol = Protocol::kSimple;
+  uint32_t channels = 1;
+  uint32_t chunkBytes = 0;  // of one segment in a slot
+};
+
+class DevicePrograms {
+ public:
+  // Allocates what all programs will ever need: later calls allocate nothing on the GPU.
+  DevicePrograms(int rank, const Config& config, const DeviceShape& shape, std::vector<int> groupOf,
+                 engine::Device& device);
+
+  // The program of a call. Throws Error. One thread at a time.
+  const DeviceProgram& find(const Call& call);
+  schedule::Algorithm lastAlgorithm() const noexcept { return last_; }
+  size_t bytes() const noexcept { return arena_->bytes + scratch_->bytes; }
+
+ private:
+  using Key = std::tuple<Collective, schedule::Algorithm, int, Protocol, int>;  // …, root or ~peer, …, channels
+
+  plan::DeviceChoice choose(const Call& call) const;
+  schedule::Schedule build(const Call& call, schedule::Algorithm algorithm) const;
+  std::unique_ptr<DeviceProgram> make(const Call& call, const plan::DeviceChoice& choice);
+  cuda::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);
+  template <class T>
+  const T* place(const std::vector<T>& list);
+  uint32_t mostScratches() const;
+
+  int rank_;
+  const Config& config_;
+  DeviceShape shape_;
+  std::vector<int> groupOf_;
+  engine::Device& device_;
+  std::unique_ptr<engine::DeviceMemory> arena_, scratch_;
+  size_t used_ = 0;  // of the arena
+  std::map<Key, std::unique_ptr<DeviceProgram>> programs_;
+  schedule::Algorithm last_ = schedule::Algorithm::kRing;
+};
+
+}  // namespace tutti::comm

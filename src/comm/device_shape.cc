@@ -1,0 +1,111 @@
+#include "comm/device_shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/error.h"
+
+namespace tutti::comm {
+namespace {
+
+constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
+// What a rank spends on slots, and what a slot may be: long enough to make up for its hand-over, short enough for
+// several to be under way.
+constexpr size_t kSlotBudget = size_t{128} << 20;
+constexpr uint32_t kLeastSlot = 64 << 10, kMostSlot = 512 << 10;
+constexpr uint32_t kLLSlot = 16 << 10, kLL128Slot = 32 << 10;
+
+// Blocks that each rank of the most crowded GPU can have.
+uint32_t blocksForEach(std::span<const topology::Card> cards) {
+  struct Gpu {
+    uint32_t ranks = 0, blocks = ~0u;
+  };
+  std::map<uint64_t, Gpu> gpus;
+  for (const auto& card : cards) {
+    Gpu& gpu = gpus[card.gpu];
+    ++gpu.ranks;
+    gpu.blocks = std::min(gpu.blocks, card.gpuBlocks);
+  }
+  uint32_t least = ~0u;
+  for (const auto& [id, gpu] : gpus) least = std::min(least, gpu.blocks / gpu.ranks);
+  return least;
+}
+
+void checkKinds(std::span<const topology::Card> cards) {
+  for (size_t rank = 1; rank < cards.size(); ++rank)
+    if ((cards[rank].device < 0) != (cards[0].device < 0))
+      throw Error(
+          ErrorCode::kInvalidUsage,
+          fmt::format("rank 0 has its buffers {}, rank {} {}: all ranks of a communicator have them on GPUs, or "
+                      "none (TUTTI_DEVICE, or config.device)",
+                      cards[0].device < 0 ? "in host memory" : "on a GPU", rank,
+                      cards[rank].device < 0 ? "in host memory" : "on a GPU"));
+}
+
+// Kernels of one process wait for each other while both are on the GPU. Those of different processes take turns there:
+// one that waits for the other would hold the GPU for its whole turn, again and again.
+void checkProcesses(std::span<const topology::Card> cards) {
+  std::map<uint64_t, size_t> first;
+  for (size_t rank = 0; rank < cards.size(); ++rank) {
+    const size_t other = first.emplace(cards[rank].gpu, rank).first->second;
+    if (cards[other].processToken != cards[rank].processToken)
+      throw Error(
+          ErrorCode::kInvalidUsage,
+          fmt::format("ranks {} and {} share a GPU from different processes (pid {} and {}), which take turns on "
+                      "it instead of running side by side: put the ranks of one GPU into one process",
+                      other, rank, cards[other].pid, cards[rank].pid));
+  }
+}
+
+}  // namespace
+
+DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels) {
+  checkKinds(cards);
+  checkProcesses(cards);
+  const uint32_t blocks = blocksForEach(cards);
+  DeviceShape shape;
+  shape.size = static_cast<int>(cards.size());
+  if (blocks < shape.blocks())
+    throw Error(
+        ErrorCode::kInvalidUsage,
+        fmt::format("a GPU can hold {} blocks for each of its ranks, and {} are needed: they wait for each other, "
+                    "so all must be on it at once. Put fewer ranks on a GPU, or destroy communicators that are "
+                    "not needed any more",
+                    blocks, shape.blocks()));
+  shape.messageChannels = std::clamp(blocks / 4, 1u, kMostMessageChannels);
+  const uint32_t most = std::min(kMostChannels, blocks - 2 * shape.messageChannels);
+  shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
+  const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();
+  shape.slotBytes = {std::clamp(static_cast<uint32_t>(std::bit_floor(kSlotBudget / slots)), kLeastSlot, kMostSlot),
+                     kLLSlot, kLL128Slot};
+  return shape;
+}
+
+PoolLayout::PoolLayout(const DeviceShape& shape) : shape_(shape) {
+  const size_t peers = static_cast<size_t>(shape.size);
+  for (int p = 0; p < kProtocols; ++p) perChannel_ += fifoBytes(static_cast<Protocol>(p));
+  releasedAt_ = peers * kPatternBytes;
+  inboundAt_ = releasedAt_ + peers * shape.allChannels() * kProtocols * sizeof(link::Counter);
+  bytes_ = inboundAt_ + peers * shape.allChannels() * perChannel_;
+}
+
+size_t PoolLayout::fifoBytes(Protocol protocol) const noexcept {
+  return shape_.depth * (sizeof(link::SlotHeader) + shape_.slotBytes[static_cast<size_t>(protocol)]);
+}
+
+size_t PoolLayout::inbound(Protocol protocol, uint32_t channel, int peer) const noexcept {
+  size_t at = inboundAt_ + (static_cast<size_t>(peer) * shape_.allChannels() + channel) * perChannel_;
+  for (int p = 0; p < static_cast<int>(protocol); ++p) at += fifoBytes(static_cast<Protocol>(p));
+  return at;
+}
+
+size_t PoolLayout::released(Protocol protocol, uint32_t channel, int peer) const noexcept {
+  const size_t number =
+      (static_cast<size_t>(peer) * shape_.allChannels() + channel) * kProtocols + static_cast<size_t>(protocol);
+  return releasedAt_ + number * sizeof(link::Counter);
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,51 @@
+// How a communicator is laid out on its GPU: channels, slots, and where everything lies in the one block of memory that
+// a rank shares with its peers. Pure: every rank computes the same.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/cuda/program.h"
+#include "topology/card.h"
+
+namespace tutti::comm {
+
+struct DeviceShape {
+  int size = 1;
+  uint32_t channels = 1;         // of collectives
+  uint32_t messageChannels = 1;  // of a message between two ranks; they come behind those of collectives
+  uint32_t depth = 8;
+  std::array<uint32_t, kProtocols> slotBytes{};
+
+  uint32_t allChannels() const noexcept { return channels + messageChannels; }
+  // Blocks of this communicator that may be on the GPU at once, for one of its ranks: a collective, a send, a receive.
+  uint32_t blocks() const noexcept { return channels + 2 * messageChannels; }
+};
+
+// The same on every rank. `forcedChannels`: 0 leaves the choice. Throws Error(kInvalidUsage) when the ranks can not all
+// be on their GPUs at once, or when some have a GPU and some have none.
+DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels);
+
+// A rank's pool. Its owner reads what peers put into `inbound`, and peers raise its `released`.
+class PoolLayout {
+ public:
+  explicit PoolLayout(const DeviceShape& shape);
+  size_t bytes() const noexcept { return bytes_; }
+
+  // The FIFO from `peer` to the owner: headers, then slots.
+  size_t inbound(Protocol protocol, uint32_t channel, int peer) const noexcept;
+  // Of the FIFO from the owner to `peer`: the counter that the peer raises.
+  size_t released(Protocol protocol, uint32_t channel, int peer) const noexcept;
+  // Where `peer` writes what the owner then looks at, before anything else is done.
+  size_t pattern(int peer) const noexcept { return static_cast<size_t>(peer) * kPatternBytes; }
+  static constexpr size_t kPatternBytes = 4096;
+
+ private:
+  size_t fifoBytes(Protocol protocol) const noexcept;
+  DeviceShape shape_;
+  size_t perChannel_ = 0;  // of `inbound`, all protocols
+  size_t releasedAt_ = 0, inboundAt_ = 0, bytes_ = 0;
+};
+
+}  // namespace tutti::comm

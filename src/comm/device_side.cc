@@ -1,0 +1,189 @@
+#include "comm/device_side.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+#include "engine/lane.h"
+
+namespace tutti::comm {
+namespace {
+
+// The words in host memory: one line each for the report and the abort flag, then the progress of every counter line.
+constexpr size_t kAbortAt = sizeof(cuda::Report), kProgressAt = kAbortAt + 128;
+constexpr size_t kArgumentBytes = 1 << 20, kBarrierBytes = 16;
+
+// A collective's channels count together with nothing else; each message between two ranks, and each of its channels,
+// counts by itself.
+size_t countersOf(const DeviceShape& shape) {
+  return shape.channels + 2 * static_cast<size_t>(shape.size) * shape.messageChannels;
+}
+
+size_t endsOf(const DeviceShape& shape) {
+  return static_cast<size_t>(kProtocols) * shape.allChannels() * static_cast<size_t>(shape.size);
+}
+
+size_t stateBytes(const DeviceShape& shape) {
+  return 2 * endsOf(shape) * sizeof(cuda::End) + kBarrierBytes + (countersOf(shape) + 1) * sizeof(uint32_t);
+}
+
+}  // namespace
+
+DeviceSide::DeviceSide(control::Plane& plane, std::span<const topology::Card> cards, std::vector<int> groupOf,
+                       const Config& config, Recorder& recorder, OnTrouble onTrouble)
+    : plane_(plane),
+      config_(config),
+      recorder_(recorder),
+      onTrouble_(std::move(onTrouble)),
+      device_(engine::openDevice(config.device)),
+      shape_(shapeOf(cards, config.channels)),
+      promise_(*device_, shape_.blocks()),
+      peers_(plane, *device_, cards, shape_, Deadline::in(config.joinTimeout)),
+      programs_(plane.rank(), config, shape_, std::move(groupOf), *device_),
+      state_(device_->allocate(stateBytes(shape_))),
+      words_(device_->allocatePinned(kProgressAt + countersOf(shape_) * sizeof(cuda::Progress))),
+      arguments_(device_->allocatePinned(kArgumentBytes)),
+      order_(device_->newOrder()) {
+  writeState();
+  attendant_ = std::thread([this] { attend(); });
+}
+
+DeviceSide::~DeviceSide() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  attendant_.join();
+  // Release: pairs with the kernels' look at it.
+  std::atomic_ref(abortWord()).store(1, std::memory_order_release);
+  try {
+    drain();
+  } catch (const Error&) {  // the GPU has failed: nothing runs there any more
+  }
+}
+
+uint32_t& DeviceSide::abortWord() const noexcept { return *reinterpret_cast<uint32_t*>(words_->data + kAbortAt); }
+
+cuda::Progress* DeviceSide::progress() const noexcept {
+  return reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt);
+}
+
+void DeviceSide::writeState() {
+  new (words_->data) cuda::Report;
+  for (size_t i = 0; i < countersOf(shape_); ++i) new (progress() + i) cuda::Progress;
+  seat_.rank = plane_.rank();
+  seat_.size = shape_.size;
+  seat_.channels = shape_.allChannels();
+  std::vector<cuda::End> ends(2 * endsOf(shape_));
+  for (int p = 0; p < kProtocols; ++p)
+    for (uint32_t channel = 0; channel < seat_.channels; ++channel)
+      for (int peer = 0; peer < shape_.size; ++peer) {
+        const size_t at = seat_.endIndex(static_cast<Protocol>(p), channel, peer);
+        ends[at] = peers_.sendEnd(static_cast<Protocol>(p), channel, peer);
+        ends[endsOf(shape_) + at] = peers_.recvEnd(static_cast<Protocol>(p), channel, peer);
+      }
+  device_->copy(state_->data, ends.data(), ends.size() * sizeof(cuda::End));
+  seat_.sendEnds = reinterpret_cast<cuda::End*>(state_->data);
+  seat_.recvEnds = seat_.sendEnds + endsOf(shape_);
+  barrierByte_ = reinterpret_cast<std::byte*>(seat_.recvEnds + endsOf(shape_));
+  seat_.reporting = reinterpret_cast<uint32_t*>(barrierByte_ + kBarrierBytes);
+  seat_.operations = seat_.reporting + 1;
+  seat_.abort = &abortWord();
+  seat_.report = &report();
+  seat_.progress = progress();
+  seat_.deadlineNs = static_cast<uint64_t>(config_.operationTimeout / std::chrono::nanoseconds(1));
+}
+
+// Arguments stay where a kernel, or a graph that is replayed, may still read them: a place is used again only when the
+// memory has been gone through once, and everything before has ended.
+std::byte* DeviceSide::placeArguments(const void* data, size_t bytes) {
+  if (bytes > arguments_->bytes / 4)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("a call on {} GPUs, or a group, has {} bytes of arguments: at most {} can be carried",
+                            shape_.size, bytes, arguments_->bytes / 4));
+  if (argumentsUsed_ + bytes > arguments_->bytes) {
+    drain();
+    argumentsUsed_ = 0;
+  }
+  std::byte* const place = arguments_->data + argumentsUsed_;
+  std::memcpy(place, data, bytes);
+  argumentsUsed_ += (bytes + 15) / 16 * 16;
+  return place;
+}
+
+const cuda::Work* DeviceSide::placeWorks(std::span<const cuda::Work> works) {
+  return reinterpret_cast<const cuda::Work*>(placeArguments(works.data(), works.size_bytes()));
+}
+
+const size_t* DeviceSide::placeTable(const std::vector<size_t>& table) {
+  if (table.empty()) return nullptr;
+  return reinterpret_cast<const size_t*>(placeArguments(table.data(), table.size() * sizeof(size_t)));
+}
+
+void DeviceSide::placeTables(const Call& call, kernels::Layout& layout) {
+  if (!call.tables) return;
+  layout.inputCounts = placeTable(call.tables->inputCounts);
+  layout.inputOffsets = placeTable(call.tables->inputOffsets);
+  layout.outputCounts = placeTable(call.tables->outputCounts);
+  layout.outputOffsets = placeTable(call.tables->outputOffsets);
+}
+
+cuda::Work DeviceSide::workFor(const Call& call) {
+  const DeviceProgram& program = programs_.find(call);
+  const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
+  cuda::Work work;
+  work.seat = seat_;
+  work.program = program.program;
+  work.input = plain.input;
+  work.output = plain.output;
+  work.layout = plain.layout;
+  work.arithmetic = plain.arithmetic;
+  work.fingerprint = plain.fingerprint;
+  work.protocol = program.protocol;
+  work.scalesInput = plain.scalesInput;
+  placeTables(call, work.layout);
+  if (call.collective == Collective::kBarrier) work.input = work.output = barrierByte_;
+  if (call.collective != Collective::kSendRecv) return work;
+  const size_t pair = (call.sends ? 0 : static_cast<size_t>(shape_.size)) + static_cast<size_t>(call.root);
+  const size_t counter = shape_.channels + pair * shape_.messageChannels;
+  work.seat.firstChannel = shape_.channels;
+  work.seat.operations += counter;
+  work.seat.progress += counter;
+  return work;
+}
+
+void DeviceSide::launched(const Call& call) {
+  const uint64_t number = calls_.fetch_add(1, std::memory_order_relaxed);
+  const auto token = recorder_.begin(call, call.fingerprint(number), false);
+  recorder_.started(token, programs_.lastAlgorithm());
+  std::lock_guard lock(mutex_);
+  running_.push_back(token);
+  changed_.notify_all();
+}
+
+// A kernel can not wake anybody: someone has to look.
+void DeviceSide::attend() {
+  constexpr std::chrono::milliseconds kBusy(1), kIdle(20);
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    changed_.wait_for(lock, running_.empty() ? kIdle : kBusy);
+    look();
+  }
+}
+
+// Needs the mutex.
+void DeviceSide::look() {
+  // Release: pairs with the kernels' look at it.
+  if (plane_.failed().load(std::memory_order_acquire)) std::atomic_ref(abortWord()).store(1, std::memory_order_release);
+  // Acquire: pairs with the kernel's release; the report is complete.
+  if (!told_ && std::atomic_ref(report().ready).load(std::memory_order_acquire) != 0) {
+    told_ = true;
+    if (report().trouble != cuda::Trouble::kAborted) onTrouble_(report());
+  }
+  if (running_.empty() || !device_->finished(*order_)) return;
+  for (const auto token : running_) recorder_.moved(token, told_ ? CallState::kFailed : CallState::kDone);
+  running_.clear();
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,97 @@
+// What a communicator has on its GPU: links, programs, counters, and the words by which kernels and host tell each
+// other of progress and of trouble.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "comm/call.h"
+#include "comm/config.h"
+#include "comm/device_peers.h"
+#include "comm/device_programs.h"
+#include "comm/device_shape.h"
+#include "comm/recorder.h"
+#include "control/plane.h"
+#include "engine/device.h"
+
+namespace tutti::comm {
+
+class DeviceSide {
+ public:
+  // Told by a thread of its own of what a kernel met; the text names this rank's call.
+  using OnTrouble = std::function<void(const cuda::Report& report)>;
+
+  // Collective over the plane. Blocks, at most for config.joinTimeout; throws Error.
+  DeviceSide(control::Plane& plane, std::span<const topology::Card> cards, std::vector<int> groupOf,
+             const Config& config, Recorder& recorder, OnTrouble onTrouble);
+  // Ends every wait of a kernel that is still running, and waits for it to leave the GPU.
+  ~DeviceSide();
+  DeviceSide(const DeviceSide&) = delete;
+  DeviceSide& operator=(const DeviceSide&) = delete;
+
+  engine::Device& device() noexcept { return *device_; }
+  engine::LaunchOrder& order() noexcept { return *order_; }
+  const DeviceShape& shape() const noexcept { return shape_; }
+  const DevicePrograms& programs() const noexcept { return programs_; }
+  size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes; }
+
+  // The call as a kernel sees it, all but its place in the launch. Throws Error. One thread at a time.
+  cuda::Work workFor(const Call& call);
+  // Works that do not fit into a launch's arguments, where the GPU can read them.
+  const cuda::Work* placeWorks(std::span<const cuda::Work> works);
+  // It is in a launch that has been queued.
+  void launched(const Call& call);
+
+  bool idle() const noexcept { return device_->finished(*order_); }
+  void drain() { device_->drain(*order_); }
+  uint64_t calls() const noexcept { return calls_.load(std::memory_order_relaxed); }
+
+ private:
+  void writeState();
+  std::byte* placeArguments(const void* data, size_t bytes);
+  const size_t* placeTable(const std::vector<size_t>& table);
+  void placeTables(const Call& call, kernels::Layout& layout);
+  void attend();
+  void look();
+  cuda::Report& report() const noexcept { return *reinterpret_cast<cuda::Report*>(words_->data); }
+  uint32_t& abortWord() const noexcept;
+  cuda::Progress* progress() const noexcept;
+
+  control::Plane& plane_;
+  const Config& config_;
+  Recorder& recorder_;
+  OnTrouble onTrouble_;
+  std::shared_ptr<engine::Device> device_;
+  DeviceShape shape_;
+  struct Promise {  // of blocks on the GPU
+    engine::Device& device;
+    uint32_t blocks;
+    Promise(engine::Device& of, uint32_t count) : device(of), blocks(count) { device.reserve(blocks); }
+    ~Promise() { device.giveBack(blocks); }
+  } promise_;
+  DevicePeers peers_;
+  DevicePrograms programs_;
+  std::unique_ptr<engine::DeviceMemory> state_;      // of the GPU: ends, counters
+  std::unique_ptr<engine::DeviceMemory> words_;      // of the host: report, abort, progress
+  std::unique_ptr<engine::DeviceMemory> arguments_;  // of the host: tables of v-variants, works of large groups
+  size_t argumentsUsed_ = 0;
+  std::byte* barrierByte_ = nullptr;  // of the GPU: what a barrier reduces
+  std::unique_ptr<engine::LaunchOrder> order_;
+  cuda::Seat seat_;
+  std::atomic<uint64_t> calls_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<Recorder::Token> running_;
+  bool ending_ = false, told_ = false;
+  std::thread attendant_;
+};
+
+}  // namespace tutti::comm

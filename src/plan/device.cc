@@ -1,0 +1,60 @@
+#include "plan/device.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "plan/constants.h"
+#include "plan/cost.h"
+#include "schedule/builders.h"
+
+namespace tutti::plan {
+
+using schedule::Algorithm;
+
+namespace {
+
+bool meetsAll(Algorithm algorithm) {
+  return algorithm == Algorithm::kOneShot || algorithm == Algorithm::kTwoShot || algorithm == Algorithm::kDirect;
+}
+
+int channelsFor(double bytes, const DeviceProtocolCost& cost, int most) {
+  return static_cast<int>(std::clamp(std::ceil(bytes / cost.bytesPerChannel), 1.0, static_cast<double>(most)));
+}
+
+DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
+                   int forcedChannels) {
+  const DeviceProtocolCost& cost = kDeviceProtocols[static_cast<size_t>(protocol)];
+  Machine model;
+  model.ranks = model.ranksPerHost = machine.ranks;
+  model.slotBytes = 256 << 10;
+  const Work work = workOf(algorithm, request.collective, static_cast<double>(request.bytes), model);
+  const double moved = std::max(work.busiest.sent, work.busiest.received) + work.waiting;
+  const int channels =
+      forcedChannels > 0 ? std::min(forcedChannels, machine.channels) : channelsFor(moved, cost, machine.channels);
+  const double bytesPerUs = cost.channelGBs * channels * 1e3;
+  return {algorithm, protocol, channels, kDeviceLaunchUs + work.steps * cost.hopUs + moved / bytesPerUs};
+}
+
+}  // namespace
+
+DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
+                          std::optional<Protocol> protocol, int forcedChannels) {
+  std::optional<DeviceChoice> best;
+  const auto consider = [&](Algorithm algorithm, Protocol candidate) {
+    const DeviceChoice choice = price(algorithm, candidate, request, machine, forcedChannels);
+    if (!best || choice.predictedUs < best->predictedUs) best = choice;
+  };
+  for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
+    if (forced && algorithm != *forced) continue;
+    if (!forced && meetsAll(algorithm) && machine.ranks - 1 > machine.mostLinks) continue;
+    for (int p = 0; p < kProtocols; ++p) {
+      const auto candidate = static_cast<Protocol>(p);
+      if (protocol ? candidate != *protocol : candidate == Protocol::kLL128 && !machine.linesMoveWhole) continue;
+      consider(algorithm, candidate);
+    }
+  }
+  return best.value_or(DeviceChoice{Algorithm::kDirect, protocol.value_or(Protocol::kSimple), 1, 0});
+}
+
+}  // namespace tutti::plan

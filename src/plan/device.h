@@ -1,0 +1,31 @@
+// The choice for one call on GPUs: algorithm, protocol and channels, by the same loads as on a host (plan/cost.h) but
+// with the costs of kernels that talk through memory.
+#pragma once
+#include <optional>
+
+#include "base/types.h"
+#include "plan/plan.h"
+
+namespace tutti::plan {
+
+struct DeviceMachine {
+  int ranks = 1;
+  int channels = 1;            // at most
+  bool linesMoveWhole = true;  // every link moves 128 bytes as a whole: LL128 may be used
+  int mostLinks = 64;          // that one block can serve, of each direction
+};
+
+struct DeviceChoice {
+  schedule::Algorithm algorithm = schedule::Algorithm::kRing;
+  Protocol protocol = Protocol::kSimple;
+  int channels = 1;
+  double predictedUs = 0;
+};
+
+// The cheapest; `algorithm` and `protocol`, where given, are taken as they are. Never fails for a collective that has
+// the forced algorithm.
+DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine,
+                          std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
+                          int forcedChannels);
+
+}  // namespace tutti::plan
