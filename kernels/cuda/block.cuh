@@ -17,12 +17,12 @@ inline constexpr uint32_t kSpinsBetweenLooks = 2048;
 // slot or a scratch buffer by its place in the slot.
 enum class PlaceKind : uint8_t { kInput, kOutput, kBuffer, kSlot };
 struct Place {
-  std::byte* base;
-  PlaceKind kind;
+  std::byte* base = nullptr;
+  PlaceKind kind = PlaceKind::kInput;
   // Of a slot: its number over the life of the link, and the link.
-  int32_t peer;
-  uint64_t number;
-  uint32_t slotBytes, depth;
+  int32_t peer = -1;
+  uint64_t number = 0;
+  uint32_t slotBytes = 0, depth = 0;
 };
 
 struct Block {

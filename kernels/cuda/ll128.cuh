@@ -2,6 +2,8 @@
 // have a line, 16 bytes each; the last one's upper half is the flag. The link moves a line as a whole, so a reader that
 // finds the flag has the data: one trip, and 15/16 of the bandwidth. A warp works on four lines at a time.
 #pragma once
+#include <algorithm>
+
 #include "kernels/cuda/move.cuh"
 
 namespace tutti::cuda {
@@ -39,7 +41,7 @@ struct LL128Protocol {
   }
   static __device__ uint32_t count(uint32_t at, const Run& run) {
     const uint32_t mine = hasFlag() ? 8 : 16;
-    return at >= run.bytes ? 0 : min(mine, run.bytes - at);
+    return at >= run.bytes ? 0 : std::min(mine, run.bytes - at);
   }
   static __device__ std::byte* lineOf(const Place& place, const Run& run, uint32_t grain) {
     return placeOf(place, run, kGrain) + grain * kGrain.bytes + lane() * 16;

@@ -1,5 +1,7 @@
 // The protocol Simple: a slot is plain memory, and its header says when it is full.
 #pragma once
+#include <algorithm>
+
 #include "kernels/cuda/move.cuh"
 
 namespace tutti::cuda {
@@ -16,7 +18,7 @@ struct SimpleProtocol {
     for (uint32_t i = 1; i < operands; ++i) apart |= reinterpret_cast<uintptr_t>(address(i)) ^ first;
     if (apart % 16 != 0) return narrow<Math>(address, step, reduction, 0, run.bytes, first | apart);
     // Up to the first whole pack, the packs, and the rest.
-    const uint32_t head = min(static_cast<uint32_t>(-first % 16), run.bytes);
+    const uint32_t head = std::min(static_cast<uint32_t>(-first % 16), run.bytes);
     const uint32_t body = (run.bytes - head) / 16 * 16;
     narrow<Math>(address, step, reduction, 0, head, first);
     words<Math, Pack, Math::kDepth>(address, step, reduction, head, head + body);
