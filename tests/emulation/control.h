@@ -1,0 +1,24 @@
+// What a test can set about the emulation, and ask it.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace tutti::emulation {
+
+// The seed of the order in which the threads of each block run; every report says it.
+void setSeed(uint64_t seed);
+uint64_t seed() noexcept;
+
+// How many devices there are (1; at most 16). Before they are used.
+void setDeviceCount(int count);
+
+// Of every device: its multiprocessors (132), and how many blocks each holds, whatever the kernel (1). A block for which
+// there is no room waits for another one to end.
+void setMultiprocessors(unsigned count, unsigned blocksEach);
+
+// What went wrong in a kernel: which mistake, in which kernel, block and thread. Empty when all is well.
+std::string lastReport();
+// Waits until the devices that failed have nothing to do, and makes them as good as new.
+void clearReports();
+
+}  // namespace tutti::emulation

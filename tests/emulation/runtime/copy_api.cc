@@ -1,0 +1,73 @@
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+#include "emulation/runtime/capture.h"
+#include "emulation/runtime/device.h"
+#include "emulation/runtime/error.h"
+#include "emulation/runtime/memory.h"
+
+using namespace tutti::emulation;
+
+namespace {
+
+enum class Where { kAnywhere, kDevice };
+
+// Memory that CUDA knows has to hold the whole range; what is said to be a device's has to be known.
+bool fits(const void* address, size_t bytes, Where where) {
+  const auto known = memoryMap().find(address);
+  if (!known) return where == Where::kAnywhere;
+  return bytes <= static_cast<size_t>(known->data + known->bytes - static_cast<const std::byte*>(address));
+}
+
+cudaError_t check(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+  const bool toDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool fromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool good = fits(to, bytes, toDevice ? Where::kDevice : Where::kAnywhere) &&
+                    fits(from, bytes, fromDevice ? Where::kDevice : Where::kAnywhere);
+  return good ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+Work copying(void* to, const void* from, size_t bytes) {
+  return [=] { std::memmove(to, from, bytes); };
+}
+
+cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, Stream& stream, bool wait) {
+  if (bytes == 0) return cudaSuccess;
+  auto error = check(to, from, bytes, kind);
+  if (error == cudaSuccess) error = submit(stream, copying(to, from, bytes));
+  if (error != cudaSuccess || !wait || stream.capturing) return error;
+  return synchronize(stream);
+}
+
+cudaError_t set(void* memory, int value, size_t bytes, Stream& stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (!fits(memory, bytes, Where::kDevice)) return cudaErrorInvalidValue;
+  return submit(stream, [=] { std::memset(memory, value, bytes); });
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const auto error = unsafeCall();
+  return note(error == cudaSuccess ? copy(to, from, bytes, kind, *currentDevice().legacy, true) : error);
+}
+
+// From and to host memory that is not pinned, CUDA returns when that memory may be used again. So does this.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+  const auto stream = streamOf(handle);
+  if (!stream) return note(cudaErrorInvalidResourceHandle);
+  const bool pinned = memoryMap().find(to) && memoryMap().find(from);
+  return note(copy(to, from, bytes, kind, *stream, !pinned));
+}
+
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  const auto error = unsafeCall();
+  return note(error == cudaSuccess ? set(memory, value, bytes, *currentDevice().legacy) : error);
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t handle) {
+  const auto stream = streamOf(handle);
+  return note(stream ? set(memory, value, bytes, *stream) : cudaErrorInvalidResourceHandle);
+}
