@@ -25,7 +25,7 @@ if(CCACHE_PROGRAM)
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)
-  add_compile_options(-Wall -Wextra -Wshadow -Werror)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wshadow;-Werror>")
 endif()
 if(TUTTI_SANITIZE)
   add_compile_options(-fsanitize=${TUTTI_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

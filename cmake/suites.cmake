@@ -1,6 +1,7 @@
 # Tests and how ctest knows them.
 #
-# tutti_add_suite(label timeout): makes one GoogleTest program of tests/<label>/*.cc. ctest gets one entry for each test
+# tutti_add_suite(label timeout [device]): makes one GoogleTest program of tests/<label>/*.cc. `device` is the port to a GPU
+# that it is linked with, tutti_device unless told. ctest gets one entry for each test
 # suite of the program (not for each test: a suite with hundreds of parameters would start hundreds of processes), and the
 # program writes a report of each suite, from which tools/check lists what was skipped.
 #
@@ -24,7 +25,11 @@ function(tutti_add_suite label timeout)
   endif()
   set(program tutti_${label}_tests)
   add_executable(${program} ${sources})
-  target_link_libraries(${program} PRIVATE tutti_objects tutti_test_support)
+  set(device ${ARGN})
+  if(NOT device)
+    set(device tutti_device)
+  endif()
+  target_link_libraries(${program} PRIVATE tutti_objects ${device} tutti_test_support)
   target_compile_definitions(${program} PRIVATE TUTTI_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
     TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 

@@ -1,0 +1,26 @@
+// The port to a GPU in a build without CUDA: there is none, and this says why.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "engine/device.h"
+
+namespace tutti::engine {
+namespace {
+
+constexpr const char* kWhy =
+    "this libtutti was built without CUDA (configure it with -DTUTTI_CUDA=ON where nvcc is installed)";
+
+}  // namespace
+
+int deviceCount(std::string& why) noexcept {
+  why = kWhy;
+  return 0;
+}
+
+std::shared_ptr<Device> openDevice(int ordinal) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("there is no GPU {}: {}", ordinal, kWhy));
+}
+
+int currentDevice() noexcept { return -1; }
+
+}  // namespace tutti::engine

@@ -1,0 +1,170 @@
+#include "engine/device.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/collective.h"
+#include "kernels/cuda/ipc.h"
+#include "kernels/cuda/open.h"
+#include "kernels/cuda/order.h"
+#include "kernels/cuda/threads.h"
+
+namespace tutti::cuda {
+namespace {
+
+// A stream for what is done beside all others.
+class SideStream {
+ public:
+  explicit SideStream(SharedContext context) : context_(std::move(context)) {
+    const Aside aside(*context_);
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), context_->ordinal(), "making a stream");
+  }
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
+  ~SideStream() { cudaStreamDestroy(stream_); }
+  cudaStream_t get() const noexcept { return stream_; }
+  void finish(const char* attempt) const { check(cudaStreamSynchronize(stream_), context_->ordinal(), "{}", attempt); }
+
+ private:
+  SharedContext context_;
+  cudaStream_t stream_ = nullptr;
+};
+
+cudaDeviceProp propertiesOf(int ordinal) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, ordinal), ordinal, "asking what the GPU is like");
+  return properties;
+}
+
+// Also loads every kernel: later, one that waits for its peers could stand in the way.
+engine::DeviceTraits traitsOf(const Context& context) {
+  const Aside aside(context);
+  const cudaDeviceProp properties = propertiesOf(context.ordinal());
+  int resident = 0;
+  check(loadKernels(resident), context.ordinal(), "loading the collective kernels");
+  check(loadPatternKernels(), context.ordinal(), "loading the kernels of the self-test");
+  engine::DeviceTraits traits;
+  traits.name = properties.name;
+  static_assert(sizeof properties.uuid.bytes == sizeof traits.uuid);
+  std::memcpy(traits.uuid.data(), properties.uuid.bytes, sizeof traits.uuid);
+  traits.major = properties.major;
+  traits.minor = properties.minor;
+  traits.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
+  traits.threadsPerBlock = kThreads;
+  traits.residentBlocks = traits.multiprocessors * static_cast<uint32_t>(resident);
+  return traits;
+}
+
+class Gpu : public engine::Device {
+ public:
+  explicit Gpu(int ordinal)
+      : context_(std::make_shared<Context>(ordinal)),
+        traits_(traitsOf(*context_)),
+        side_(context_),
+        wrong_(context_, sizeof(uint32_t), side_.get()) {}
+
+  int ordinal() const noexcept override { return context_->ordinal(); }
+  const engine::DeviceTraits& traits() const noexcept override { return traits_; }
+
+  std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override {
+    return std::make_unique<BlockMemory>(std::make_shared<const Block>(context_, bytes, side_.get()));
+  }
+  std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override { return cuda::allocatePinned(context_, bytes); }
+  std::unique_ptr<engine::DeviceMemory> pin(std::byte* data, size_t bytes) override { return cuda::pin(context_, data, bytes); }
+
+  Bytes exportMemory(const engine::DeviceMemory& memory) const override;
+  std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override;
+  bool reach(int peerOrdinal, std::string& why) override;
+  void copy(void* to, const void* from, size_t bytes) override;
+
+  void writePattern(std::byte* to, size_t bytes, uint64_t seed) override;
+  bool checkPattern(const std::byte* from, size_t bytes, uint64_t seed) override;
+
+  std::unique_ptr<engine::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
+  void launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
+              std::span<engine::LaunchOrder* const> orders) override;
+  void drain(engine::LaunchOrder& order) override { static_cast<Order&>(order).drain(); }
+
+ private:
+  SharedContext context_;
+  engine::DeviceTraits traits_;
+  SideStream side_;
+  std::mutex checking_;  // guards wrong_
+  Block wrong_;          // what a check of a pattern counts in
+};
+
+Bytes Gpu::exportMemory(const engine::DeviceMemory& memory) const {
+  const auto* own = dynamic_cast<const BlockMemory*>(&memory);
+  if (own == nullptr)
+    throw Error(ErrorCode::kInternal, "only memory that a GPU allocated here can be exported to another process");
+  return exportBlock(own->block, traits_.uuid);
+}
+
+std::unique_ptr<engine::DeviceMemory> Gpu::importMemory(std::span<const std::byte> bytes) {
+  const Exported exported = Exported::read(bytes);
+  if (!exported.isOfThisProcess()) return mapExported(context_, exported);
+  auto block = findBlock(exported);
+  std::string why;
+  if (!reach(block->context().ordinal(), why)) throw Error(ErrorCode::kCuda, why);
+  return std::make_unique<BlockMemory>(std::move(block));
+}
+
+bool Gpu::reach(int peerOrdinal, std::string& why) {
+  if (peerOrdinal == ordinal()) return true;
+  const Aside aside(*context_);
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, ordinal(), peerOrdinal), ordinal(), "asking whether GPU {} can be reached",
+        peerOrdinal);
+  if (can == 0) {
+    why = fmt::format("GPU {} cannot reach the memory of GPU {}: neither NVLink nor PCIe peer access joins them",
+                      ordinal(), peerOrdinal);
+    return false;
+  }
+  const cudaError_t status = cudaDeviceEnablePeerAccess(peerOrdinal, 0);
+  const bool reached = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+  cudaGetLastError();
+  if (!reached) why = errorOf(status, ordinal(), fmt::format("reaching the memory of GPU {}", peerOrdinal)).what();
+  return reached;
+}
+
+void Gpu::copy(void* to, const void* from, size_t bytes) {
+  const Aside aside(*context_);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, side_.get()), ordinal(), "copying {} bytes", bytes);
+  side_.finish("copying");
+}
+
+void Gpu::writePattern(std::byte* to, size_t bytes, uint64_t seed) {
+  const Aside aside(*context_);
+  check(launchWritePattern(to, bytes, seed, side_.get()), ordinal(), "writing a pattern of {} bytes", bytes);
+  side_.finish("writing a pattern");
+}
+
+bool Gpu::checkPattern(const std::byte* from, size_t bytes, uint64_t seed) {
+  const std::lock_guard lock(checking_);
+  const Aside aside(*context_);
+  auto* counter = reinterpret_cast<uint32_t*>(wrong_.data());
+  uint32_t wrong = 0;
+  copy(counter, &wrong, sizeof wrong);
+  check(launchCheckPattern(from, bytes, seed, counter, side_.get()), ordinal(), "checking a pattern of {} bytes",
+        bytes);
+  copy(&wrong, counter, sizeof wrong);
+  return wrong == 0;
+}
+
+void Gpu::launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
+                 std::span<engine::LaunchOrder* const> orders) {
+  const OnDevice device(*context_);
+  Turn turn(*context_, streams, orders);
+  check(launchCollective(launch, blocks, turn.stream()), ordinal(), "launching {} blocks of the collective kernel",
+        blocks);
+  turn.end();
+}
+
+}  // namespace
+
+std::shared_ptr<engine::Device> makeGpu(int ordinal) { return std::make_shared<Gpu>(ordinal); }
+
+}  // namespace tutti::cuda

@@ -1,0 +1,40 @@
+#include "kernels/cuda/driver.h"
+
+#include "kernels/cuda/check.h"
+
+namespace tutti::cuda {
+namespace {
+
+// The interface of CUDA 12.0, which every driver that this build accepts has.
+constexpr unsigned kInterface = 12000;
+
+template <class Function>
+void find(Function*& function, const char* name) {
+  void* address = nullptr;
+  auto result = cudaDriverEntryPointSymbolNotFound;
+  check(cudaGetDriverEntryPointByVersion(name, &address, kInterface, cudaEnableDefault, &result), -1,
+        "asking the driver for {}", name);
+  if (result != cudaDriverEntryPointSuccess || address == nullptr)
+    throw Error(ErrorCode::kCuda, fmt::format("the CUDA driver has no {}: install a newer driver", name));
+  function = reinterpret_cast<Function*>(address);
+}
+
+Driver findAll() {
+  Driver found;
+  find(found.getCurrent, "cuCtxGetCurrent");
+  find(found.setCurrent, "cuCtxSetCurrent");
+  find(found.deviceGet, "cuDeviceGet");
+  find(found.retainPrimary, "cuDevicePrimaryCtxRetain");
+  find(found.releasePrimary, "cuDevicePrimaryCtxRelease");
+  find(found.addressRange, "cuMemGetAddressRange");
+  return found;
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver found = findAll();
+  return found;
+}
+
+}  // namespace tutti::cuda

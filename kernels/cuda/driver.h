@@ -1,0 +1,24 @@
+// The few functions of the CUDA driver that the CUDA runtime has no equal of. Looked up at run time: the library links
+// no driver, so that it loads on a machine without one.
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+namespace tutti::cuda {
+
+struct Driver {
+  decltype(&cuCtxGetCurrent) getCurrent = nullptr;
+  decltype(&cuCtxSetCurrent) setCurrent = nullptr;
+  decltype(&cuDeviceGet) deviceGet = nullptr;
+  decltype(&cuDevicePrimaryCtxRetain) retainPrimary = nullptr;
+  decltype(&cuDevicePrimaryCtxRelease) releasePrimary = nullptr;
+  decltype(&cuMemGetAddressRange) addressRange = nullptr;
+};
+
+// Throws Error(kCuda) when there is no driver, or one without them.
+const Driver& driver();
+
+// The driver's numbers are the runtime's wherever both have the error.
+constexpr cudaError_t statusOf(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
+
+}  // namespace tutti::cuda

@@ -1,0 +1,177 @@
+#include "kernels/cuda/ipc.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/driver.h"
+
+namespace tutti::cuda {
+namespace {
+
+constexpr uint32_t kMagic = 0x74754d31;  // names the form of the record, and changes with it
+
+uint64_t processNumber() {
+  static const uint64_t number = [] {
+    uint64_t drawn = 0;
+    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) throw systemError("drawing a random number", errno);
+    return drawn;
+  }();
+  return number;
+}
+
+// The blocks that this process exported, while they live. What crosses the control plane is a ticket and never a
+// pointer: bytes from outside must not be dereferenced. The process itself is what two such ranks share, so this table
+// hangs on the process.
+class Tickets {
+ public:
+  static Tickets& ofProcess() {
+    static auto* const instance = new Tickets;  // never destroyed: threads may outlive static objects
+    return *instance;
+  }
+  uint64_t leave(const std::shared_ptr<const Block>& block) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(blocks_, [](const auto& entry) { return entry.second.expired(); });
+    for (const auto& [ticket, left] : blocks_)
+      if (left.lock() == block) return ticket;
+    blocks_.emplace(++last_, block);
+    return last_;
+  }
+  std::shared_ptr<const Block> find(uint64_t ticket) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(ticket);
+    return found == blocks_.end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  uint64_t last_ = 0;
+  std::unordered_map<uint64_t, std::weak_ptr<const Block>> blocks_;
+};
+
+struct Range {
+  std::byte* begin = nullptr;
+  size_t bytes = 0;
+};
+
+// The allocation that an address is in, as the driver knows it.
+Range allocationAround(const Context& context, const std::byte* at) {
+  CUdeviceptr begin = 0;
+  size_t bytes = 0;
+  check(statusOf(driver().addressRange(&begin, &bytes, reinterpret_cast<CUdeviceptr>(at))), context.ordinal(),
+        "asking how large an allocation is");
+  return {reinterpret_cast<std::byte*>(begin), bytes};
+}
+
+// Another process's memory, mapped for as long as this lives.
+class Mapped : public engine::DeviceMemory {
+ public:
+  Mapped(SharedContext context, const Exported& exported) : context_(std::move(context)) {
+    const Aside aside(*context_);
+    void* mapped = nullptr;
+    check(cudaIpcOpenMemHandle(&mapped, exported.handle, cudaIpcMemLazyEnablePeerAccess), context_->ordinal(),
+          "mapping {} bytes of a GPU's memory from process {} (both processes must run as one user, see the GPU that "
+          "has the memory, and share the IPC and PID namespaces of a container)",
+          exported.bytes, exported.pid);
+    base_ = static_cast<std::byte*>(mapped);
+    data = base_ + exported.offset;
+    bytes = exported.bytes;
+  }
+  ~Mapped() override {
+    try {
+      const Aside aside(*context_);
+      complain(cudaIpcCloseMemHandle(base_), context_->ordinal(), "unmapping another process's memory");
+    } catch (const Error&) {
+      complain(cudaErrorDevicesUnavailable, context_->ordinal(), "unmapping another process's memory");
+    }
+  }
+  // The record's word is not enough: the mapping must be as long as it says.
+  void checkLength() const {
+    const Aside aside(*context_);
+    const Range all = allocationAround(*context_, base_);
+    const auto inFront = static_cast<size_t>(base_ - all.begin);
+    const size_t mapped = all.bytes - inFront;
+    const auto offset = static_cast<size_t>(data - base_);
+    if (offset > mapped || bytes > mapped - offset)
+      throw Error(ErrorCode::kRemote, fmt::format("a peer announced {} bytes of a GPU's memory at {} and exported {} in "
+                                                  "all: the ranks do not run the same version, or the record is damaged",
+                                                  bytes, offset, mapped));
+  }
+
+ private:
+  SharedContext context_;
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace
+
+Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid) {
+  const Aside aside(block->context());
+  const Range all = allocationAround(block->context(), block->data());
+  cudaIpcMemHandle_t handle{};
+  check(cudaIpcGetMemHandle(&handle, all.begin), block->context().ordinal(), "exporting {} bytes", block->bytes());
+  return Writer()
+      .value(kMagic)
+      .value(processNumber())
+      .value(static_cast<int32_t>(::getpid()))
+      .value(Tickets::ofProcess().leave(block))
+      .block(std::as_bytes(std::span(uuid)))
+      .value(static_cast<uint64_t>(block->bytes()))
+      .value(static_cast<uint64_t>(block->data() - all.begin))
+      .block(std::as_bytes(std::span(&handle, 1)))
+      .take();
+}
+
+namespace {
+
+template <class Target>
+void fill(Target& target, std::span<const std::byte> block, const char* what) {
+  if (block.size() != sizeof target)
+    throw Error(ErrorCode::kRemote, fmt::format("a record of a GPU's memory has {} bytes for its {}, not {}",
+                                                block.size(), what, sizeof target));
+  std::memcpy(&target, block.data(), sizeof target);
+}
+
+}  // namespace
+
+Exported Exported::read(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  if (in.value<uint32_t>() != kMagic)
+    throw Error(ErrorCode::kRemote,
+                "a peer sent something else than a record of a GPU's memory: do all ranks run the same version?");
+  Exported exported;
+  exported.process = in.value<uint64_t>();
+  exported.pid = in.value<int32_t>();
+  exported.ticket = in.value<uint64_t>();
+  fill(exported.uuid, in.block(), "GPU");
+  exported.bytes = in.value<uint64_t>();
+  exported.offset = in.value<uint64_t>();
+  fill(exported.handle, in.block(), "handle");
+  if (!in.empty()) throw Error(ErrorCode::kRemote, "a record of a GPU's memory goes on behind its end");
+  return exported;
+}
+
+bool Exported::isOfThisProcess() const noexcept { return process == processNumber() && pid == ::getpid(); }
+
+std::shared_ptr<const Block> findBlock(const Exported& exported) {
+  auto block = Tickets::ofProcess().find(exported.ticket);
+  if (!block)
+    throw Error(ErrorCode::kRemote, "the GPU memory that a rank of this process announced is not there: it has given up");
+  if (exported.bytes != block->bytes())
+    throw Error(ErrorCode::kRemote, fmt::format("a rank of this process announced {} bytes of a GPU's memory, and there "
+                                                "are {}",
+                                                exported.bytes, block->bytes()));
+  return block;
+}
+
+std::unique_ptr<engine::DeviceMemory> mapExported(SharedContext context, const Exported& exported) {
+  auto mapped = std::make_unique<Mapped>(std::move(context), exported);
+  mapped->checkLength();
+  return mapped;
+}
+
+}  // namespace tutti::cuda

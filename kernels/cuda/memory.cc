@@ -1,0 +1,118 @@
+#include "kernels/cuda/memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "kernels/cuda/check.h"
+
+namespace tutti::cuda {
+namespace {
+
+// Runs `free`, beside all streams, in a destructor.
+template <class Free>
+void giveBack(const Context& context, const char* attempt, Free&& free) noexcept {
+  try {
+    const Aside aside(context);
+    complain(free(), context.ordinal(), attempt);
+  } catch (const Error& error) {
+    log::warn("{}", error.what());
+  }
+}
+
+// The same address for the host and the GPU is what the FIFOs of a link rely on: both follow the pointers in them.
+void requireSameAddress(const Context& context, std::byte* host) {
+  void* device = nullptr;
+  check(cudaHostGetDevicePointer(&device, host, 0), context.ordinal(), "mapping pinned memory of the host");
+  if (device != host)
+    throw Error(ErrorCode::kCuda,
+                fmt::format("GPU {} sees pinned memory of the host at another address ({} instead of {}): it has no "
+                            "unified addressing, which is needed; use another GPU or another operating mode of it",
+                            context.ordinal(), device, static_cast<const void*>(host)));
+}
+
+// cudaHostAlloc()'s.
+class Pinned : public engine::DeviceMemory {
+ public:
+  Pinned(SharedContext context, size_t count) : context_(std::move(context)) {
+    const Aside aside(*context_);
+    void* made = nullptr;
+    check(cudaHostAlloc(&made, std::max<size_t>(count, 1), cudaHostAllocMapped | cudaHostAllocPortable),
+          context_->ordinal(), "allocating {} bytes of pinned memory of the host", count);
+    data = static_cast<std::byte*>(made);
+    bytes = count;
+    std::memset(data, 0, bytes);
+  }
+  ~Pinned() override {
+    giveBack(*context_, "freeing pinned memory of the host", [this] { return cudaFreeHost(data); });
+  }
+  const Context& context() const noexcept { return *context_; }
+
+ private:
+  SharedContext context_;
+};
+
+// Someone else's memory, pinned for as long as this lives.
+class Registered : public engine::DeviceMemory {
+ public:
+  Registered(SharedContext context, std::byte* host, size_t count) : context_(std::move(context)) {
+    const Aside aside(*context_);
+    check(cudaHostRegister(host, count, cudaHostRegisterMapped | cudaHostRegisterPortable), context_->ordinal(),
+          "pinning {} bytes of the host's memory (the limit is `ulimit -l`)", count);
+    data = host;
+    bytes = count;
+  }
+  ~Registered() override {
+    giveBack(*context_, "unpinning memory of the host", [this] { return cudaHostUnregister(data); });
+  }
+  const Context& context() const noexcept { return *context_; }
+
+ private:
+  SharedContext context_;
+};
+
+template <class Memory>
+std::unique_ptr<engine::DeviceMemory> checked(std::unique_ptr<Memory> memory) {
+  const Aside aside(memory->context());
+  requireSameAddress(memory->context(), memory->data);
+  return memory;
+}
+
+}  // namespace
+
+void complain(cudaError_t status, int ordinal, const char* attempt) noexcept {
+  if (status != cudaSuccess) log::warn("{}", errorOf(status, ordinal, attempt).what());
+}
+
+Block::Block(SharedContext context, size_t bytes, cudaStream_t side) : context_(std::move(context)), bytes_(bytes) {
+  const Aside aside(*context_);
+  const int gpu = context_->ordinal();
+  void* made = nullptr;
+  check(cudaMalloc(&made, std::max<size_t>(bytes, 1)), gpu, "allocating {} bytes", bytes);
+  data_ = static_cast<std::byte*>(made);
+  cudaError_t status = cudaMemsetAsync(data_, 0, bytes, side);
+  if (status == cudaSuccess) status = cudaStreamSynchronize(side);
+  if (status == cudaSuccess) return;
+  complain(cudaFree(data_), gpu, "freeing memory");
+  throw errorOf(status, gpu, fmt::format("zeroing {} bytes", bytes));
+}
+
+// cudaFree() waits for all that runs on the GPU: whoever frees has ended its own kernels before.
+Block::~Block() {
+  giveBack(*context_, "freeing memory", [this] { return cudaFree(data_); });
+}
+
+BlockMemory::BlockMemory(std::shared_ptr<const Block> shared) : block(std::move(shared)) {
+  data = block->data();
+  bytes = block->bytes();
+}
+
+std::unique_ptr<engine::DeviceMemory> allocatePinned(SharedContext context, size_t bytes) {
+  return checked(std::make_unique<Pinned>(std::move(context), bytes));
+}
+
+std::unique_ptr<engine::DeviceMemory> pin(SharedContext context, std::byte* data, size_t bytes) {
+  return checked(std::make_unique<Registered>(std::move(context), data, bytes));
+}
+
+}  // namespace tutti::cuda

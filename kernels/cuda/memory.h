@@ -1,0 +1,45 @@
+// Memory that the GPU can reach: its own, pinned memory of the host, and host memory that was there before.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "engine/device.h"
+#include "kernels/cuda/context.h"
+
+namespace tutti::cuda {
+
+using SharedContext = std::shared_ptr<const Context>;
+
+// A run of bytes of the GPU. Shared: another rank of this process that imports it owns it too.
+class Block {
+ public:
+  // Zeroed, by way of `side`, which has no other work to wait for.
+  Block(SharedContext context, size_t bytes, cudaStream_t side);
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block();
+  const Context& context() const noexcept { return *context_; }
+  std::byte* data() const noexcept { return data_; }
+  size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  SharedContext context_;
+  std::byte* data_ = nullptr;
+  size_t bytes_;
+};
+
+// What allocate() gives out, and what an import within the process does.
+struct BlockMemory : engine::DeviceMemory {
+  explicit BlockMemory(std::shared_ptr<const Block> shared);
+  std::shared_ptr<const Block> block;
+};
+
+std::unique_ptr<engine::DeviceMemory> allocatePinned(SharedContext context, size_t bytes);
+std::unique_ptr<engine::DeviceMemory> pin(SharedContext context, std::byte* data, size_t bytes);
+
+// Logs what went wrong while something was given back: a destructor has nobody to tell.
+void complain(cudaError_t status, int ordinal, const char* attempt) noexcept;
+
+}  // namespace tutti::cuda

@@ -1,0 +1,125 @@
+#include "kernels/cuda/order.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/check.h"
+
+namespace tutti::cuda {
+namespace {
+
+Order& orderOf(engine::LaunchOrder* order) { return static_cast<Order&>(*order); }
+
+void await(const Place& place, cudaEvent_t event, int ordinal) {
+  check(cudaStreamWaitEvent(place.stream, event, 0), ordinal, "ordering a launch behind an earlier one");
+}
+
+void record(cudaEvent_t event, const Place& place, int ordinal) {
+  check(cudaEventRecord(event, place.stream), ordinal, "marking a launch for later ones to follow");
+}
+
+const char* stateOf(const Place& place) { return place.captures() ? "captures a CUDA graph" : "does not"; }
+
+void requireOneCapture(const Place& first, const Place& other, size_t number, int ordinal) {
+  if (first.capture == other.capture) return;
+  const char* difference = first.captures() && other.captures() ? "captures another CUDA graph" : stateOf(other);
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("GPU {}: the calls of this group go out in one launch, but the stream of the first {} and that "
+                          "of number {} {}: capture all calls of a group on one GPU into one graph, or none",
+                          ordinal, stateOf(first), number, difference));
+}
+
+}  // namespace
+
+Place Place::of(cudaStream_t stream, int ordinal) {
+  Place place;
+  place.stream = stream;
+  auto status = cudaStreamCaptureStatusNone;
+  unsigned long long capture = 0;
+  check(cudaStreamGetCaptureInfo(stream, &status, &capture), ordinal, "asking whether a stream captures");
+  if (status == cudaStreamCaptureStatusInvalidated)
+    throw Error(ErrorCode::kCuda, fmt::format("GPU {}: the stream captures a CUDA graph that an earlier call made "
+                                              "invalid: end the capture, and look at what was captured",
+                                              ordinal));
+  if (status == cudaStreamCaptureStatusActive) place.capture = capture;
+  check(cudaStreamGetId(stream, &place.id), ordinal, "asking for the number of a stream");
+  return place;
+}
+
+Event::Event(const Context& context) {
+  const Aside aside(context);
+  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), context.ordinal(), "making an event");
+}
+
+Event::~Event() { cudaEventDestroy(event_); }
+
+Order::Order(SharedContext context)
+    : context_(std::move(context)),
+      eager_(*context_),
+      captured_{Last(*context_), Last(*context_), Last(*context_), Last(*context_)},
+      joint_(*context_) {}
+
+Order::~Order() = default;
+
+Order::Last* Order::lastIn(unsigned long long capture) {
+  if (capture == Place::kEager) return eager_.age != 0 ? &eager_ : nullptr;
+  const auto found = std::find_if(captured_.begin(), captured_.end(),
+                                  [&](const Last& last) { return last.age != 0 && last.capture == capture; });
+  return found != captured_.end() ? &*found : nullptr;
+}
+
+Order::Last& Order::oldestCaptured() {
+  return *std::min_element(captured_.begin(), captured_.end(),
+                           [](const Last& a, const Last& b) { return a.age < b.age; });
+}
+
+void Order::follow(const Place& place) {
+  const Last* last = lastIn(place.capture);
+  if (last != nullptr && last->stream != place.id) await(place, last->event.get(), context_->ordinal());
+}
+
+cudaEvent_t Order::mark(const Place& place) {
+  Last* known = lastIn(place.capture);
+  Last& last = known != nullptr ? *known : place.captures() ? oldestCaptured() : eager_;
+  record(last.event.get(), place, context_->ordinal());
+  last.stream = place.id;
+  last.capture = place.capture;
+  last.age = ++age_;
+  return last.event.get();
+}
+
+// A wait goes by what the event stands for when the wait is queued, so one event serves any number of streams.
+void Order::join(const Place& place, const Place& other) {
+  record(joint_.get(), other, context_->ordinal());
+  await(place, joint_.get(), context_->ordinal());
+}
+
+void Order::drain() {
+  const Aside aside(*context_);
+  check(cudaEventSynchronize(eager_.event.get()), context_->ordinal(), "waiting for the last launch");
+}
+
+Turn::Turn(const Context& context, std::span<const engine::DeviceStream> streams,
+           std::span<engine::LaunchOrder* const> orders)
+    : context_(context), streams_(streams), orders_(orders) {
+  if (streams.empty() || orders.empty())
+    throw Error(ErrorCode::kInternal, "a launch has no stream or belongs to no communicator");
+  first_ = Place::of(streams.front(), context.ordinal());
+  for (size_t i = 1; i < streams.size(); ++i)
+    requireOneCapture(first_, Place::of(streams[i], context.ordinal()), i + 1, context.ordinal());
+  for (const engine::DeviceStream stream : streams.subspan(1)) {
+    const Place other = Place::of(stream, context.ordinal());
+    if (other.id != first_.id) orderOf(orders.front()).join(first_, other);
+  }
+  for (engine::LaunchOrder* order : orders) orderOf(order).follow(first_);
+}
+
+void Turn::end() {
+  cudaEvent_t launched = nullptr;
+  for (engine::LaunchOrder* order : orders_) launched = orderOf(order).mark(first_);
+  for (const engine::DeviceStream stream : streams_.subspan(1)) {
+    const Place other = Place::of(stream, context_.ordinal());
+    if (other.id != first_.id) await(other, launched, context_.ordinal());
+  }
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,92 @@
+// The order between launches that are on different streams, kept by events.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "engine/device.h"
+#include "kernels/cuda/memory.h"
+
+namespace tutti::cuda {
+
+// Where a launch goes: a stream, and the capture that it is part of.
+struct Place {
+  static constexpr unsigned long long kEager = ~0ull;
+  cudaStream_t stream = nullptr;
+  unsigned long long id = 0;            // of the stream: a new stream may get the handle of an old one, but not its id
+  unsigned long long capture = kEager;  // the capture's own number
+
+  bool captures() const noexcept { return capture != kEager; }
+  // Throws Error(kCuda) where nothing may be queued now. `ordinal` is for its text.
+  static Place of(cudaStream_t stream, int ordinal);
+};
+
+class Event {
+ public:
+  explicit Event(const Context& context);
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event();
+  cudaEvent_t get() const noexcept { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// What one communicator launched last, as eager work and within each capture: the two never wait for each other. While
+// a stream captures it must not wait for an event from outside, and an event of a capture means nothing outside of it.
+// So the order between a graph that is replayed and launches on other streams is up to whoever replays it.
+//
+// One thread at a time, but for drain().
+class Order : public engine::LaunchOrder {
+ public:
+  explicit Order(SharedContext context);
+  ~Order() override;
+  // What is queued at `place` from now on runs behind the last launch.
+  void follow(const Place& place);
+  // What was queued at `place` so far is the last launch. The event stands for it.
+  cudaEvent_t mark(const Place& place);
+  // As if all that `other` holds had been queued at `place`.
+  void join(const Place& place, const Place& other);
+  // Waits for the last launch that was eager.
+  void drain();
+
+ private:
+  struct Last {
+    explicit Last(const Context& context) : event(context) {}
+    Event event;
+    unsigned long long stream = 0, capture = 0;
+    uint64_t age = 0;  // 0: nothing was launched yet
+  };
+  Last* lastIn(unsigned long long capture);
+  Last& oldestCaptured();
+
+  SharedContext context_;
+  Last eager_;
+  // Captures that go on at the same time. The oldest makes room for a fifth, and is then no longer kept in order with
+  // what it captures next.
+  std::array<Last, 4> captured_;
+  Event joint_;
+  uint64_t age_ = 0;
+};
+
+// A launch that counts for several streams: it goes to the first, which waits for what the others hold by now, and
+// they wait for it. All of them must capture into one graph, or none; else Error(kInvalidUsage).
+class Turn {
+ public:
+  Turn(const Context& context, std::span<const engine::DeviceStream> streams,
+       std::span<engine::LaunchOrder* const> orders);
+  cudaStream_t stream() const noexcept { return first_.stream; }
+  // Call it once the launch is queued.
+  void end();
+
+ private:
+  const Context& context_;
+  std::span<const engine::DeviceStream> streams_;
+  std::span<engine::LaunchOrder* const> orders_;
+  Place first_;
+};
+
+}  // namespace tutti::cuda
