@@ -17,9 +17,4 @@ cudaError_t launchCollective(const Launch& launch, uint32_t blocks, cudaStream_t
 cudaError_t loadKernels(int& residentBlocksPerMultiprocessor);
 uint32_t threadsPerBlock();
 
-// The self-test of mapped memory: neither kernel waits for anything.
-cudaError_t launchWritePattern(std::byte* to, size_t bytes, uint64_t seed, cudaStream_t stream);
-cudaError_t launchCheckPattern(const std::byte* from, size_t bytes, uint64_t seed, uint32_t* wrong,
-                               cudaStream_t stream);
-
 }  // namespace tutti::cuda

@@ -10,7 +10,7 @@
 #include "kernels/cuda/ipc.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/order.h"
-#include "kernels/cuda/threads.h"
+#include "kernels/cuda/pattern.h"
 
 namespace tutti::cuda {
 namespace {
@@ -53,7 +53,7 @@ engine::DeviceTraits traitsOf(const Context& context) {
   traits.major = properties.major;
   traits.minor = properties.minor;
   traits.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
-  traits.threadsPerBlock = kThreads;
+  traits.threadsPerBlock = threadsPerBlock();
   traits.residentBlocks = traits.multiprocessors * static_cast<uint32_t>(resident);
   return traits;
 }
@@ -72,8 +72,12 @@ class Gpu : public engine::Device {
   std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override {
     return std::make_unique<BlockMemory>(std::make_shared<const Block>(context_, bytes, side_.get()));
   }
-  std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override { return cuda::allocatePinned(context_, bytes); }
-  std::unique_ptr<engine::DeviceMemory> pin(std::byte* data, size_t bytes) override { return cuda::pin(context_, data, bytes); }
+  std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override {
+    return cuda::allocatePinned(context_, bytes);
+  }
+  std::unique_ptr<engine::DeviceMemory> pin(std::byte* data, size_t bytes) override {
+    return cuda::pin(context_, data, bytes);
+  }
 
   Bytes exportMemory(const engine::DeviceMemory& memory) const override;
   std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override;

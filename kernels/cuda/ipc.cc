@@ -97,9 +97,10 @@ class Mapped : public engine::DeviceMemory {
     const size_t mapped = all.bytes - inFront;
     const auto offset = static_cast<size_t>(data - base_);
     if (offset > mapped || bytes > mapped - offset)
-      throw Error(ErrorCode::kRemote, fmt::format("a peer announced {} bytes of a GPU's memory at {} and exported {} in "
-                                                  "all: the ranks do not run the same version, or the record is damaged",
-                                                  bytes, offset, mapped));
+      throw Error(ErrorCode::kRemote,
+                  fmt::format("a peer announced {} bytes of a GPU's memory at {} and exported {} in "
+                              "all: the ranks do not run the same version, or the record is damaged",
+                              bytes, offset, mapped));
   }
 
  private:
@@ -160,11 +161,13 @@ bool Exported::isOfThisProcess() const noexcept { return process == processNumbe
 std::shared_ptr<const Block> findBlock(const Exported& exported) {
   auto block = Tickets::ofProcess().find(exported.ticket);
   if (!block)
-    throw Error(ErrorCode::kRemote, "the GPU memory that a rank of this process announced is not there: it has given up");
+    throw Error(ErrorCode::kRemote,
+                "the GPU memory that a rank of this process announced is not there: it has given up");
   if (exported.bytes != block->bytes())
-    throw Error(ErrorCode::kRemote, fmt::format("a rank of this process announced {} bytes of a GPU's memory, and there "
-                                                "are {}",
-                                                exported.bytes, block->bytes()));
+    throw Error(ErrorCode::kRemote,
+                fmt::format("a rank of this process announced {} bytes of a GPU's memory, and there "
+                            "are {}",
+                            exported.bytes, block->bytes()));
   return block;
 }
 

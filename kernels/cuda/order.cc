@@ -22,10 +22,11 @@ const char* stateOf(const Place& place) { return place.captures() ? "captures a 
 void requireOneCapture(const Place& first, const Place& other, size_t number, int ordinal) {
   if (first.capture == other.capture) return;
   const char* difference = first.captures() && other.captures() ? "captures another CUDA graph" : stateOf(other);
-  throw Error(ErrorCode::kInvalidUsage,
-              fmt::format("GPU {}: the calls of this group go out in one launch, but the stream of the first {} and that "
-                          "of number {} {}: capture all calls of a group on one GPU into one graph, or none",
-                          ordinal, stateOf(first), number, difference));
+  throw Error(
+      ErrorCode::kInvalidUsage,
+      fmt::format("GPU {}: the calls of this group go out in one launch, but the stream of the first {} and that "
+                  "of number {} {}: capture all calls of a group on one GPU into one graph, or none",
+                  ordinal, stateOf(first), number, difference));
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // The kernels of the self-test: they write a pattern into memory that was mapped, or look for it there.
-#include <cuda_runtime.h>
+#include "kernels/cuda/pattern.h"
 
 #include <algorithm>
 
-#include "kernels/cuda/collective.h"
+#include "kernels/cuda/platform.cuh"
 
 namespace tutti::cuda {
 namespace {
 
-constexpr unsigned kPatternThreads = 256, kMostBlocks = 64;
+constexpr uint32_t kPatternThreads = 64, kMostBlocks = 256;
 
 // The byte at a position: a few rounds of mixing, so that neither a shift nor another seed gives the same bytes.
 __device__ inline uint8_t patternByte(size_t at, uint64_t seed) {
@@ -20,43 +20,50 @@ __device__ inline uint8_t patternByte(size_t at, uint64_t seed) {
 __device__ inline size_t firstIndex() { return size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline size_t stride() { return size_t{gridDim.x} * blockDim.x; }
 
-__global__ void writePattern(std::byte* to, size_t bytes, uint64_t seed) {
-  for (size_t i = firstIndex(); i < bytes; i += stride()) to[i] = static_cast<std::byte>(patternByte(i, seed));
+// Writing: `to`; checking: `from` and `wrong`.
+struct Pattern {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  uint32_t* wrong = nullptr;
+  size_t bytes = 0;
+  uint64_t seed = 0;
+};
+
+__global__ void writePattern(const Pattern pattern) {
+  for (size_t i = firstIndex(); i < pattern.bytes; i += stride())
+    pattern.to[i] = static_cast<std::byte>(patternByte(i, pattern.seed));
 }
 
 // Volatile: another GPU or the host may have written the bytes, and what a cache holds of them does not count.
-__global__ void checkPattern(const volatile std::byte* from, size_t bytes, uint64_t seed, uint32_t* wrong) {
-  uint32_t found = 0;
-  for (size_t i = firstIndex(); i < bytes; i += stride()) found += from[i] != static_cast<std::byte>(patternByte(i, seed));
-  if (found != 0) atomicAdd(wrong, found);
+__global__ void checkPattern(const Pattern pattern) {
+  const volatile std::byte* from = pattern.from;
+  uint32_t wrong = 0;
+  for (size_t i = firstIndex(); i < pattern.bytes; i += stride())
+    wrong += from[i] != static_cast<std::byte>(patternByte(i, pattern.seed));
+  if (wrong != 0) atomicAdd(pattern.wrong, wrong);
 }
 
-cudaLaunchConfig_t shapeFor(size_t bytes, cudaStream_t stream) {
-  cudaLaunchConfig_t shape{};
+uint32_t blocksFor(size_t bytes) {
   const size_t blocks = (bytes + kPatternThreads - 1) / kPatternThreads;
-  shape.gridDim = dim3(static_cast<unsigned>(std::clamp<size_t>(blocks, 1, kMostBlocks)));
-  shape.blockDim = dim3(kPatternThreads);
-  shape.stream = stream;
-  return shape;
+  return static_cast<uint32_t>(std::clamp<size_t>(blocks, 1, kMostBlocks));
 }
 
-template <class Kernel>
-cudaError_t load(Kernel* kernel) {
+cudaError_t load(void (*kernel)(const Pattern)) {
   cudaFuncAttributes attributes{};
-  return cudaFuncGetAttributes(&attributes, kernel);
+  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
 }
 
 }  // namespace
 
 cudaError_t launchWritePattern(std::byte* to, size_t bytes, uint64_t seed, cudaStream_t stream) {
-  const cudaLaunchConfig_t shape = shapeFor(bytes, stream);
-  return cudaLaunchKernelEx(&shape, writePattern, to, bytes, seed);
+  const Pattern pattern{.to = to, .bytes = bytes, .seed = seed};
+  return launchKernel(writePattern, blocksFor(bytes), kPatternThreads, stream, pattern);
 }
 
 cudaError_t launchCheckPattern(const std::byte* from, size_t bytes, uint64_t seed, uint32_t* wrong,
                                cudaStream_t stream) {
-  const cudaLaunchConfig_t shape = shapeFor(bytes, stream);
-  return cudaLaunchKernelEx(&shape, checkPattern, static_cast<const volatile std::byte*>(from), bytes, seed, wrong);
+  const Pattern pattern{.from = from, .wrong = wrong, .bytes = bytes, .seed = seed};
+  return launchKernel(checkPattern, blocksFor(bytes), kPatternThreads, stream, pattern);
 }
 
 cudaError_t loadPatternKernels() {

@@ -19,6 +19,9 @@ GOOD = {
     "transports/shm/shm.cc": '#include "shm.h"\n#include <sys/mman.h>\n',
     "transports/tcp/tcp.h": '#include "link/link.h"\n',
     "transports/builtin.cc": '#include "link/link.h"\n#include "transports/shm/shm.h"\n#include "transports/tcp/tcp.h"\n',
+    "src/engine/device.h": '#include "kernels/cuda/program.h"\n',
+    "kernels/cuda/program.h": '#include "link/fifo.h"\n',
+    "kernels/cuda/device.cc": '#include "engine/device.h"\n#include <cuda_runtime.h>\n',
     "bench/perf.cc": "#include <tutti/tutti.h>\n#include <CLI/CLI.hpp>\n",
 }
 
@@ -53,6 +56,12 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_layer_includes_a_sibling_it_does_not_know(self):
         self.expect_complaint("src/schedule/bad.cc", '\n#include "link/fifo.h"\n', ":2:", "src/schedule may include")
+
+    def test_cuda_shows_in_its_folder_only(self):
+        self.expect_complaint("src/engine/bad.cc", "#include <cuda_runtime.h>\n", ":1:", "kernels/cuda")
+
+    def test_host_kernels_know_no_device(self):
+        self.expect_complaint("kernels/host/bad.cc", '#include "engine/device.h"\n', ":1:", "src/engine/device.h")
 
     def test_one_transport_includes_another(self):
         self.expect_complaint("transports/tcp/bad.cc", '#include "transports/shm/shm.h"\n', "transports/shm/shm.h")

@@ -1,0 +1,140 @@
+// Memory of a GPU in the hands of another rank: of this process, and of another.
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "device_fixture.h"
+
+extern char** environ;
+
+namespace tutti::engine::test {
+namespace {
+
+constexpr const char* kVariable = "TUTTI_TEST_EXPORTED";
+constexpr size_t kBytes = 40000;
+constexpr uint64_t kOfMaker = 17, kOfTaker = 18;
+
+using DeviceIpcTest = OnGpu;
+
+std::string toHex(std::span<const std::byte> bytes) {
+  std::string hex;
+  for (const std::byte b : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
+  return hex;
+}
+
+Bytes fromHex(const std::string& hex) {
+  Bytes bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// This program again, running only the test `name`, which finds `exported` in its environment. Returns its status.
+int runInAnotherProcess(const std::string& name, const Bytes& exported) {
+  ::setenv(kVariable, toHex(exported).c_str(), 1);
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=OtherProcess.DISABLED_" + name,
+              also = "--gtest_also_run_disabled_tests", quiet = "--gtest_brief=1";
+  char* arguments[] = {program.data(), filter.data(), also.data(), quiet.data(), nullptr};
+  pid_t pid = -1;
+  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  ::unsetenv(kVariable);
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+Bytes handedOver() {
+  const char* hex = std::getenv(kVariable);
+  return hex != nullptr ? fromHex(hex) : Bytes{};
+}
+
+TEST(OtherProcess, DISABLED_MapsAndAnswers) {
+  const Bytes exported = handedOver();
+  if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
+  const auto device = openDevice(0);
+  const auto memory = device->importMemory(exported);
+  ASSERT_EQ(memory->bytes, kBytes);
+  ASSERT_TRUE(device->checkPattern(memory->data, kBytes, kOfMaker));
+  device->writePattern(memory->data, kBytes, kOfTaker);
+  // A second mapping shows the same bytes, and outlives the first.
+  const auto again = device->importMemory(exported);
+  ASSERT_TRUE(device->checkPattern(again->data, kBytes, kOfTaker));
+}
+
+TEST(OtherProcess, DISABLED_FindsNothing) {
+  const Bytes exported = handedOver();
+  if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
+  const auto device = openDevice(0);
+  expectSays(thrownBy([&] { device->importMemory(exported); }), ErrorCode::kCuda, {"GPU 0", "40000 bytes", "process"});
+}
+
+TEST_F(DeviceIpcTest, AnotherProcessReadsAndWritesIt) {
+  const auto before = device_->allocate(1000);  // so that the memory need not be the first of an allocation
+  const auto memory = device_->allocate(kBytes);
+  device_->writePattern(memory->data, kBytes, kOfMaker);
+  ASSERT_EQ(runInAnotherProcess("MapsAndAnswers", device_->exportMemory(*memory)), 0);
+  EXPECT_TRUE(device_->checkPattern(memory->data, kBytes, kOfTaker));
+  EXPECT_EQ(read(before->data, 1000), std::vector<std::byte>(1000));
+}
+
+TEST_F(DeviceIpcTest, AnotherProcessIsToldThatItIsGone) {
+  auto memory = device_->allocate(kBytes);
+  const Bytes exported = device_->exportMemory(*memory);
+  memory.reset();
+  EXPECT_EQ(runInAnotherProcess("FindsNothing", exported), 0);
+}
+
+TEST_F(DeviceIpcTest, WithinTheProcessItIsTheSameMemory) {
+  auto memory = device_->allocate(kBytes);
+  device_->writePattern(memory->data, kBytes, 4);
+  const auto taken = device_->importMemory(device_->exportMemory(*memory));
+  EXPECT_EQ(taken->data, memory->data);
+  EXPECT_EQ(taken->bytes, kBytes);
+  memory.reset();
+  EXPECT_TRUE(device_->checkPattern(taken->data, kBytes, 4)) << "the taker owns it too";
+}
+
+TEST_F(DeviceIpcTest, WithinTheProcessItSaysThatTheMakerGaveUp) {
+  auto memory = device_->allocate(kBytes);
+  const Bytes exported = device_->exportMemory(*memory);
+  memory.reset();
+  expectSays(thrownBy([&] { device_->importMemory(exported); }), ErrorCode::kRemote, {"given up"});
+}
+
+TEST_F(DeviceIpcTest, OnlyMemoryOfTheGpuIsExported) {
+  const auto pinned = device_->allocatePinned(100);
+  expectSays(thrownBy([&] { device_->exportMemory(*pinned); }), ErrorCode::kInternal, {"GPU"});
+}
+
+TEST_F(DeviceIpcTest, ARecordThatEndsEarlyIsRefused) {
+  const auto memory = device_->allocate(kBytes);
+  const Bytes exported = device_->exportMemory(*memory);
+  for (size_t length = 0; length < exported.size(); ++length) {
+    const std::span cut(exported.data(), length);
+    EXPECT_EQ(thrownBy([&] { device_->importMemory(cut); }).code, ErrorCode::kRemote) << length;
+  }
+  Bytes longer = exported;
+  longer.push_back(std::byte{0});
+  expectSays(thrownBy([&] { device_->importMemory(longer); }), ErrorCode::kRemote, {"behind its end"});
+}
+
+// Whatever a changed byte stands for, the answer is an error or the very memory: never another address.
+TEST_F(DeviceIpcTest, NoChangedByteLeadsElsewhere) {
+  const auto memory = device_->allocate(kBytes);
+  const Bytes exported = device_->exportMemory(*memory);
+  for (size_t at = 0; at < exported.size(); ++at) {
+    Bytes changed = exported;
+    changed[at] ^= std::byte{0x5a};
+    try {
+      const auto taken = device_->importMemory(changed);
+      EXPECT_EQ(taken->bytes, kBytes) << at;
+      EXPECT_TRUE(device_->checkPattern(taken->data, 0, 0));
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::kRemote || error.code() == ErrorCode::kCuda) << at << ": " << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::engine::test
