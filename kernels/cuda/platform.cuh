@@ -126,8 +126,11 @@ cudaError_t launchKernel(void (*kernel)(const Argument), uint32_t blocks, uint32
 #ifdef TUTTI_EMULATION
   return emulation::launch(kernel, dim3(blocks), dim3(threads), 0, stream, argument);
 #else
-  kernel<<<blocks, threads, 0, stream> > >(argument);
-  return cudaGetLastError();
+  cudaLaunchConfig_t shape{};
+  shape.gridDim = dim3(blocks);
+  shape.blockDim = dim3(threads);
+  shape.stream = stream;
+  return cudaLaunchKernelEx(&shape, kernel, argument);
 #endif
 }
 
