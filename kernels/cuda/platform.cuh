@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #ifdef TUTTI_EMULATION
-#include "emulation/leaves.h"
+#include "emulation/device/leaves.h"
 #endif
 
 namespace tutti::cuda {

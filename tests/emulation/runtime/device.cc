@@ -11,7 +11,8 @@ namespace {
 constexpr int kMaxDevices = 16;
 
 std::atomic<int> count{1};
-thread_local int current = 0;
+constexpr int kNone = -1;
+thread_local int current = kNone;
 
 // All of them, whatever the count: a device that is taken away may still have work.
 std::array<std::unique_ptr<Device>, kMaxDevices>& devices() {
@@ -59,9 +60,13 @@ Device* findDevice(int ordinal) noexcept {
   return ordinal >= 0 && ordinal < count ? devices()[static_cast<size_t>(ordinal)].get() : nullptr;
 }
 
-Device& currentDevice() noexcept { return *devices()[static_cast<size_t>(current)]; }
+Device& currentDevice() noexcept { return *devices()[static_cast<size_t>(std::max(current, 0))]; }
 
 void setCurrentDevice(int ordinal) noexcept { current = ordinal; }
+
+bool hasCurrentDevice() noexcept { return current != kNone; }
+
+void forgetCurrentDevice() noexcept { current = kNone; }
 
 // --- control.h ---
 

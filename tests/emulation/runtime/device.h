@@ -38,5 +38,7 @@ int deviceCount() noexcept;
 Device* findDevice(int ordinal) noexcept;  // null when there is none
 Device& currentDevice() noexcept;          // of the calling thread
 void setCurrentDevice(int ordinal) noexcept;
+bool hasCurrentDevice() noexcept;  // whether the thread turned to one; if not, it is 0 that is current
+void forgetCurrentDevice() noexcept;
 
 }  // namespace tutti::emulation

@@ -89,7 +89,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                                              cudaDriverEntryPointQueryResult* result) {
   static const Symbol symbols[] = {
       symbol("cuStreamWaitValue64", cuStreamWaitValue64), symbol("cuStreamWriteValue64", cuStreamWriteValue64),
-      symbol("cuMemGetAddressRange", cuMemGetAddressRange), symbol("cuGetErrorString", cuGetErrorString),
+      symbol("cuMemGetAddressRange", cuMemGetAddressRange), symbol("cuDeviceGet", cuDeviceGet),
+      symbol("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain),
+      symbol("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease), symbol("cuCtxGetCurrent", cuCtxGetCurrent),
+      symbol("cuCtxSetCurrent", cuCtxSetCurrent), symbol("cuGetErrorString", cuGetErrorString),
       symbol("cuGetErrorName", cuGetErrorName)};
   if (!name || !function) return cudaErrorInvalidValue;
   const auto* found = std::find_if(std::begin(symbols), std::end(symbols),

@@ -6,6 +6,11 @@
 
 namespace tutti::emulation {
 
+unsigned long long Stream::nextId() {
+  static std::atomic<unsigned long long> last{0};
+  return ++last;
+}
+
 void Stream::enqueue(Work work) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(work));

@@ -20,7 +20,7 @@ using Work = std::function<void()>;
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   // `blocking`: ordered with the device's NULL stream, in both directions.
-  Stream(Device& owner, bool isBlocking) : device(owner), blocking(isBlocking) {}
+  Stream(Device& owner, bool isBlocking) : device(owner), blocking(isBlocking), id(nextId()) {}
 
   void enqueue(Work work);
   uint64_t enqueued() const;         // how many pieces of work so far
@@ -29,6 +29,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   Device& device;
   const bool blocking;
+  const unsigned long long id;  // no other stream of the process ever has it
 
   // Of the capture that it takes part in; under the captures' mutex, but for the flag.
   std::atomic<bool> capturing{false};
@@ -36,6 +37,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::vector<cudaGraphNode_t> tail;  // what the next node comes after
 
  private:
+  static unsigned long long nextId();
   void drain();
 
   mutable std::mutex mutex_;

@@ -85,6 +85,13 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* ordinal) {
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
+  const auto stream = streamOf(handle);
+  if (!stream) return note(cudaErrorInvalidResourceHandle);
+  *id = stream->id;
+  return cudaSuccess;
+}
+
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* argument) {
   if (!function) return note(cudaErrorInvalidValue);
   return note(submit(handle, [=] { function(argument); }));
