@@ -11,6 +11,7 @@
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/order.h"
 #include "kernels/cuda/pattern.h"
+#include "kernels/cuda/residency.h"
 
 namespace tutti::cuda {
 namespace {
@@ -63,6 +64,7 @@ class Gpu : public engine::Device {
   explicit Gpu(int ordinal)
       : context_(std::make_shared<Context>(ordinal)),
         traits_(traitsOf(*context_)),
+        residency_(ordinal, traits_.residentBlocks),
         side_(context_),
         wrong_(context_, sizeof(uint32_t), side_.get()) {}
 
@@ -87,14 +89,20 @@ class Gpu : public engine::Device {
   void writePattern(std::byte* to, size_t bytes, uint64_t seed) override;
   bool checkPattern(const std::byte* from, size_t bytes, uint64_t seed) override;
 
+  uint32_t freeBlocks() const noexcept override { return residency_.free(); }
+  void reserve(uint32_t blocks) override { residency_.reserve(blocks); }
+  void giveBack(uint32_t blocks) noexcept override { residency_.giveBack(blocks); }
+
   std::unique_ptr<engine::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
   void launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
               std::span<engine::LaunchOrder* const> orders) override;
   void drain(engine::LaunchOrder& order) override { static_cast<Order&>(order).drain(); }
+  bool finished(engine::LaunchOrder& order) noexcept override { return static_cast<Order&>(order).finished(); }
 
  private:
   SharedContext context_;
   engine::DeviceTraits traits_;
+  Residency residency_;
   SideStream side_;
   std::mutex checking_;  // guards wrong_
   Block wrong_;          // what a check of a pattern counts in

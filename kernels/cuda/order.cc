@@ -9,17 +9,17 @@ namespace {
 
 Order& orderOf(engine::LaunchOrder* order) { return static_cast<Order&>(*order); }
 
-void await(const Place& place, cudaEvent_t event, int ordinal) {
+void await(const StreamState& place, cudaEvent_t event, int ordinal) {
   check(cudaStreamWaitEvent(place.stream, event, 0), ordinal, "ordering a launch behind an earlier one");
 }
 
-void record(cudaEvent_t event, const Place& place, int ordinal) {
+void record(cudaEvent_t event, const StreamState& place, int ordinal) {
   check(cudaEventRecord(event, place.stream), ordinal, "marking a launch for later ones to follow");
 }
 
-const char* stateOf(const Place& place) { return place.captures() ? "captures a CUDA graph" : "does not"; }
+const char* stateOf(const StreamState& place) { return place.captures() ? "captures a CUDA graph" : "does not"; }
 
-void requireOneCapture(const Place& first, const Place& other, size_t number, int ordinal) {
+void requireOneCapture(const StreamState& first, const StreamState& other, size_t number, int ordinal) {
   if (first.capture == other.capture) return;
   const char* difference = first.captures() && other.captures() ? "captures another CUDA graph" : stateOf(other);
   throw Error(
@@ -31,8 +31,8 @@ void requireOneCapture(const Place& first, const Place& other, size_t number, in
 
 }  // namespace
 
-Place Place::of(cudaStream_t stream, int ordinal) {
-  Place place;
+StreamState StreamState::of(cudaStream_t stream, int ordinal) {
+  StreamState place;
   place.stream = stream;
   auto status = cudaStreamCaptureStatusNone;
   unsigned long long capture = 0;
@@ -62,7 +62,7 @@ Order::Order(SharedContext context)
 Order::~Order() = default;
 
 Order::Last* Order::lastIn(unsigned long long capture) {
-  if (capture == Place::kEager) return eager_.age != 0 ? &eager_ : nullptr;
+  if (capture == StreamState::kEager) return eager_.age != 0 ? &eager_ : nullptr;
   const auto found = std::find_if(captured_.begin(), captured_.end(),
                                   [&](const Last& last) { return last.age != 0 && last.capture == capture; });
   return found != captured_.end() ? &*found : nullptr;
@@ -73,12 +73,12 @@ Order::Last& Order::oldestCaptured() {
                            [](const Last& a, const Last& b) { return a.age < b.age; });
 }
 
-void Order::follow(const Place& place) {
+void Order::follow(const StreamState& place) {
   const Last* last = lastIn(place.capture);
   if (last != nullptr && last->stream != place.id) await(place, last->event.get(), context_->ordinal());
 }
 
-cudaEvent_t Order::mark(const Place& place) {
+cudaEvent_t Order::mark(const StreamState& place) {
   Last* known = lastIn(place.capture);
   Last& last = known != nullptr ? *known : place.captures() ? oldestCaptured() : eager_;
   record(last.event.get(), place, context_->ordinal());
@@ -89,7 +89,7 @@ cudaEvent_t Order::mark(const Place& place) {
 }
 
 // A wait goes by what the event stands for when the wait is queued, so one event serves any number of streams.
-void Order::join(const Place& place, const Place& other) {
+void Order::join(const StreamState& place, const StreamState& other) {
   record(joint_.get(), other, context_->ordinal());
   await(place, joint_.get(), context_->ordinal());
 }
@@ -99,16 +99,25 @@ void Order::drain() {
   check(cudaEventSynchronize(eager_.event.get()), context_->ordinal(), "waiting for the last launch");
 }
 
+bool Order::finished() noexcept try {
+  const Aside aside(*context_);
+  const cudaError_t status = cudaEventQuery(eager_.event.get());
+  if (status != cudaSuccess) cudaGetLastError();  // looking is no error
+  return status != cudaErrorNotReady;
+} catch (const Error&) {
+  return true;
+}
+
 Turn::Turn(const Context& context, std::span<const engine::DeviceStream> streams,
            std::span<engine::LaunchOrder* const> orders)
     : context_(context), streams_(streams), orders_(orders) {
   if (streams.empty() || orders.empty())
     throw Error(ErrorCode::kInternal, "a launch has no stream or belongs to no communicator");
-  first_ = Place::of(streams.front(), context.ordinal());
+  first_ = StreamState::of(streams.front(), context.ordinal());
   for (size_t i = 1; i < streams.size(); ++i)
-    requireOneCapture(first_, Place::of(streams[i], context.ordinal()), i + 1, context.ordinal());
+    requireOneCapture(first_, StreamState::of(streams[i], context.ordinal()), i + 1, context.ordinal());
   for (const engine::DeviceStream stream : streams.subspan(1)) {
-    const Place other = Place::of(stream, context.ordinal());
+    const StreamState other = StreamState::of(stream, context.ordinal());
     if (other.id != first_.id) orderOf(orders.front()).join(first_, other);
   }
   for (engine::LaunchOrder* order : orders) orderOf(order).follow(first_);
@@ -118,7 +127,7 @@ void Turn::end() {
   cudaEvent_t launched = nullptr;
   for (engine::LaunchOrder* order : orders_) launched = orderOf(order).mark(first_);
   for (const engine::DeviceStream stream : streams_.subspan(1)) {
-    const Place other = Place::of(stream, context_.ordinal());
+    const StreamState other = StreamState::of(stream, context_.ordinal());
     if (other.id != first_.id) await(other, launched, context_.ordinal());
   }
 }

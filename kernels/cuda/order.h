@@ -12,7 +12,7 @@
 namespace tutti::cuda {
 
 // Where a launch goes: a stream, and the capture that it is part of.
-struct Place {
+struct StreamState {
   static constexpr unsigned long long kEager = ~0ull;
   cudaStream_t stream = nullptr;
   unsigned long long id = 0;            // of the stream: a new stream may get the handle of an old one, but not its id
@@ -20,7 +20,7 @@ struct Place {
 
   bool captures() const noexcept { return capture != kEager; }
   // Throws Error(kCuda) where nothing may be queued now. `ordinal` is for its text.
-  static Place of(cudaStream_t stream, int ordinal);
+  static StreamState of(cudaStream_t stream, int ordinal);
 };
 
 class Event {
@@ -39,19 +39,21 @@ class Event {
 // a stream captures it must not wait for an event from outside, and an event of a capture means nothing outside of it.
 // So the order between a graph that is replayed and launches on other streams is up to whoever replays it.
 //
-// One thread at a time, but for drain().
+// One thread at a time, but for drain() and finished().
 class Order : public engine::LaunchOrder {
  public:
   explicit Order(SharedContext context);
   ~Order() override;
   // What is queued at `place` from now on runs behind the last launch.
-  void follow(const Place& place);
+  void follow(const StreamState& place);
   // What was queued at `place` so far is the last launch. The event stands for it.
-  cudaEvent_t mark(const Place& place);
+  cudaEvent_t mark(const StreamState& place);
   // As if all that `other` holds had been queued at `place`.
-  void join(const Place& place, const Place& other);
+  void join(const StreamState& place, const StreamState& other);
   // Waits for the last launch that was eager.
   void drain();
+  // Whether that has ended, or never will because the GPU failed.
+  bool finished() noexcept;
 
  private:
   struct Last {
@@ -86,7 +88,7 @@ class Turn {
   const Context& context_;
   std::span<const engine::DeviceStream> streams_;
   std::span<engine::LaunchOrder* const> orders_;
-  Place first_;
+  StreamState first_;
 };
 
 }  // namespace tutti::cuda

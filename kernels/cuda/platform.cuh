@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #ifdef TUTTI_EMULATION
-#include "emulation/device/leaves.h"
+#include "emulation/leaves.h"
 #endif
 
 namespace tutti::cuda {

@@ -12,8 +12,8 @@ uint64_t seed() noexcept;
 // How many devices there are (1; at most 16). Before they are used.
 void setDeviceCount(int count);
 
-// Of every device: its multiprocessors (132), and how many blocks each holds, whatever the kernel (1). A block for which
-// there is no room waits for another one to end.
+// Of every device: its multiprocessors (132), and how many blocks each holds, whatever the kernel (1). A block for
+// which there is no room waits for another one to end.
 void setMultiprocessors(unsigned count, unsigned blocksEach);
 
 // What went wrong in a kernel: which mistake, in which kernel, block and thread. Empty when all is well.

@@ -1,4 +1,5 @@
 // Memory of the port to a GPU, within one process.
+#include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -131,6 +132,42 @@ TEST_F(DeviceMemoryTest, WorksWhileAnotherThreadCapturesAGraph) {
   ASSERT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
   EXPECT_EQ(nodes, 0u);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+TEST_F(DeviceMemoryTest, SharesOutTheRoomForBlocks) {
+  const uint32_t all = device_->freeBlocks();
+  EXPECT_EQ(all, device_->traits().residentBlocks);
+  device_->reserve(all - 1);
+  EXPECT_EQ(device_->freeBlocks(), 1u);
+  expectSays(thrownBy([&] { device_->reserve(2); }), ErrorCode::kInvalidUsage, {"GPU 0", "fewer channels"});
+  EXPECT_EQ(device_->freeBlocks(), 1u);
+  device_->reserve(1);
+  device_->giveBack(all);
+  EXPECT_EQ(device_->freeBlocks(), all);
+}
+
+// Threads that never used CUDA have no context, and one on GPU 0 would cost memory there.
+TEST_F(DeviceMemoryTest, LeavesTheThreadWithTheContextThatItHad) {
+  void* found = nullptr;
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &found, 12000, cudaEnableDefault), cudaSuccess);
+  const auto current = [&] {
+    CUcontext context = nullptr;
+    EXPECT_EQ(reinterpret_cast<decltype(&cuCtxGetCurrent)>(found)(&context), CUDA_SUCCESS);
+    return context;
+  };
+  std::thread([&] {
+    device_->allocate(100);
+    thrownBy([&] { device_->allocate(size_t{1} << 55); });
+    EXPECT_EQ(current(), nullptr);
+  }).join();
+  std::thread([&] {
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+    const CUcontext before = current();
+    EXPECT_NE(before, nullptr);
+    device_->allocate(100);
+    EXPECT_EQ(current(), before);
+    EXPECT_EQ(currentDevice(), 0);
+  }).join();
 }
 
 TEST_F(DeviceMemoryTest, ReachesItself) {

@@ -107,7 +107,7 @@ TEST_F(DeviceOrderTest, TheLegacyStreamIsAStreamLikeAnother) {
 }
 
 TEST_F(DeviceOrderTest, ANewStreamWithAnOldHandleIsAnother) {
-  const auto place = [](cudaStream_t stream) { return cuda::Place::of(stream, 0).id; };
+  const auto place = [](cudaStream_t stream) { return cuda::StreamState::of(stream, 0).id; };
   unsigned long long first = 0;
   {
     const Stream a;
@@ -122,13 +122,16 @@ TEST_F(DeviceOrderTest, ANewStreamWithAnOldHandleIsAnother) {
 TEST_F(DeviceOrderTest, DrainWaitsForWhatWasLaunched) {
   const Stream a;
   device_->drain(*order_);  // nothing yet
+  EXPECT_TRUE(device_->finished(*order_));
   gate_.close(a);
   launch({a}, 1);
+  EXPECT_FALSE(device_->finished(*order_));
   std::thread opener([&] {
     giveTime();
     gate_.open();
   });
   device_->drain(*order_);
+  EXPECT_TRUE(device_->finished(*order_));
   EXPECT_EQ(cudaStreamQuery(a), cudaSuccess);
   opener.join();
 }

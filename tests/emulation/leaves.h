@@ -1,7 +1,7 @@
 // The leaves of kernel code: what kernels/cuda/platform.cuh writes as PTX for a GPU, and takes from here on the host.
 //
-// A load that kernels poll with lets the other threads run first: so a block that waits cannot keep from running what it
-// waits for. Outside of a kernel the same functions work too, on the calling thread.
+// A load that kernels poll with lets the other threads run first: so a block that waits cannot keep from running what
+// it waits for. Outside of a kernel the same functions work too, on the calling thread.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -45,7 +45,7 @@ void meetLanes(uint32_t mask) noexcept;
 // --- words of 4 or 8 bytes, at the scope of the whole system ---
 
 template <class T>
-concept Word = std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+concept Word = std::is_integral_v<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 template <Word T>
 std::atomic_ref<T> word(const T* address) noexcept {
