@@ -32,18 +32,19 @@ void requireOneCapture(const StreamState& first, const StreamState& other, size_
 }  // namespace
 
 StreamState StreamState::of(cudaStream_t stream, int ordinal) {
-  StreamState place;
-  place.stream = stream;
+  StreamState state;
+  state.stream = stream;
   auto status = cudaStreamCaptureStatusNone;
-  unsigned long long capture = 0;
-  check(cudaStreamGetCaptureInfo(stream, &status, &capture), ordinal, "asking whether a stream captures");
+  // This question spoils no capture, whatever the stream.
+  check(cudaStreamIsCapturing(stream, &status), ordinal, "asking whether a stream captures");
   if (status == cudaStreamCaptureStatusInvalidated)
     throw Error(ErrorCode::kCuda, fmt::format("GPU {}: the stream captures a CUDA graph that an earlier call made "
                                               "invalid: end the capture, and look at what was captured",
                                               ordinal));
-  if (status == cudaStreamCaptureStatusActive) place.capture = capture;
-  check(cudaStreamGetId(stream, &place.id), ordinal, "asking for the number of a stream");
-  return place;
+  if (status == cudaStreamCaptureStatusActive)
+    check(cudaStreamGetCaptureInfo(stream, &status, &state.capture), ordinal, "asking for the number of a capture");
+  check(cudaStreamGetId(stream, &state.id), ordinal, "asking for the number of a stream");
+  return state;
 }
 
 Event::Event(const Context& context) {

@@ -1,5 +1,6 @@
 // CUDA's functions for the threads of a block and of a warp, for atomic operations and fences, under CUDA's names.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -8,6 +9,9 @@
 #include "emulation/device/block.h"
 #include "emulation/device/language.h"
 #include "emulation/leaves.h"
+
+using std::max;  // which nvcc has without a namespace
+using std::min;
 
 namespace tutti::emulation {
 
