@@ -71,6 +71,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Where the buffers are: in host memory, on the calling thread's current GPU, or on that one."},
     {"TUTTI_PROTOCOL", For::kRunning, Type::kText, "", 0, 0, "simple, ll, ll128",
      "How slots on GPUs say that they are full, instead of what the plan would choose."},
+    {"TUTTI_GPU_BUFFER_MIB", For::kRunning, Type::kNumber, "128", 1, 1 << 16, "",
+     "MiB that a rank may spend on the slots of its links on a GPU. The same on every rank."},
     {"TUTTI_GROUP_SIZE", For::kRunning, Type::kNumber, "0", 0, 1 << 20, "0: real hosts",
      "Treats so many ranks in a row as one host in hierarchical algorithms."},
     {"TUTTI_CONNECT_TIMEOUT_MS", For::kRunning, Type::kMilliseconds, "20000", 1, kLongestMs, "",
@@ -95,6 +97,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Set by the measuring programs for the processes they start."},
 
     // Set by the tests and the commands in tools/
+    {"TUTTI_LL_FLAG_BITS", For::kTests, Type::kNumber, "32", 6, 32, "",
+     "Width of the flags of protocol LL: a test sees them wrap around. The same on every rank."},
     {"TUTTI_BIN_DIR", For::kTests, Type::kPath, "", 0, 0, "", "Where the tests find the programs."},
     {"TUTTI_CHECK_FIXED", For::kTests, Type::kText, "", 0, 0, "", "Set by tools/check for itself."},
 });

@@ -34,6 +34,8 @@ Config Config::fromEnvironment() {
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   config.device = deviceByName(settings::text("TUTTI_DEVICE"));
+  config.deviceSlotBytes = static_cast<size_t>(settings::number("TUTTI_GPU_BUFFER_MIB")) << 20;
+  config.llFlagMask = (uint64_t{1} << settings::number("TUTTI_LL_FLAG_BITS")) - 1;
   return config;
 }
 

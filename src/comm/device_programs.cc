@@ -10,7 +10,7 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kArenaBytes = 8 << 20;
+constexpr size_t kArenaBytes = 4 << 20;
 // A schedule that keeps pieces in scratch buffers uses less of its slots: the buffers are a slot each, for each
 // channel.
 constexpr uint32_t kScratchBytes = 32 << 10;

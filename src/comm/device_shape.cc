@@ -12,10 +12,8 @@ namespace tutti::comm {
 namespace {
 
 constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
-// What a rank spends on slots, and what a slot may be: long enough to make up for its hand-over, short enough for
-// several to be under way.
-constexpr size_t kSlotBudget = size_t{128} << 20;
-constexpr uint32_t kLeastSlot = 64 << 10, kMostSlot = 512 << 10;
+// What a slot may be: long enough to make up for its hand-over, short enough for several to be under way.
+constexpr size_t kLeastSlot = 4 << 10, kMostSlot = 512 << 10;
 constexpr uint32_t kLLSlot = 16 << 10, kLL128Slot = 32 << 10;
 
 // Blocks that each rank of the most crowded GPU can have.
@@ -62,7 +60,7 @@ void checkProcesses(std::span<const topology::Card> cards) {
 
 }  // namespace
 
-DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels) {
+DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
   checkKinds(cards);
   checkProcesses(cards);
   const uint32_t blocks = blocksForEach(cards);
@@ -78,9 +76,10 @@ DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels) {
   shape.messageChannels = std::clamp(blocks / 4, 1u, kMostMessageChannels);
   const uint32_t most = std::min(kMostChannels, blocks - 2 * shape.messageChannels);
   shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
+  shape.messageChannels = std::min(shape.messageChannels, shape.channels);
   const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();
-  shape.slotBytes = {std::clamp(static_cast<uint32_t>(std::bit_floor(kSlotBudget / slots)), kLeastSlot, kMostSlot),
-                     kLLSlot, kLL128Slot};
+  const auto slotBytes = static_cast<uint32_t>(std::clamp(std::bit_floor(slotBudget / slots), kLeastSlot, kMostSlot));
+  shape.slotBytes = {slotBytes, std::min(slotBytes, kLLSlot), std::min(slotBytes, kLL128Slot)};
   return shape;
 }
 

@@ -23,9 +23,10 @@ struct DeviceShape {
   uint32_t blocks() const noexcept { return channels + 2 * messageChannels; }
 };
 
-// The same on every rank. `forcedChannels`: 0 leaves the choice. Throws Error(kInvalidUsage) when the ranks can not all
-// be on their GPUs at once, or when some have a GPU and some have none.
-DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels);
+// The same on every rank. `forcedChannels`: 0 leaves the choice; `slotBudget`: bytes that a rank may spend on the slots
+// of Simple, which get shorter where there are many. Throws Error(kInvalidUsage) when the ranks can not all be on their
+// GPUs at once, or when some have a GPU and some have none.
+DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget);
 
 // A rank's pool. Its owner reads what peers put into `inbound`, and peers raise its `released`.
 class PoolLayout {

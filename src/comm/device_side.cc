@@ -36,7 +36,7 @@ DeviceSide::DeviceSide(control::Plane& plane, std::span<const topology::Card> ca
       recorder_(recorder),
       onTrouble_(std::move(onTrouble)),
       device_(engine::openDevice(config.device)),
-      shape_(shapeOf(cards, config.channels)),
+      shape_(shapeOf(cards, config.channels, config.deviceSlotBytes)),
       promise_(*device_, shape_.blocks()),
       peers_(plane, *device_, cards, shape_, Deadline::in(config.joinTimeout)),
       programs_(plane.rank(), config, shape_, std::move(groupOf), *device_),
@@ -92,6 +92,7 @@ void DeviceSide::writeState() {
   seat_.abort = &abortWord();
   seat_.report = &report();
   seat_.progress = progress();
+  seat_.llFlagMask = config_.llFlagMask;
   seat_.deadlineNs = static_cast<uint64_t>(config_.operationTimeout / std::chrono::nanoseconds(1));
 }
 

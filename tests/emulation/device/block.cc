@@ -94,8 +94,10 @@ void Block::round() {
     if (grid_.failure.happened()) return;
   }
   if (live_ > 0 && ready_.empty()) reportStuck();
-  if (moved_) idleRounds_ = 0;
-  else rest();
+  if (moved_)
+    idleRounds_ = 0;
+  else
+    rest();
 }
 
 void Block::shuffle() {
@@ -111,15 +113,19 @@ void Block::step(Thread& thread) {
   current_ = &thread;
   threadIdx = thread.index;
   thread.fiber->resume();
-  if (thread.ended || thread.wait != Wait::kNone) moved_ = true;
-  else ready_.push_back(&thread);
+  if (thread.ended || thread.wait != Wait::kNone)
+    moved_ = true;
+  else
+    ready_.push_back(&thread);
 }
 
 // Everybody polls: the block waits for another one, or for the host. They may need this processor for it.
 void Block::rest() {
   constexpr unsigned kPatience = 64;
-  if (++idleRounds_ < kPatience) std::this_thread::yield();
-  else std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (++idleRounds_ < kPatience)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 void Block::suspend() noexcept { current_->fiber->suspend(); }

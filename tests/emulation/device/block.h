@@ -27,10 +27,10 @@ struct Exchange {
   const char* operation = "";
   uint32_t mask = 0;
   uint64_t offer = 0;
-  uint32_t source = 0;     // the lane whose offer it wants
-  bool ordered = false;    // memory accesses before the meeting come before those after it
-  uint64_t received = 0;   // the source's offer; poison when it takes no part
-  uint32_t ballot = 0;     // the lanes whose offer is not 0
+  uint32_t source = 0;    // the lane whose offer it wants
+  bool ordered = false;   // memory accesses before the meeting come before those after it
+  uint64_t received = 0;  // the source's offer; poison when it takes no part
+  uint32_t ballot = 0;    // the lanes whose offer is not 0
 };
 
 struct Thread {
@@ -42,8 +42,8 @@ struct Thread {
   const char* operation = "";  // where it waits
   Place place;
   Exchange* exchange = nullptr;
-  bool vote = false;  // of a barrier
-  unsigned votes = 0;  // of the block, at the last barrier
+  bool vote = false;      // of a barrier
+  unsigned votes = 0;     // of the block, at the last barrier
   unsigned barriers = 0;  // that it has passed
   char tag = 0;           // for the sanitizer
 };
@@ -93,8 +93,8 @@ class Block {
   unsigned count_, live_, atBarrier_ = 0;
   std::vector<Thread*> ready_, turn_;
   Thread* current_ = nullptr;
-  bool moved_ = false;         // somebody did more than poll in this round
-  unsigned idleRounds_ = 0;    // one after the other
+  bool moved_ = false;          // somebody did more than poll in this round
+  unsigned idleRounds_ = 0;     // one after the other
   std::array<char, 2> tags_{};  // of even and odd barriers, for the sanitizer
   SharedMemory shared_;
 };

@@ -2,8 +2,8 @@
 
 #include "emulation/device/intrinsics.h"
 
-// ThreadSanitizer does not know fences. It does know read-modify-writes of one variable: of two fences, the later one sees
-// the earlier one, which orders at least as much as the fences do.
+// ThreadSanitizer does not know fences. It does know read-modify-writes of one variable: of two fences, the later one
+// sees the earlier one, which orders at least as much as the fences do.
 void __threadfence_system() {
 #ifdef TUTTI_EMULATION_THREAD
   static std::atomic<unsigned> fences{0};

@@ -1,7 +1,7 @@
 // A fiber: a stack of its own, on which a function runs until it steps back to the one who resumed it.
 //
-// The sanitizers are told of every switch. ThreadSanitizer takes each fiber for a thread: its start comes after what the
-// resuming thread did before, its end before what that thread does next; between them only barriers order fibers.
+// The sanitizers are told of every switch. ThreadSanitizer takes each fiber for a thread: its start comes after what
+// the resuming thread did before, its end before what that thread does next; between them only barriers order fibers.
 #pragma once
 #include <cstddef>
 #include <memory>

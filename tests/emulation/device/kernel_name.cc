@@ -49,8 +49,8 @@ std::string symbolAt(const std::vector<char>& file, uintptr_t value) {
 }
 
 std::string demangled(const std::string& name) {
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, nullptr), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, nullptr),
+                                                         &std::free);
   return text ? text.get() : name;
 }
 

@@ -10,7 +10,8 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// A block stays on one thread of the process, and has it for itself. Not poisoned, unlike tutti::emulation::blockShared().
+// A block stays on one thread of the process, and has it for itself. Not poisoned, unlike
+// tutti::emulation::blockShared().
 #define __shared__ static thread_local
 
 inline constexpr int warpSize = 32;

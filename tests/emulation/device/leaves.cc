@@ -21,8 +21,10 @@ bool hasFlag() noexcept { return laneIndex() % kLanesOfLine == kLanesOfLine - 1;
 }  // namespace
 
 void yield() noexcept {
-  if (Block* block = currentBlock()) block->yield();
-  else std::this_thread::yield();
+  if (Block* block = currentBlock())
+    block->yield();
+  else
+    std::this_thread::yield();
 }
 
 void fail(const char* what) noexcept {

@@ -38,9 +38,10 @@ void Block::checkBarrier(const char* operation, const Place& place) noexcept {
   for (unsigned i = 0; i < count_; ++i) {
     const Thread& other = threads_[i];
     if (other.ended)
-      fail(fmt::format("divergent {} ({}:{}): thread ({},{},{}) has returned, and every thread of the block has to "
-                       "reach it",
-                       operation, place.file_name(), place.line(), other.index.x, other.index.y, other.index.z));
+      fail(
+          fmt::format("divergent {} ({}:{}): thread ({},{},{}) has returned, and every thread of the block has to "
+                      "reach it",
+                      operation, place.file_name(), place.line(), other.index.x, other.index.y, other.index.z));
     if (other.wait == Wait::kBarrier && !samePlace(other.place, place))
       fail(fmt::format("divergent {} ({}:{}): thread ({},{},{}) waits at {}:{}; all have to meet at the same one",
                        operation, place.file_name(), place.line(), other.index.x, other.index.y, other.index.z,
@@ -83,7 +84,8 @@ void Block::meetWarp(Exchange& exchange, const Place& place) noexcept {
 void Block::checkMask(const Exchange& exchange) noexcept {
   const unsigned self = current_->number % kLanes;
   if (!(exchange.mask >> self & 1))
-    fail(fmt::format("{}: mask {:#010x} does not name lane {}, which calls it", exchange.operation, exchange.mask, self));
+    fail(fmt::format("{}: mask {:#010x} does not name lane {}, which calls it", exchange.operation, exchange.mask,
+                     self));
   for (unsigned l = 0; l < kLanes; ++l) {
     if (!(exchange.mask >> l & 1)) continue;
     const Thread* other = lane(l);

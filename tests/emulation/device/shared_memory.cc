@@ -19,7 +19,8 @@ SharedMemory::Memory SharedMemory::poisoned(size_t bytes) {
   return Memory(static_cast<std::byte*>(memory));
 }
 
-SharedMemory::SharedMemory(size_t dynamicBytes) : dynamic_(poisoned(dynamicBytes)), static_(poisoned(kStaticSharedBytes)) {
+SharedMemory::SharedMemory(size_t dynamicBytes)
+    : dynamic_(poisoned(dynamicBytes)), static_(poisoned(kStaticSharedBytes)) {
   objects_.reserve(kStaticSharedBytes / kGap);  // a fiber that allocates would look as if it raced with the others
   sanitizers::forbid(static_.get(), kStaticSharedBytes);
 }

@@ -42,8 +42,10 @@ void runOnWorker(std::function<void()> task) {
   Workers& all = workers();
   const std::lock_guard lock(all.mutex);
   all.tasks.push_back(std::move(task));
-  if (all.tasks.size() > all.idle) std::thread(work).detach();
-  else all.given.notify_one();
+  if (all.tasks.size() > all.idle)
+    std::thread(work).detach();
+  else
+    all.given.notify_one();
 }
 
 }  // namespace tutti::emulation

@@ -1,5 +1,5 @@
-// Threads of the process that run what they are given, and wait for more when it is done. As many as are needed at once:
-// a task may wait for any other one.
+// Threads of the process that run what they are given, and wait for more when it is done. As many as are needed at
+// once: a task may wait for any other one.
 #pragma once
 #include <functional>
 

@@ -1,5 +1,6 @@
 // The part of CUDA's runtime API that the project uses, on emulated devices. Functions with CUDA's names, arguments,
-// defaults and errors; CUDA's manual says what each does. They have C++ linkage: a program may hold CUDA's own ones too.
+// defaults and errors; CUDA's manual says what each does. They have C++ linkage: a program may hold CUDA's own ones
+// too.
 #pragma once
 #include <driver_types.h>
 #include <vector_types.h>
@@ -42,7 +43,8 @@ cudaError_t cudaHostUnregister(void* memory);
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* memory, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory);
@@ -129,4 +131,5 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*ke
 
 // --- the driver's functions ---
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
-                                             unsigned long long flags, cudaDriverEntryPointQueryResult* result = nullptr);
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result = nullptr);

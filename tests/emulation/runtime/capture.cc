@@ -139,8 +139,7 @@ cudaError_t unsafeCall() {
   auto result = cudaSuccess;
   for (const auto& capture : captures().open) {
     const bool mine = capture->owner == std::this_thread::get_id() && capture->mode != cudaStreamCaptureModeRelaxed;
-    const bool everybodys =
-        threadMode == cudaStreamCaptureModeGlobal && capture->mode == cudaStreamCaptureModeGlobal;
+    const bool everybodys = threadMode == cudaStreamCaptureModeGlobal && capture->mode == cudaStreamCaptureModeGlobal;
     if (mine || everybodys) result = invalidate(*capture, cudaErrorStreamCaptureUnsupported);
   }
   return result;
@@ -151,8 +150,7 @@ cudaStreamCaptureMode exchangeThreadMode(cudaStreamCaptureMode mode) { return st
 CaptureInfo captureInfo(Stream& stream) {
   const std::lock_guard lock(captures().mutex);
   if (!stream.capture) return {};
-  const auto status =
-      stream.capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+  const auto status = stream.capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
   return {status, stream.capture->id, stream.capture->graph.get(), &stream.tail};
 }
 

@@ -42,28 +42,72 @@ cudaDeviceProp propertiesOf(const Device& device) {
 cudaError_t attributeOf(const Device& device, cudaDeviceAttr attribute, int& value) {
   const auto all = propertiesOf(device);
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock: value = all.maxThreadsPerBlock; break;
-    case cudaDevAttrMaxBlockDimX: value = all.maxThreadsDim[0]; break;
-    case cudaDevAttrMaxBlockDimY: value = all.maxThreadsDim[1]; break;
-    case cudaDevAttrMaxBlockDimZ: value = all.maxThreadsDim[2]; break;
-    case cudaDevAttrMaxGridDimX: value = all.maxGridSize[0]; break;
-    case cudaDevAttrMaxGridDimY: value = all.maxGridSize[1]; break;
-    case cudaDevAttrMaxGridDimZ: value = all.maxGridSize[2]; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: value = static_cast<int>(all.sharedMemPerBlock); break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: value = static_cast<int>(all.sharedMemPerBlockOptin); break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: value = static_cast<int>(all.sharedMemPerMultiprocessor); break;
-    case cudaDevAttrWarpSize: value = all.warpSize; break;
-    case cudaDevAttrMaxRegistersPerBlock: value = all.regsPerBlock; break;
-    case cudaDevAttrClockRate: value = 1000000; break;
-    case cudaDevAttrMultiProcessorCount: value = all.multiProcessorCount; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: value = all.maxThreadsPerMultiProcessor; break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: value = all.maxBlocksPerMultiProcessor; break;
-    case cudaDevAttrPciBusId: value = all.pciBusID; break;
-    case cudaDevAttrPciDeviceId: value = all.pciDeviceID; break;
-    case cudaDevAttrPciDomainId: value = all.pciDomainID; break;
-    case cudaDevAttrComputeCapabilityMajor: value = all.major; break;
-    case cudaDevAttrComputeCapabilityMinor: value = all.minor; break;
-    case cudaDevAttrAsyncEngineCount: value = all.asyncEngineCount; break;
+    case cudaDevAttrMaxThreadsPerBlock:
+      value = all.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxBlockDimX:
+      value = all.maxThreadsDim[0];
+      break;
+    case cudaDevAttrMaxBlockDimY:
+      value = all.maxThreadsDim[1];
+      break;
+    case cudaDevAttrMaxBlockDimZ:
+      value = all.maxThreadsDim[2];
+      break;
+    case cudaDevAttrMaxGridDimX:
+      value = all.maxGridSize[0];
+      break;
+    case cudaDevAttrMaxGridDimY:
+      value = all.maxGridSize[1];
+      break;
+    case cudaDevAttrMaxGridDimZ:
+      value = all.maxGridSize[2];
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      value = static_cast<int>(all.sharedMemPerBlock);
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      value = static_cast<int>(all.sharedMemPerBlockOptin);
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      value = static_cast<int>(all.sharedMemPerMultiprocessor);
+      break;
+    case cudaDevAttrWarpSize:
+      value = all.warpSize;
+      break;
+    case cudaDevAttrMaxRegistersPerBlock:
+      value = all.regsPerBlock;
+      break;
+    case cudaDevAttrClockRate:
+      value = 1000000;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      value = all.multiProcessorCount;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      value = all.maxThreadsPerMultiProcessor;
+      break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor:
+      value = all.maxBlocksPerMultiProcessor;
+      break;
+    case cudaDevAttrPciBusId:
+      value = all.pciBusID;
+      break;
+    case cudaDevAttrPciDeviceId:
+      value = all.pciDeviceID;
+      break;
+    case cudaDevAttrPciDomainId:
+      value = all.pciDomainID;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      value = all.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      value = all.minor;
+      break;
+    case cudaDevAttrAsyncEngineCount:
+      value = all.asyncEngineCount;
+      break;
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrConcurrentKernels:
     case cudaDevAttrUnifiedAddressing:
@@ -73,7 +117,9 @@ cudaError_t attributeOf(const Device& device, cudaDeviceAttr attribute, int& val
     case cudaDevAttrCanUseHostPointerForRegisteredMem:
     case cudaDevAttrCooperativeLaunch:
     case cudaDevAttrHostRegisterSupported:
-    case cudaDevAttrMemoryPoolsSupported: value = 1; break;
+    case cudaDevAttrMemoryPoolsSupported:
+      value = 1;
+      break;
     case cudaDevAttrIntegrated:
     case cudaDevAttrComputeMode:
     case cudaDevAttrManagedMemory:
@@ -81,8 +127,11 @@ cudaError_t attributeOf(const Device& device, cudaDeviceAttr attribute, int& val
     case cudaDevAttrCanFlushRemoteWrites:
     case cudaDevAttrHostRegisterReadOnlySupported:
     case cudaDevAttrGPUDirectRDMASupported:
-    case cudaDevAttrMpsEnabled: value = 0; break;
-    default: return cudaErrorInvalidValue;
+    case cudaDevAttrMpsEnabled:
+      value = 0;
+      break;
+    default:
+      return cudaErrorInvalidValue;
   }
   return cudaSuccess;
 }

@@ -16,10 +16,14 @@ namespace {
 
 bool holds(uint64_t current, uint64_t value, unsigned condition) {
   switch (condition) {
-    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<int64_t>(current - value) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ: return current == value;
-    case CU_STREAM_WAIT_VALUE_AND: return (current & value) != 0;
-    default: return ~(current | value) != 0;
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return static_cast<int64_t>(current - value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return current == value;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (current & value) != 0;
+    default:
+      return ~(current | value) != 0;
   }
 }
 
@@ -87,13 +91,16 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
-  static const Symbol symbols[] = {
-      symbol("cuStreamWaitValue64", cuStreamWaitValue64), symbol("cuStreamWriteValue64", cuStreamWriteValue64),
-      symbol("cuMemGetAddressRange", cuMemGetAddressRange), symbol("cuDeviceGet", cuDeviceGet),
-      symbol("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain),
-      symbol("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease), symbol("cuCtxGetCurrent", cuCtxGetCurrent),
-      symbol("cuCtxSetCurrent", cuCtxSetCurrent), symbol("cuGetErrorString", cuGetErrorString),
-      symbol("cuGetErrorName", cuGetErrorName)};
+  static const Symbol symbols[] = {symbol("cuStreamWaitValue64", cuStreamWaitValue64),
+                                   symbol("cuStreamWriteValue64", cuStreamWriteValue64),
+                                   symbol("cuMemGetAddressRange", cuMemGetAddressRange),
+                                   symbol("cuDeviceGet", cuDeviceGet),
+                                   symbol("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain),
+                                   symbol("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease),
+                                   symbol("cuCtxGetCurrent", cuCtxGetCurrent),
+                                   symbol("cuCtxSetCurrent", cuCtxSetCurrent),
+                                   symbol("cuGetErrorString", cuGetErrorString),
+                                   symbol("cuGetErrorName", cuGetErrorName)};
   if (!name || !function) return cudaErrorInvalidValue;
   const auto* found = std::find_if(std::begin(symbols), std::end(symbols),
                                    [&](const Symbol& symbol) { return std::strcmp(symbol.name, name) == 0; });

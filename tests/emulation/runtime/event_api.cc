@@ -45,7 +45,7 @@ struct Event {
   uint64_t magic = kMagic;
   unsigned flags = 0;
   Device& device;
-  std::mutex mutex;                     // of what follows: the last record
+  std::mutex mutex;                      // of what follows: the last record
   std::shared_ptr<Recording> recording;  // null: none yet
   CapturePoint point;                    // when a stream captured it
 };
@@ -83,8 +83,10 @@ std::shared_ptr<Recording> recordingOf(cudaEvent_t handle, cudaError_t& error) {
   error = event ? cudaSuccess : cudaErrorInvalidResourceHandle;
   if (!event) return nullptr;
   const std::lock_guard lock(event->mutex);
-  if (event->point.capture) error = cudaErrorCapturedEvent;
-  else if (event->device.failure.happened()) error = cudaErrorLaunchFailure;
+  if (event->point.capture)
+    error = cudaErrorCapturedEvent;
+  else if (event->device.failure.happened())
+    error = cudaErrorLaunchFailure;
   return error == cudaSuccess ? event->recording : nullptr;
 }
 
@@ -94,7 +96,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   constexpr unsigned kKnown = cudaEventBlockingSync | cudaEventDisableTiming;
   if (!event) return note(cudaErrorInvalidValue);
   if (flags & ~kKnown) return note(flags & cudaEventInterprocess ? cudaErrorNotSupported : cudaErrorInvalidValue);
-  *event = reinterpret_cast<cudaEvent_t>(new Event{.flags = flags, .device = currentDevice(), .mutex = {}, .recording = {}, .point = {}});
+  *event = reinterpret_cast<cudaEvent_t>(
+      new Event{.flags = flags, .device = currentDevice(), .mutex = {}, .recording = {}, .point = {}});
   return cudaSuccess;
 }
 

@@ -1,4 +1,5 @@
-// Memory of one process mapped by another one of the same user. A handle says which descriptor of which process holds it.
+// Memory of one process mapped by another one of the same user. A handle says which descriptor of which process holds
+// it.
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -84,7 +84,8 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
   return cudaSuccess;
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads, size_t sharedBytes) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads,
+                                                          size_t sharedBytes) {
   if (!kernel) return note(cudaErrorInvalidDeviceFunction);
   if (!blocks || threads <= 0) return note(cudaErrorInvalidValue);
   const bool possible = threads <= kMaxThreads && sharedBytes <= allowances().of(kernel);

@@ -15,11 +15,12 @@ namespace tutti::emulation {
 
 cudaError_t submitLaunch(Launch launch, cudaStream_t stream);
 
-// Queues the kernel; the arguments are copied, once for the launch and again for each thread. Where the stream captures,
-// it becomes a node of the graph. The kernel's mistakes are what the next synchronising call returns
+// Queues the kernel; the arguments are copied, once for the launch and again for each thread. Where the stream
+// captures, it becomes a node of the graph. The kernel's mistakes are what the next synchronising call returns
 // (cudaErrorLaunchFailure), and lastReport() tells.
 template <class... P, class... A>
-cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream, A&&... arguments) {
+cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream,
+                   A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has");
   std::tuple<std::decay_t<P>...> values(std::forward<A>(arguments)...);
   return submitLaunch({reinterpret_cast<const void*>(kernel), grid, block, sharedBytes,

@@ -23,8 +23,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream(Device& owner, bool isBlocking) : device(owner), blocking(isBlocking), id(nextId()) {}
 
   void enqueue(Work work);
-  uint64_t enqueued() const;         // how many pieces of work so far
-  void waitFor(uint64_t count);      // until as many are done
+  uint64_t enqueued() const;     // how many pieces of work so far
+  void waitFor(uint64_t count);  // until as many are done
   bool idle() const;
 
   Device& device;

@@ -61,7 +61,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   StreamHandle* handle = handleOf(stream);
   if (!handle) return note(cudaErrorInvalidResourceHandle);
-  const auto error = handle->stream->capturing ? spoil(*handle->stream, cudaErrorStreamCaptureUnsupported) : cudaSuccess;
+  const auto error =
+      handle->stream->capturing ? spoil(*handle->stream, cudaErrorStreamCaptureUnsupported) : cudaSuccess;
   if (error != cudaSuccess) return note(error);
   handle->magic = 0;
   delete handle;
