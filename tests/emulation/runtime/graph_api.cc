@@ -34,7 +34,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* out) {
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
   const auto stream = streamOf(handle);
   if (!stream || !status) return note(stream ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle);
-  if (stream == currentDevice().legacy && spoilsCapture(stream->device)) return note(cudaErrorStreamCaptureImplicit);
+  // The question itself leaves that capture valid.
+  if (stream == currentDevice().legacy && stream->device.blockingCaptures > 0)
+    return note(cudaErrorStreamCaptureImplicit);
   *status = captureInfo(*stream).status;
   return cudaSuccess;
 }
