@@ -82,21 +82,26 @@ class Batch {
   std::vector<engine::LaunchOrder*> orders_;
 };
 
-// Splits each round of each communicator into parts that fit into the blocks that it was promised.
+// Splits the rounds into parts in which no communicator has more blocks than it was promised.
 void split(std::vector<Placed>& placed) {
-  struct Fill {
-    int part = 0;
-    uint32_t blocks = 0;
-  };
-  std::map<std::pair<Communicator*, int>, Fill> fills;
-  for (Placed& one : placed) {
-    Communicator& communicator = *one.call->communicator;
-    const DeviceShape& shape = communicator.device()->shape();
-    const uint32_t blocks = one.distance < 0 ? shape.channels : shape.messageChannels;
-    Fill& fill = fills[{&communicator, one.round}];
-    if (fill.blocks + blocks > shape.blocks()) fill = {fill.part + 1, 0};
-    fill.blocks += blocks;
-    one.part = fill.part;
+  int part = 0;
+  std::map<Communicator*, uint32_t> filled;
+  for (auto from = placed.begin(); from != placed.end();) {
+    const auto to = std::find_if(from, placed.end(), [&](const Placed& one) {
+      return one.round != from->round || one.distance != from->distance;
+    });
+    std::map<Communicator*, uint32_t> more;
+    for (auto one = from; one != to; ++one) {
+      Communicator& communicator = *one->call->communicator;
+      const DeviceShape& shape = communicator.device()->shape();
+      more[&communicator] += one->distance < 0 ? shape.channels : shape.messageChannels;
+    }
+    const bool fits = std::ranges::all_of(more, [&](const auto& entry) {
+      return filled[entry.first] + entry.second <= entry.first->device()->shape().blocks();
+    });
+    if (!fits || (from != placed.begin() && std::prev(from)->round != from->round)) ++part, filled.clear();
+    for (const auto& [communicator, blocks] : more) filled[communicator] += blocks;
+    for (; from != to; ++from) from->part = part;
   }
 }
 
@@ -108,11 +113,11 @@ void launchCalls(const std::vector<DeviceCall>& calls) {
       throw one.communicator->failure(one.call.describe(one.communicator->device()->calls()));
   std::vector<Placed> placed = place(calls);
   split(placed);
-  // By round, part and device; GPUs of one process have a launch each.
-  std::map<std::tuple<int, int, engine::Device*>, Batch> batches;
+  // GPUs of one process have a launch each.
+  std::map<std::pair<int, engine::Device*>, Batch> batches;
   for (const Placed& one : placed) {
     engine::Device& device = one.call->communicator->device()->device();
-    batches.try_emplace({one.round, one.part, &device}, device).first->second.add(*one.call);
+    batches.try_emplace({one.part, &device}, device).first->second.add(*one.call);
   }
   for (auto& [key, batch] : batches) batch.queue();
 }

@@ -1,0 +1,72 @@
+// Collectives on the emulated GPU through the C API: every collective, algorithm and protocol.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "emulation/gpu_ranks.h"
+#include "schedule/builders.h"
+#include "schedule/schedule.h"
+
+namespace tutti::testing {
+namespace {
+
+using faults::Kind;
+using faults::Operation;
+
+struct Variant {
+  std::string algorithm, protocol;
+};
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (int a = 0; a < schedule::kAlgorithms; ++a)
+    for (int p = 0; p < kProtocols; ++p)
+      all.push_back(
+          {std::string(nameOf(static_cast<schedule::Algorithm>(a))), std::string(nameOf(static_cast<Protocol>(p)))});
+  return all;
+}
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.algorithm << " " << variant.protocol; }
+
+std::string nameOfVariant(const ::testing::TestParamInfo<Variant>& info) {
+  return info.param.algorithm + "_" + info.param.protocol;
+}
+
+class DeviceCollective : public ::testing::TestWithParam<Variant> {
+ protected:
+  static GpuRanks ranks(int size, const char* channels = "2") {
+    return GpuRanks(size, {{"TUTTI_ALGO", GetParam().algorithm},
+                           {"TUTTI_PROTOCOL", GetParam().protocol},
+                           {"TUTTI_CHANNELS", channels},
+                           {"TUTTI_GROUP_SIZE", "2"}});
+  }
+};
+
+// Counts around what a thread, a warp, a line and a slot carry, and odd ones.
+constexpr size_t kCounts[] = {0, 1, 7, 33, 1000, 4099};
+
+TEST_P(DeviceCollective, GivesRightResults) {
+  for (const int size : {2, 3, 5, 8}) {
+    const GpuRanks gpu = ranks(size);
+    uint64_t salt = 1;
+    for (int kind = 0; kind < faults::kKinds; ++kind)
+      for (const size_t count : kCounts) {
+        Operation operation;
+        operation.kind = static_cast<Kind>(kind);
+        operation.count = count;
+        operation.salt = ++salt;
+        operation.root = static_cast<int>(salt) % size;
+        operation.inPlace = salt % 2 == 0;
+        operation.type = static_cast<tuttiDataType_t>(salt % tuttiNumTypes);
+        ASSERT_EQ(gpu.run(operation), "") << size << " ranks";
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceCollective, ::testing::ValuesIn(variants()), nameOfVariant);
+
+}  // namespace
+}  // namespace tutti::testing

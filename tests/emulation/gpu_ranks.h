@@ -1,0 +1,81 @@
+// Ranks of one process that share the emulated GPU: a communicator each, driven from one thread in groups.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "faults/support/operation.h"
+#include "support/api_ranks.h"
+
+namespace tutti::testing {
+
+// Settings for the communicators that are made while it lives.
+class Settings {
+ public:
+  explicit Settings(std::vector<std::pair<std::string, std::string>> values) : values_(std::move(values)) {
+    for (const auto& [name, value] : values_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Settings() {
+    for (const auto& [name, value] : values_) ::unsetenv(name.c_str());
+  }
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+// `settings`: TUTTI_ALGO, TUTTI_PROTOCOL, ….
+class GpuRanks {
+ public:
+  explicit GpuRanks(int ranks, std::vector<std::pair<std::string, std::string>> settings = {})
+      : comms_(static_cast<size_t>(ranks)) {
+    settings.insert(settings.begin(), {{"TUTTI_GPU_BUFFER_MIB", "1"}, {"TUTTI_OPERATION_TIMEOUT_MS", "20000"}});
+    const Settings set(std::move(settings));
+    const std::vector<int> devices(comms_.size(), 0);
+    CHECK_TUTTI(tuttiCommInitAll(comms_.data(), ranks, devices.data()));
+  }
+  ~GpuRanks() {
+    for (const tuttiComm_t comm : comms_) tuttiCommDestroy(comm);
+  }
+  GpuRanks(const GpuRanks&) = delete;
+  GpuRanks& operator=(const GpuRanks&) = delete;
+
+  int size() const { return static_cast<int>(comms_.size()); }
+  tuttiComm_t operator[](int rank) const { return comms_[static_cast<size_t>(rank)]; }
+
+  // call(rank) for each, as one group; then waits for the stream.
+  template <class Call>
+  void together(Call call, cudaStream_t stream = nullptr) const {
+    CHECK_TUTTI(tuttiGroupStart());
+    for (int rank = 0; rank < size(); ++rank) check(call(rank), "a call of the group", (*this)[rank]);
+    CHECK_TUTTI(tuttiGroupEnd());
+    if (cudaStreamSynchronize(stream) != cudaSuccess) throw std::runtime_error("the stream failed");
+    for (int rank = 0; rank < size(); ++rank) expectHealthy(rank);
+  }
+
+  // Runs the operation on every rank. Returns what is wrong.
+  std::string run(const faults::Operation& operation) const {
+    std::vector<std::unique_ptr<faults::Part>> parts;
+    for (int rank = 0; rank < size(); ++rank) parts.push_back(std::make_unique<faults::Part>(operation, rank, size()));
+    together([&](int rank) { return parts[static_cast<size_t>(rank)]->issue((*this)[rank], nullptr); });
+    for (int rank = 0; rank < size(); ++rank)
+      if (const std::string wrong = parts[static_cast<size_t>(rank)]->check(); !wrong.empty())
+        return operation.describe() + ", rank " + std::to_string(rank) + ": " + wrong;
+    return "";
+  }
+
+ private:
+  void expectHealthy(int rank) const {
+    tuttiResult_t state = tuttiSuccess;
+    CHECK_TUTTI(tuttiCommGetAsyncError((*this)[rank], &state));
+    check(state, "the communicator afterwards", (*this)[rank]);
+  }
+  std::vector<tuttiComm_t> comms_;
+};
+
+}  // namespace tutti::testing
