@@ -330,7 +330,6 @@ int main(int argc, char** argv) {
   ::setenv("TUTTI_JOIN_TIMEOUT_MS", std::to_string(kJoinMs * static_cast<int>(patience())).c_str(), 1);
   const uint64_t seed = options.number("seed", freshSeed());
   const std::string only = options.text("only", "");
-  std::thread([] {}).join();  // a sanitizer starts a thread of its own with the first one
   Tally tally(seed, options.number("rounds", options.has("short") ? 1 : 20));
   fmt::print("seed {}\n", seed);
   if (std::string("abort joins").find(only) != std::string::npos) tally.run("abort joins", joinRound);
