@@ -78,11 +78,17 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       receives_(static_cast<size_t>(size())) {
   const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
   if (onGpus)
-    device_ = std::make_unique<DeviceSide>(*plane_, cards_, groups(), config_, *recorder_,
-                                           [this](const cuda::Report& report) { fail(explain(report)); });
+    device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
 }
 
 Communicator::~Communicator() = default;
+
+DeviceTroubles Communicator::deviceTroubles() {
+  return {[this](const cuda::Report& report) { fail(explain(report)); },
+          [this](int peer, const std::string& text) {
+            fail(Error(ErrorCode::kRemote, fmt::format("{} was cut off: {}", rankName(peer), text)));
+          }};
+}
 
 // What a kernel met, in words.
 Error Communicator::explain(const cuda::Report& report) const {

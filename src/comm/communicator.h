@@ -22,6 +22,7 @@
 namespace tutti::comm {
 
 class DeviceSide;
+struct DeviceTroubles;
 
 struct Stats {
   uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0;
@@ -87,6 +88,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool noteFailure(const Error& error);  // false when there was one before
   void tell(control::Stop how, const Error& error);
   Error explain(const cuda::Report& report) const;
+  DeviceTroubles deviceTroubles();
   std::vector<topology::Card> decodeCards() const;
   plan::Machine describeMachine() const;
   std::vector<int> groups() const;

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace tutti::comm {
 namespace {
@@ -29,18 +30,19 @@ DevicePeers::DevicePeers(control::Plane& plane, engine::Device& device, std::spa
   std::vector<std::string> troubles(cards.size());
   for (int peer = 0; peer < plane_.size(); ++peer)
     troubles[static_cast<size_t>(peer)] = map(peer, exported[static_cast<size_t>(peer)]);
-  agree(std::move(troubles), "map", deadline);
-  // Everyone has written to everyone; now everyone looks at what has come.
-  troubles.assign(cards.size(), "");
-  for (int peer = 0; peer < plane_.size(); ++peer)
-    troubles[static_cast<size_t>(peer)] = tryOut(peer, seedOf(plane_.id(), peer, plane_.rank()));
-  agree(std::move(troubles), "use", deadline);
+  // Everyone has written to everyone whom it can reach; then everyone looks at what has come.
+  plane_.allGather({}, deadline);
+  for (int peer = 0; peer < plane_.size(); ++peer) {
+    std::string& trouble = troubles[static_cast<size_t>(peer)];
+    if (trouble.empty()) trouble = tryOut(peer, seedOf(plane_.id(), peer, plane_.rank()));
+  }
+  agree(troubles, deadline);
 }
 
 // Returns what is in the way, or nothing. Writes the peer's pattern at once.
 std::string DevicePeers::map(int peer, std::span<const std::byte> exported) try {
   const auto at = static_cast<size_t>(peer);
-  if (cards_[at].hostId != cards_[static_cast<size_t>(plane_.rank())].hostId) return "it is on another host";
+  if (cards_[at].hostId != cards_[static_cast<size_t>(plane_.rank())].hostId) return "they are on different hosts";
   if (peer == plane_.rank()) {
     pools_[at] = own_->data;
   } else {
@@ -67,17 +69,21 @@ std::string DevicePeers::tryOut(int peer, uint64_t seed) try {
   return error.what();
 }
 
-// All ranks learn whether all are content, and of the first trouble otherwise.
-void DevicePeers::agree(std::vector<std::string> troubles, const char* what, Deadline deadline) {
-  std::string mine;
-  for (size_t peer = 0; peer < troubles.size() && mine.empty(); ++peer)
-    if (!troubles[peer].empty())
-      mine = fmt::format("rank {} (GPU {}) can not {} the memory of rank {} (GPU {}): {}", plane_.rank(),
-                         cards_[static_cast<size_t>(plane_.rank())].device, what, peer, cards_[peer].device,
-                         troubles[peer]);
-  const auto said = plane_.allGather(std::as_bytes(std::span(mine)), deadline);
-  for (const Bytes& one : said)
-    if (!one.empty()) throw Error(ErrorCode::kCuda, std::string(reinterpret_cast<const char*>(one.data()), one.size()));
+// A pair is of use only when both can: everyone tells whom it can reach.
+void DevicePeers::agree(const std::vector<std::string>& troubles, Deadline deadline) {
+  Bytes reached;
+  for (const std::string& trouble : troubles) reached.push_back(std::byte{trouble.empty()});
+  const auto all = plane_.allGather(reached, deadline);
+  const auto reaches = [&](size_t from, size_t to) { return all[from].size() > to && all[from][to] == std::byte{1}; };
+  const auto self = static_cast<size_t>(plane_.rank());
+  for (size_t a = 0; a < all.size(); ++a)
+    for (size_t b = 0; b < all.size(); ++b) anyUnreached_ = anyUnreached_ || !reaches(a, b);
+  for (size_t peer = 0; peer < all.size(); ++peer) {
+    if (reaches(self, peer) && reaches(peer, self)) continue;
+    unreached_.push_back(static_cast<int>(peer));
+    log::info("GPU {} and that of rank {} do not reach each other's memory ({}); their links go through the host",
+              cards_[self].device, peer, troubles[peer].empty() ? "as that rank found" : troubles[peer]);
+  }
 }
 
 // Slots and headers lie with the receiver, the counter of released slots with the sender: whoever waits, polls its own

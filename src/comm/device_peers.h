@@ -15,12 +15,15 @@ namespace tutti::comm {
 
 class DevicePeers {
  public:
-  // Collective over the plane: allocates, tells, maps and tests. Blocks, at most until the deadline. Throws Error: when
-  // some pair of ranks can not reach each other's memory, on every rank, with the reason.
+  // Collective over the plane: allocates, tells, maps and tests. Blocks, at most until the deadline. Throws Error.
   DevicePeers(control::Plane& plane, engine::Device& device, std::span<const topology::Card> cards,
               const DeviceShape& shape, Deadline deadline);
 
   size_t bytes() const noexcept { return own_->bytes; }
+  // The peers whose memory can not be used, or who can not use this rank's; and whether any two ranks are so. The log
+  // says why.
+  const std::vector<int>& unreached() const noexcept { return unreached_; }
+  bool anyUnreached() const noexcept { return anyUnreached_; }
   // The sender's and the receiver's end of the links between this rank and `peer`.
   cuda::End sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
   cuda::End recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
@@ -28,7 +31,7 @@ class DevicePeers {
  private:
   std::string map(int peer, std::span<const std::byte> exported);
   std::string tryOut(int peer, uint64_t seed);
-  void agree(std::vector<std::string> troubles, const char* what, Deadline deadline);
+  void agree(const std::vector<std::string>& troubles, Deadline deadline);
   std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
   link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;
 
@@ -40,6 +43,8 @@ class DevicePeers {
   std::unique_ptr<engine::DeviceMemory> own_;
   std::vector<std::unique_ptr<engine::DeviceMemory>> mapped_;
   std::vector<std::byte*> pools_;  // by rank
+  std::vector<int> unreached_;
+  bool anyUnreached_ = false;
 };
 
 }  // namespace tutti::comm

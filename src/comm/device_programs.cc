@@ -43,22 +43,23 @@ plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
   plan::DeviceMachine machine;
   machine.ranks = shape_.size;
   machine.channels = static_cast<int>(shape_.channels);
+  const std::optional<Protocol> protocol = shape_.bridged ? Protocol::kSimple : config_.protocol;
   const auto available = schedule::algorithmsFor(call.collective);
   const bool has = config_.algorithm && std::ranges::count(available, *config_.algorithm) != 0;
   return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, machine,
-                            has ? config_.algorithm : std::nullopt, config_.protocol, config_.channels);
+                            has ? config_.algorithm : std::nullopt, protocol, config_.channels);
+}
+
+plan::DeviceChoice DevicePrograms::chooseMessage(const Call& call) const {
+  const size_t bytes = call.count * sizeOf(call.type);
+  const Protocol cheapest = bytes <= 16 << 10 ? Protocol::kLL : Protocol::kSimple;
+  const Protocol protocol = shape_.bridged ? Protocol::kSimple : config_.protocol.value_or(cheapest);
+  return {schedule::Algorithm::kDirect, protocol, bytes <= 64 << 10 ? 1 : static_cast<int>(shape_.messageChannels), 0};
 }
 
 const DeviceProgram& DevicePrograms::find(const Call& call) {
   const bool message = call.collective == Collective::kSendRecv;
-  const size_t bytes = call.count * sizeOf(call.type);
-  plan::DeviceChoice choice;
-  if (message)
-    choice = {schedule::Algorithm::kDirect,
-              config_.protocol.value_or(bytes <= 16 << 10 ? Protocol::kLL : Protocol::kSimple),
-              bytes <= 64 << 10 ? 1 : static_cast<int>(shape_.messageChannels), 0};
-  else
-    choice = choose(call);
+  const plan::DeviceChoice choice = message ? chooseMessage(call) : choose(call);
   const int place = message ? (call.sends ? call.root : ~call.root) : call.root;
   auto& program = programs_[{call.collective, choice.algorithm, place, choice.protocol, choice.channels}];
   if (!program) program = make(call, choice);

@@ -38,6 +38,7 @@ class DevicePrograms {
   using Key = std::tuple<Collective, schedule::Algorithm, int, Protocol, int>;  // …, root or ~peer, …, channels
 
   plan::DeviceChoice choose(const Call& call) const;
+  plan::DeviceChoice chooseMessage(const Call& call) const;
   schedule::Schedule build(const Call& call, schedule::Algorithm algorithm) const;
   std::unique_ptr<DeviceProgram> make(const Call& call, const plan::DeviceChoice& choice);
   cuda::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);

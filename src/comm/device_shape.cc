@@ -11,6 +11,8 @@
 namespace tutti::comm {
 namespace {
 
+// Each channel of a bridge is a connection, and one keeps the host's memory busy.
+constexpr uint32_t kMostBridgeChannels = 2;
 constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
 // What a slot may be: long enough to make up for its hand-over, short enough for several to be under way.
 constexpr size_t kLeastSlot = 4 << 10, kMostSlot = 512 << 10;
@@ -74,7 +76,8 @@ DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, s
                     "not needed any more",
                     blocks, shape.blocks()));
   shape.messageChannels = std::clamp(blocks / 4, 1u, kMostMessageChannels);
-  const uint32_t most = std::min(kMostChannels, blocks - 2 * shape.messageChannels);
+  const bool oneHost = std::ranges::all_of(cards, [&](const auto& card) { return card.hostId == cards[0].hostId; });
+  const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
   shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
   shape.messageChannels = std::min(shape.messageChannels, shape.channels);
   const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();

@@ -17,6 +17,8 @@ struct DeviceShape {
   uint32_t messageChannels = 1;  // of a message between two ranks; they come behind those of collectives
   uint32_t depth = 8;
   std::array<uint32_t, kProtocols> slotBytes{};
+  // Some links go through host memory, whose slots have a length of their own and know Simple alone.
+  bool bridged = false;
 
   uint32_t allChannels() const noexcept { return channels + messageChannels; }
   // Blocks of this communicator that may be on the GPU at once, for one of its ranks: a collective, a send, a receive.

@@ -1,5 +1,6 @@
 #include "comm/device_side.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -29,8 +30,8 @@ size_t stateBytes(const DeviceShape& shape) {
 
 }  // namespace
 
-DeviceSide::DeviceSide(control::Plane& plane, std::span<const topology::Card> cards, std::vector<int> groupOf,
-                       const Config& config, Recorder& recorder, OnTrouble onTrouble)
+DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards,
+                       std::vector<int> groupOf, const Config& config, Recorder& recorder, DeviceTroubles onTrouble)
     : plane_(plane),
       config_(config),
       recorder_(recorder),
@@ -39,7 +40,8 @@ DeviceSide::DeviceSide(control::Plane& plane, std::span<const topology::Card> ca
       shape_(shapeOf(cards, config.channels, config.deviceSlotBytes)),
       promise_(*device_, shape_.blocks()),
       peers_(plane, *device_, cards, shape_, Deadline::in(config.joinTimeout)),
-      programs_(plane.rank(), config, shape_, std::move(groupOf), *device_),
+      bridges_(links, *device_, peers_.unreached(), shape_.allChannels(), Deadline::in(config.connectTimeout)),
+      programs_(plane.rank(), config, bridgedShape(), std::move(groupOf), *device_),
       state_(device_->allocate(stateBytes(shape_))),
       words_(device_->allocatePinned(kProgressAt + countersOf(shape_) * sizeof(cuda::Progress))),
       arguments_(device_->allocatePinned(kArgumentBytes)),
@@ -63,6 +65,24 @@ DeviceSide::~DeviceSide() {
   }
 }
 
+// Programs go by the shortest slots of any link, on every rank alike.
+DeviceShape DeviceSide::bridgedShape() const {
+  DeviceShape shape = shape_;
+  shape.bridged = peers_.anyUnreached();
+  const link::Edge bridge;
+  if (shape.bridged) shape.slotBytes[0] = std::min(shape.slotBytes[0], bridge.slotBytes);
+  shape.depth = std::min(shape.depth, bridge.depth);
+  return shape;
+}
+
+// A bridge knows Simple alone; the other protocols are not used then.
+cuda::End DeviceSide::endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const {
+  if (std::ranges::count(peers_.unreached(), peer) == 0)
+    return sends ? peers_.sendEnd(protocol, channel, peer) : peers_.recvEnd(protocol, channel, peer);
+  if (protocol != Protocol::kSimple) return {};
+  return sends ? bridges_.sendEnd(channel, peer) : bridges_.recvEnd(channel, peer);
+}
+
 uint32_t& DeviceSide::abortWord() const noexcept { return *reinterpret_cast<uint32_t*>(words_->data + kAbortAt); }
 
 cuda::Progress* DeviceSide::progress() const noexcept {
@@ -80,8 +100,8 @@ void DeviceSide::writeState() {
     for (uint32_t channel = 0; channel < seat_.channels; ++channel)
       for (int peer = 0; peer < shape_.size; ++peer) {
         const size_t at = seat_.endIndex(static_cast<Protocol>(p), channel, peer);
-        ends[at] = peers_.sendEnd(static_cast<Protocol>(p), channel, peer);
-        ends[endsOf(shape_) + at] = peers_.recvEnd(static_cast<Protocol>(p), channel, peer);
+        ends[at] = endOf(true, static_cast<Protocol>(p), channel, peer);
+        ends[endsOf(shape_) + at] = endOf(false, static_cast<Protocol>(p), channel, peer);
       }
   device_->copy(state_->data, ends.data(), ends.size() * sizeof(cuda::End));
   seat_.sendEnds = reinterpret_cast<cuda::End*>(state_->data);
@@ -168,9 +188,28 @@ void DeviceSide::attend() {
   constexpr std::chrono::milliseconds kBusy(1), kIdle(20);
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    changed_.wait_for(lock, running_.empty() ? kIdle : kBusy);
+    if (bridges_.needDriving())
+      drive(lock);
+    else
+      changed_.wait_for(lock, running_.empty() ? kIdle : kBusy);
     look();
   }
+}
+
+// Moves data for a millisecond. A graph may be replayed without this library's knowing, so it goes on, at rest, when
+// nothing runs.
+void DeviceSide::drive(std::unique_lock<std::mutex>& lock) {
+  const bool busy = !running_.empty();
+  lock.unlock();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+  while (std::chrono::steady_clock::now() < until) {
+    if (bridges_.drive()) continue;
+    if (busy)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  lock.lock();
 }
 
 // Needs the mutex.
@@ -180,7 +219,11 @@ void DeviceSide::look() {
   // Acquire: pairs with the kernel's release; the report is complete.
   if (!told_ && std::atomic_ref(report().ready).load(std::memory_order_acquire) != 0) {
     told_ = true;
-    if (report().trouble != cuda::Trouble::kAborted) onTrouble_(report());
+    if (report().trouble != cuda::Trouble::kAborted) onTrouble_.kernel(report());
+  }
+  if (!toldOfCut_ && bridges_.failure() && !running_.empty()) {
+    toldOfCut_ = true;
+    onTrouble_.cutOff(bridges_.failure()->peer, bridges_.failure()->text);
   }
   if (running_.empty() || !device_->finished(*order_)) return;
   for (const auto token : running_) recorder_.moved(token, told_ ? CallState::kFailed : CallState::kDone);

@@ -14,6 +14,7 @@
 
 #include "comm/call.h"
 #include "comm/config.h"
+#include "comm/device_bridges.h"
 #include "comm/device_peers.h"
 #include "comm/device_programs.h"
 #include "comm/device_shape.h"
@@ -23,14 +24,17 @@
 
 namespace tutti::comm {
 
+// Whom to tell, from a thread of its own, what a kernel met, and which link through the host was cut off.
+struct DeviceTroubles {
+  std::function<void(const cuda::Report& report)> kernel;
+  std::function<void(int peer, const std::string& text)> cutOff;
+};
+
 class DeviceSide {
  public:
-  // Told by a thread of its own of what a kernel met; the text names this rank's call.
-  using OnTrouble = std::function<void(const cuda::Report& report)>;
-
   // Collective over the plane. Blocks, at most for config.joinTimeout; throws Error.
-  DeviceSide(control::Plane& plane, std::span<const topology::Card> cards, std::vector<int> groupOf,
-             const Config& config, Recorder& recorder, OnTrouble onTrouble);
+  DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards, std::vector<int> groupOf,
+             const Config& config, Recorder& recorder, DeviceTroubles onTrouble);
   // Ends every wait of a kernel that is still running, and waits for it to leave the GPU.
   ~DeviceSide();
   DeviceSide(const DeviceSide&) = delete;
@@ -58,7 +62,10 @@ class DeviceSide {
   std::byte* placeArguments(const void* data, size_t bytes);
   const size_t* placeTable(const std::vector<size_t>& table);
   void placeTables(const Call& call, kernels::Layout& layout);
+  DeviceShape bridgedShape() const;
+  cuda::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
+  void drive(std::unique_lock<std::mutex>& lock);
   void look();
   cuda::Report& report() const noexcept { return *reinterpret_cast<cuda::Report*>(words_->data); }
   uint32_t& abortWord() const noexcept;
@@ -67,7 +74,7 @@ class DeviceSide {
   control::Plane& plane_;
   const Config& config_;
   Recorder& recorder_;
-  OnTrouble onTrouble_;
+  DeviceTroubles onTrouble_;
   std::shared_ptr<engine::Device> device_;
   DeviceShape shape_;
   struct Promise {  // of blocks on the GPU
@@ -77,6 +84,7 @@ class DeviceSide {
     ~Promise() { device.giveBack(blocks); }
   } promise_;
   DevicePeers peers_;
+  DeviceBridges bridges_;
   DevicePrograms programs_;
   std::unique_ptr<engine::DeviceMemory> state_;      // of the GPU: ends, counters
   std::unique_ptr<engine::DeviceMemory> words_;      // of the host: report, abort, progress
@@ -90,7 +98,7 @@ class DeviceSide {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::vector<Recorder::Token> running_;
-  bool ending_ = false, told_ = false;
+  bool ending_ = false, told_ = false, toldOfCut_ = false;
   std::thread attendant_;
 };
 

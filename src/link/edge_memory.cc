@@ -33,6 +33,7 @@ void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Be
   const bool lower = edge.self < edge.peer;
   connection.send.fifo = lower ? upward : downward;
   connection.recv.fifo = lower ? downward : upward;
+  connection.memory = {memory, edgeMemoryBytes(edge)};
   connection.send.peer = connection.recv.peer = edge.peer;
   connection.send.peerBell = connection.recv.peerBell = peerBell;
 }

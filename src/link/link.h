@@ -1,6 +1,7 @@
 // The two ends of a link, as an executor sees them.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 
 #include "link/fifo.h"
@@ -114,6 +115,7 @@ class Connection {
   virtual ~Connection() = default;
   SendEnd send;
   RecvEnd recv;
+  std::span<std::byte> memory;  // that holds both FIFOs
   // Bytes of memory that this rank accounts for (a region shared with the peer counts half on each side).
   size_t memoryBytes = 0;
   std::string transport;  // its name

@@ -1,0 +1,57 @@
+#include "comm/device_bridges.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "base/error.h"
+
+namespace tutti::comm {
+
+DeviceBridges::DeviceBridges(Links& links, engine::Device& device, const std::vector<int>& peers, uint32_t channels,
+                             Deadline deadline) {
+  while (!connect(links, peers, channels)) {
+    if (deadline.passed())
+      throw Error(ErrorCode::kTimeout, "the links through host memory between GPUs did not come to stand in time");
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  for (const auto& [key, connection] : ends_) {
+    pinned_.push_back(device.pin(connection->memory.data(), connection->memory.size()));
+    if (connection->send.driver) drivers_.emplace_back(key.first, connection->send.driver);
+  }
+}
+
+// Helps all of them along; true when all stand.
+bool DeviceBridges::connect(Links& links, const std::vector<int>& peers, uint32_t channels) {
+  bool all = true;
+  for (const int peer : peers)
+    for (uint32_t channel = 0; channel < channels; ++channel) {
+      link::Connection*& connection = ends_[{peer, channel}];
+      if (!connection) connection = links.find(peer, static_cast<int>(channel));
+      all = all && connection;
+    }
+  return all;
+}
+
+// The host's self-test has already used some slots.
+cuda::End DeviceBridges::sendEnd(uint32_t channel, int peer) const {
+  const link::SendEnd& end = ends_.at({peer, channel})->send;
+  return {end.fifo, end.posted};
+}
+
+cuda::End DeviceBridges::recvEnd(uint32_t channel, int peer) const {
+  const link::RecvEnd& end = ends_.at({peer, channel})->recv;
+  return {end.fifo, end.received};
+}
+
+bool DeviceBridges::drive() noexcept {
+  bool moved = false;
+  for (const auto& [peer, driver] : drivers_) {
+    const link::Progress progress = driver->drive();
+    moved = moved || progress == link::Progress::kAdvanced;
+    if (progress == link::Progress::kFailed && !failure_) failure_ = Failure{peer, driver->error()};
+  }
+  return moved;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,47 @@
+// Links of a communicator on GPUs through host memory, to peers whose GPU can not be reached directly: the slots are
+// pinned, the kernels read and write them in place, and what a network carries a thread moves. They are the links of
+// the host's transports, chosen and tried out as for any communicator (src/link).
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.h"
+#include "comm/links.h"
+#include "engine/device.h"
+
+namespace tutti::comm {
+
+class DeviceBridges {
+ public:
+  // `peers`, ascending; every one of them does the same. Blocks until all links stand; throws Error.
+  DeviceBridges(Links& links, engine::Device& device, const std::vector<int>& peers, uint32_t channels,
+                Deadline deadline);
+
+  bool empty() const noexcept { return ends_.empty(); }
+  cuda::End sendEnd(uint32_t channel, int peer) const;
+  cuda::End recvEnd(uint32_t channel, int peer) const;
+
+  // Moves what has been posted, if any link is of a network. True when something moved. Never blocks.
+  bool drive() noexcept;
+  bool needDriving() const noexcept { return !drivers_.empty(); }
+  // After a link has failed: whose, and how.
+  struct Failure {
+    int peer;
+    std::string text;
+  };
+  const std::optional<Failure>& failure() const noexcept { return failure_; }
+
+ private:
+  bool connect(Links& links, const std::vector<int>& peers, uint32_t channels);
+
+  std::map<std::pair<int, uint32_t>, link::Connection*> ends_;
+  std::vector<std::unique_ptr<engine::DeviceMemory>> pinned_;
+  std::vector<std::pair<int, link::Driver*>> drivers_;  // with their peers
+  std::optional<Failure> failure_;
+};
+
+}  // namespace tutti::comm
