@@ -1,8 +1,5 @@
 // Memory: what is known of it, what is refused, and memory of another process.
 #include <cuda.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,6 +7,7 @@
 #include <vector>
 
 #include "emulation/device_test.h"
+#include "emulation/other_process.h"
 
 namespace tutti::emulation {
 namespace {
@@ -87,7 +85,8 @@ TEST_F(MemoryTest, memoryOfAStreamLivesAsLongAsItsWork) {
 // --- memory of another process ---
 
 constexpr size_t kWords = 300;  // no whole number of pages
-constexpr char kHandle[] = "TUTTI_TEST_IPC_HANDLE", kGone[] = "TUTTI_TEST_IPC_GONE";
+constexpr char kHandle[] = "TUTTI_TEST_IPC_HANDLE", kGone[] = "TUTTI_TEST_IPC_GONE",
+               kOther[] = "MemoryTest.DISABLED_theOtherProcess";
 
 std::string hex(const cudaIpcMemHandle_t& handle) {
   std::string text;
@@ -124,21 +123,6 @@ TEST_F(MemoryTest, DISABLED_theOtherProcess) {
   EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaErrorInvalidValue);
 }
 
-int statusOfOtherProcess(const cudaIpcMemHandle_t& handle, bool gone) {
-  const std::string setting = std::string(kHandle) + "=" + hex(handle), expected = std::string(kGone) + "=1";
-  std::vector<char*> environment{const_cast<char*>(setting.c_str())};
-  if (gone) environment.push_back(const_cast<char*>(expected.c_str()));
-  for (char** entry = environ; *entry; ++entry) environment.push_back(*entry);
-  environment.push_back(nullptr);
-  const char* arguments[] = {"other", "--gtest_also_run_disabled_tests", "--gtest_filter=MemoryTest.DISABLED_*",
-                             "--gtest_output=", nullptr};
-  pid_t pid = 0;
-  int status = -1;
-  if (posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments), environment.data()) != 0)
-    return -1;
-  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST_F(MemoryTest, anotherProcessMapsIt) {
   unsigned* device = nullptr;
   ASSERT_EQ(cudaMalloc(&device, kWords * sizeof *device), cudaSuccess);
@@ -149,10 +133,11 @@ TEST_F(MemoryTest, anotherProcessMapsIt) {
   void* memory = nullptr;
   ASSERT_EQ(cudaIpcGetMemHandle(&handle, device), cudaSuccess);
   EXPECT_EQ(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorDeviceUninitialized);
-  EXPECT_EQ(statusOfOtherProcess(handle, false), 0);
+  const auto setting = std::string(kHandle) + "=" + hex(handle);
+  EXPECT_EQ(statusOfOtherProcess(kOther, {setting}), 0);
   EXPECT_EQ(std::count(device, device + kWords, 2u), static_cast<ptrdiff_t>(kWords));
   ASSERT_EQ(cudaFree(device), cudaSuccess);
-  EXPECT_EQ(statusOfOtherProcess(handle, true), 0);
+  EXPECT_EQ(statusOfOtherProcess(kOther, {setting, std::string(kGone) + "=1"}), 0);
 }
 
 }  // namespace

@@ -79,8 +79,10 @@ void Block::prepare() {
 void Block::run() {
   prepare();
   while (live_ > 0 && !grid_.failure.happened()) round();
-  for (unsigned i = 0; i < count_; ++i)
+  for (unsigned i = 0; i < count_; ++i) {
     if (!threads_[i].ended) threads_[i].fiber->abandon();
+    threads_[i].fiber->join();
+  }
   runningBlock = nullptr;
 }
 
