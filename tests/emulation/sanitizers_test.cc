@@ -82,7 +82,9 @@ TEST_F(SanitizersTest, racesAreFound) {
 
 __global__ void writeAt(unsigned char* memory, size_t at) { memory[at] = 1; }
 __global__ void writeSharedAt(size_t at) { dynamicShared()[at] = std::byte{1}; }
-__global__ void writeObjectAt(size_t at) { blockShared<unsigned char[40]>()[at + threadIdx.x] = 1; }
+__global__ void writeObjectAt(size_t at) {
+  reinterpret_cast<unsigned char*>(&blockShared<unsigned char[40]>())[at] = 1;
+}
 
 TEST_F(SanitizersTest, DISABLED_beyondDeviceMemory) {
   unsigned char* memory = nullptr;
