@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 
 namespace tutti::emulation {
 namespace {

@@ -1,7 +1,7 @@
 // Captures and graphs.
 #include <thread>
 
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 
 namespace tutti::emulation {
 namespace {

@@ -1,7 +1,7 @@
 // Kernels that need each other: blocks of several launches hand data over through words and lines that carry flags.
 #include <algorithm>
 
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 
 namespace tutti::emulation {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 #include "emulation/other_process.h"
 
 namespace tutti::emulation {

@@ -1,6 +1,6 @@
 // The sanitizers see kernels as they would see threads: what is wrong is found, in a process that ends of it. That what
 // is right passes is shown by all other tests, which run under the sanitizers too.
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 #include "emulation/other_process.h"
 
 namespace tutti::emulation {

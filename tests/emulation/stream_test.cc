@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 
 namespace tutti::emulation {
 namespace {

@@ -1,7 +1,7 @@
 // The lanes of a warp: votes, shuffles, and what is said when the lanes disagree.
 #include <algorithm>
 
-#include "emulation/device_test.h"
+#include "emulation/emulation_fixture.h"
 
 namespace tutti::emulation {
 namespace {
