@@ -34,13 +34,15 @@ Block* currentBlock() noexcept { return runningBlock; }
 struct Block::Runner {
   static void enter(void* argument) {
     auto* block = static_cast<Block*>(argument);
+    std::string thrown;
     try {
       block->grid_.launch.body();
     } catch (const std::exception& error) {
-      block->fail(fmt::format("threw \"{}\"", error.what()));
+      thrown = fmt::format("threw \"{}\"", error.what());
     } catch (...) {
-      block->fail("threw something that is no std::exception");
+      thrown = "threw something that is no std::exception";
     }
+    if (!thrown.empty()) block->fail(std::move(thrown));
     block->leave();
   }
 };
@@ -79,8 +81,10 @@ void Block::prepare() {
 void Block::run() {
   prepare();
   while (live_ > 0 && !grid_.failure.happened()) round();
-  for (unsigned i = 0; i < count_; ++i)
+  for (unsigned i = 0; i < count_; ++i) {
     if (!threads_[i].ended) threads_[i].fiber->abandon();
+    threads_[i].fiber->join();
+  }
   runningBlock = nullptr;
 }
 
@@ -178,9 +182,10 @@ std::string Block::describe(const Thread* thread, const std::string& what) const
                      what);
 }
 
-void Block::fail(const std::string& what) noexcept {
+void Block::fail(std::string what) noexcept {
   grid_.failure.report(describe(current_, what));
-  for (;;) suspend();  // never resumed; the stack is given up
+  std::string().swap(what);  // nobody comes back to free it
+  for (;;) suspend();        // never resumed; the stack is given up
 }
 
 }  // namespace tutti::emulation

@@ -61,7 +61,7 @@ class Block {
   void meetBlock(const char* operation, bool vote, const Place& place) noexcept;
   void meetWarp(Exchange& exchange, const Place& place) noexcept;
   // Ends the device's kernels. The text is told with the kernel's name, the block and the thread.
-  [[noreturn]] void fail(const std::string& what) noexcept;
+  [[noreturn]] void fail(std::string what) noexcept;
 
   Thread& thread() noexcept { return *current_; }
   SharedMemory& shared() noexcept { return shared_; }

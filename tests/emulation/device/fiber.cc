@@ -3,9 +3,7 @@
 #include <sys/mman.h>
 
 #include <boost/context/detail/fcontext.hpp>
-#include <mutex>
 #include <system_error>
-#include <utility>
 
 #include "emulation/device/sanitizers.h"
 
@@ -20,16 +18,6 @@ constexpr size_t kStackBytes = 256 * 1024;  // frames are larger, and reports ar
 #else
 constexpr size_t kStackBytes = 64 * 1024;
 #endif
-
-struct Pool {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Fiber>> idle;
-};
-
-Pool& pool() {
-  static auto* const pool = new Pool;  // outlives every thread of the program
-  return *pool;
-}
 
 }  // namespace
 
@@ -63,55 +51,44 @@ void Fiber::start(void (*function)(void*), void* argument) {
   function_ = function;
   argument_ = argument;
   fakeInside_ = nullptr;
-  fresh_ = true;
   inside_ = context::make_fcontext(stack + kStackBytes, kStackBytes, Switches::enter);
+  void* const self = sanitizers::currentThread();
+  sanitizers::release(&tag_);
+  sanitizers::switchTo(threadInside_);
+  sanitizers::acquire(&tag_);
+  sanitizers::switchTo(self);
 }
 
 void Fiber::resume() {
   threadOutside_ = sanitizers::currentThread();
   sanitizers::leaveStack(&fakeOutside_, mapping_ + kPage, kStackBytes);
-  sanitizers::switchTo(threadInside_, std::exchange(fresh_, false));
+  sanitizers::switchTo(threadInside_);
   inside_ = context::jump_fcontext(inside_, this).fctx;
   sanitizers::enterStack(fakeOutside_, nullptr, nullptr);
 }
 
 void Fiber::suspend() {
   sanitizers::leaveStack(&fakeInside_, outsideStack_, outsideBytes_);
-  sanitizers::switchTo(threadOutside_, false);
+  sanitizers::switchTo(threadOutside_);
   outside_ = context::jump_fcontext(outside_, nullptr).fctx;
   sanitizers::enterStack(fakeInside_, &outsideStack_, &outsideBytes_);
 }
 
 void Fiber::leaveForGood() {
   sanitizers::leaveStack(nullptr, outsideStack_, outsideBytes_);
-  sanitizers::switchTo(threadOutside_, true);
+  sanitizers::release(&tag_);
+  sanitizers::switchTo(threadOutside_);
   context::jump_fcontext(outside_, nullptr);
 }
 
-// The thread sanitizer must hear that what the fiber did comes before what happens to its stack next: as if it ended.
+void Fiber::join() { sanitizers::acquire(&tag_); }
+
+// As if the run had ended where it is.
 void Fiber::abandon() {
   void* const self = sanitizers::currentThread();
-  sanitizers::switchTo(threadInside_, std::exchange(fresh_, false));
-  sanitizers::switchTo(self, true);
-  sanitizers::destroyThread(threadInside_);  // with its calls, that never return
-  threadInside_ = sanitizers::createThread();
-}
-
-std::vector<std::unique_ptr<Fiber>> takeFibers(size_t count) {
-  std::vector<std::unique_ptr<Fiber>> fibers;
-  fibers.reserve(count);
-  {
-    const std::lock_guard lock(pool().mutex);
-    for (auto& idle = pool().idle; fibers.size() < count && !idle.empty(); idle.pop_back())
-      fibers.push_back(std::move(idle.back()));
-  }
-  while (fibers.size() < count) fibers.push_back(std::make_unique<Fiber>());
-  return fibers;
-}
-
-void giveFibers(std::vector<std::unique_ptr<Fiber>> fibers) {
-  const std::lock_guard lock(pool().mutex);
-  for (auto& fiber : fibers) pool().idle.push_back(std::move(fiber));
+  sanitizers::switchTo(threadInside_);
+  sanitizers::release(&tag_);
+  sanitizers::switchTo(self);
 }
 
 }  // namespace tutti::emulation

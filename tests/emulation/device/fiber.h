@@ -22,6 +22,8 @@ class Fiber {
   void resume();
   // By the fiber itself: back behind the resume().
   void suspend();
+  // After the run, by the thread that started it.
+  void join();
   // Gives up a run that is suspended. Nothing on its stack is destroyed, as nothing is when a GPU stops a kernel.
   void abandon();
 
@@ -34,7 +36,6 @@ class Fiber {
   void* outside_ = nullptr;
   void (*function_)(void*) = nullptr;
   void* argument_ = nullptr;
-  bool fresh_ = false;  // started, and not resumed yet
   // The address sanitizer's view of the two stacks, the thread sanitizer's of the two threads.
   void* fakeInside_ = nullptr;
   void* fakeOutside_ = nullptr;
@@ -42,6 +43,7 @@ class Fiber {
   size_t outsideBytes_ = 0;
   void* threadInside_ = nullptr;
   void* threadOutside_ = nullptr;
+  char tag_ = 0;
 };
 
 // Fibers between two uses: a stack costs system calls, and pages that are already there.

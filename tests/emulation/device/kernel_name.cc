@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <vector>
@@ -59,8 +58,9 @@ std::string demangled(const std::string& name) {
 std::string kernelName(const void* kernel) {
   Module module{reinterpret_cast<uintptr_t>(kernel), 0, {}};
   if (dl_iterate_phdr(holds, &module) != 0) {
-    std::ifstream stream(module.path, std::ios::binary);
-    const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
+    std::ifstream stream(module.path, std::ios::binary | std::ios::ate);
+    std::vector<char> file(stream ? static_cast<size_t>(stream.tellg()) : 0);
+    stream.seekg(0).read(file.data(), static_cast<std::streamsize>(file.size()));
     const auto name = file.size() > sizeof(Elf64_Ehdr) ? symbolAt(file, module.address - module.base) : std::string();
     if (!name.empty()) return demangled(name);
   }

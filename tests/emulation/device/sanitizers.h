@@ -34,7 +34,7 @@ inline void forbid(const void*, size_t) {}
 inline void* createThread() { return __tsan_create_fiber(0); }
 inline void destroyThread(void* thread) { __tsan_destroy_fiber(thread); }
 inline void* currentThread() { return __tsan_get_current_fiber(); }
-inline void switchTo(void* thread, bool ordered) { __tsan_switch_to_fiber(thread, ordered ? 0 : 1); }
+inline void switchTo(void* thread) { __tsan_switch_to_fiber(thread, __tsan_switch_to_fiber_no_sync); }
 // What came before release(tag) in one fiber comes before what follows acquire(tag) in another.
 inline void release(void* tag) { __tsan_release(tag); }
 inline void acquire(void* tag) { __tsan_acquire(tag); }
@@ -42,7 +42,7 @@ inline void acquire(void* tag) { __tsan_acquire(tag); }
 inline void* createThread() { return nullptr; }
 inline void destroyThread(void*) {}
 inline void* currentThread() { return nullptr; }
-inline void switchTo(void*, bool) {}
+inline void switchTo(void*) {}
 inline void release(void*) {}
 inline void acquire(void*) {}
 #endif
