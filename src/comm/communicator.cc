@@ -288,7 +288,8 @@ Stats Communicator::stats() const {
     stats.operations += device_->calls();
     stats.connectedPeers = static_cast<uint64_t>(size() - 1);
     stats.lastAlgorithm = nameOf(device_->programs().lastAlgorithm());
-    stats.lastTransports = "p2p";
+    const std::string bridges = links_.transportNames();
+    stats.lastTransports = !device_->reachesSome() ? bridges : bridges.empty() ? "p2p" : "p2p," + bridges;
     return stats;
   }
   stats.lastAlgorithm = nameOf(plans_.lastAlgorithm());

@@ -46,6 +46,9 @@ class DeviceSide {
   const DevicePrograms& programs() const noexcept { return programs_; }
   size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes; }
 
+  // Whether any peer's memory is used directly.
+  bool reachesSome() const noexcept { return peers_.unreached().size() + 1 < static_cast<size_t>(shape_.size); }
+
   // The call as a kernel sees it, all but its place in the launch. Throws Error. One thread at a time.
   cuda::Work workFor(const Call& call);
   // Works that do not fit into a launch's arguments, where the GPU can read them.
