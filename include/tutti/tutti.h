@@ -206,8 +206,9 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
 
-/* An operator that multiplies each rank's input by its own scalar (a value of `type`) and adds. Host communicators read
- * the scalar during this call, whatever `residence`. Destroy it after the last operation that uses it was called. */
+/* An operator that multiplies each rank's input by its own scalar (a value of `type`) and adds. On a GPU with
+ * tuttiScalarDevice, `scalar` is memory of that GPU, which is read whenever an operation runs; else the scalar is read
+ * during this call. Destroy it after the last operation that uses it was called. */
 TUTTI_API tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDataType_t type,
                                                   tuttiScalarResidence_t residence, tuttiComm_t comm);
 TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);

@@ -24,6 +24,7 @@ __device__ inline void begin(Block& block, const Work& work) {
     block.heldFrom = ~0u - kStepsHeld;  // none
     block.rounds = block.work.layout.rounds();
     block.iterations = block.rounds == 0 ? 0 : static_cast<uint32_t>(block.rounds) + work.program.maxLag;
+    if (work.factorAt != nullptr) memcpy(&block.work.arithmetic.factor, work.factorAt, sizeOf(work.arithmetic.type));
     block.fingerprint = work.fingerprint;
     block.fingerprint.operation = work.seat.operations[block.channel];
     Progress& progress = work.seat.progress[block.channel];

@@ -12,6 +12,7 @@
 #include "kernels/cuda/order.h"
 #include "kernels/cuda/pattern.h"
 #include "kernels/cuda/residency.h"
+#include "kernels/cuda/trace.h"
 
 namespace tutti::cuda {
 namespace {
@@ -58,6 +59,8 @@ engine::DeviceTraits traitsOf(const Context& context) {
   traits.residentBlocks = traits.multiprocessors * static_cast<uint32_t>(resident);
   return traits;
 }
+
+Collective kindOf(const Work& work) { return static_cast<Collective>(work.fingerprint.kindAndType >> 4); }
 
 class Gpu : public engine::Device {
  public:
@@ -168,6 +171,7 @@ bool Gpu::checkPattern(const std::byte* from, size_t bytes, uint64_t seed) {
 
 void Gpu::launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
                  std::span<engine::LaunchOrder* const> orders) {
+  const TraceRange range(launch.count == 1 ? nameOf(kindOf(launch.works[0])).data() : "group");
   const OnDevice device(*context_);
   Turn turn(*context_, streams, orders);
   check(launchCollective(launch, blocks, turn.stream()), ordinal(), "launching {} blocks of the collective kernel",

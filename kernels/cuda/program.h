@@ -108,8 +108,9 @@ struct Work {
   std::byte* output = nullptr;
   kernels::Layout layout;  // its tables, if any, where the GPU can read them; each block sets its channel
   kernels::Arithmetic arithmetic;
-  link::Fingerprint fingerprint;  // but for its number
-  uint32_t firstBlock = 0;        // of the launch; the work has layout.channels of them
+  const void* factorAt = nullptr;  // where the factor is read when the work begins; null: it is in `arithmetic`
+  link::Fingerprint fingerprint;   // but for its number
+  uint32_t firstBlock = 0;         // of the launch; the work has layout.channels of them
   Protocol protocol = Protocol::kSimple;
   bool scalesInput = false;  // pre-mul-sum: every read of the input is multiplied by the factor
 };

@@ -51,6 +51,7 @@ void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char
                 fmt::format("{}: op was made for {}, the call is of {}", name, nameOf(made.type), nameOf(call.type)));
   call.op = ReduceOp::kPreMulSum;
   call.factor = made.factor;
+  call.factorAt = made.factorAt;
 }
 
 void setBuffers(comm::Call& call, const void* send, void* recv, size_t count) {

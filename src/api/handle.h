@@ -18,6 +18,7 @@ namespace tutti::api {
 struct Operator {
   DataType type;
   uint64_t factor;
+  const void* factorAt;  // on a GPU: read when an operation runs; null: `factor` holds
   bool alive;
 };
 

@@ -89,8 +89,11 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
     checkPointer(scalar, name, "scalar");
     if (residence != tuttiScalarDevice && residence != tuttiScalarHostImmediate)
       throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: residence is {}", name, static_cast<int>(residence)));
-    Operator made{checkType(type, name), 0, true};
-    std::memcpy(&made.factor, scalar, sizeOf(made.type));
+    Operator made{checkType(type, name), 0, nullptr, true};
+    if (visit->device() && residence == tuttiScalarDevice)
+      made.factorAt = scalar;
+    else
+      std::memcpy(&made.factor, scalar, sizeOf(made.type));
     comm->operators.push_back(made);
     *op = static_cast<tuttiRedOp_t>(tuttiNumOps + static_cast<int>(comm->operators.size()) - 1);
   });

@@ -20,9 +20,10 @@ struct Call {
   Collective collective = Collective::kAllReduce;
   DataType type = DataType::kInt8;
   ReduceOp op = ReduceOp::kSum;
-  uint64_t factor = 0;  // of a pre-mul-sum
-  int root = 0;         // or the peer of a send or receive
-  bool sends = false;   // kSendRecv: which side
+  uint64_t factor = 0;             // of a pre-mul-sum
+  const void* factorAt = nullptr;  // where the factor is when a kernel comes to it, if not null
+  int root = 0;                    // or the peer of a send or receive
+  bool sends = false;              // kSendRecv: which side
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
   size_t count = 0;  // elements: the whole message, or one rank's part

@@ -160,6 +160,7 @@ cuda::Work DeviceSide::workFor(const Call& call) {
   work.output = plain.output;
   work.layout = plain.layout;
   work.arithmetic = plain.arithmetic;
+  work.factorAt = call.factorAt;
   work.fingerprint = plain.fingerprint;
   work.protocol = program.protocol;
   work.scalesInput = plain.scalesInput;

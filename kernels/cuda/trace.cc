@@ -1,0 +1,38 @@
+#include "kernels/cuda/trace.h"
+
+#ifndef TUTTI_EMULATION
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+namespace tutti::cuda {
+
+#ifdef TUTTI_EMULATION
+
+TraceRange::TraceRange(const char*) noexcept {}
+TraceRange::~TraceRange() {}
+
+#else
+
+namespace {
+
+nvtxDomainHandle_t domain() noexcept {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("tutti");
+  return domain;
+}
+
+}  // namespace
+
+TraceRange::TraceRange(const char* name) noexcept {
+  nvtxEventAttributes_t event{};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  event.message.ascii = name;
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+TraceRange::~TraceRange() { nvtxDomainRangePop(domain()); }
+
+#endif
+
+}  // namespace tutti::cuda
