@@ -29,6 +29,13 @@ class Settings {
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
+// Under a sanitizer every access costs many times as much: fewer sizes and counts do.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSlow = true;
+#else
+inline constexpr bool kSlow = false;
+#endif
+
 // `settings`: TUTTI_ALGO, TUTTI_PROTOCOL, ….
 class GpuRanks {
  public:
