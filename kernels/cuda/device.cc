@@ -99,6 +99,10 @@ class Gpu : public engine::Device {
   std::unique_ptr<engine::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
   void launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
               std::span<engine::LaunchOrder* const> orders) override;
+  bool captures(engine::DeviceStream stream) override {
+    const OnDevice device(*context_);
+    return StreamState::of(stream, ordinal()).captures();
+  }
   void drain(engine::LaunchOrder& order) override { static_cast<Order&>(order).drain(); }
   bool finished(engine::LaunchOrder& order) noexcept override { return static_cast<Order&>(order).finished(); }
 

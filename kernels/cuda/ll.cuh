@@ -11,20 +11,22 @@ struct LLProtocol {
   static constexpr Protocol kProtocol = Protocol::kLL;
   static constexpr Grain kGrain = grainOf(kProtocol);
 
+  // False: there is trouble.
   template <class Math>
-  static __device__ void move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
+  static __device__ bool move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
     const uint32_t operands = step.fromCount + step.toCount;
     for (uint32_t at = threadIdx.x * 8; at < run.bytes; at += kThreads * 8) {
       uint64_t word;
-      if (!load(block, 0, run, at, word)) return;
+      if (!load(block, 0, run, at, word)) return false;
       auto group = Math::load(reduction, word, 0);
       for (uint32_t source = 1; source < step.fromCount; ++source) {
-        if (!load(block, source, run, at, word)) return;
+        if (!load(block, source, run, at, word)) return false;
         Math::fold(reduction, group, Math::load(reduction, word, static_cast<int>(source)));
       }
       word = Math::template store<uint64_t>(reduction, group);
       for (uint32_t d = step.fromCount; d < operands; ++d) store(block, block.places[d], run, at, word);
     }
+    return true;
   }
 
   // After the last run of the slot of operand i, which filled so many grains of it.

@@ -12,22 +12,24 @@ struct LL128Protocol {
   static constexpr Protocol kProtocol = Protocol::kLL128;
   static constexpr Grain kGrain = grainOf(kProtocol);
 
+  // False: there is trouble.
   template <class Math>
-  static __device__ void move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
+  static __device__ bool move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
     const uint32_t grains = (run.bytes + kGrain.payload - 1) / kGrain.payload;
     // Whole warps go through this loop together: the loads and stores of lines are theirs.
     for (uint32_t grain = threadIdx.x / 32; grain < grains; grain += kThreads / 32) {
       Pack pack;
-      if (!load(block, 0, run, grain, pack)) return;
+      if (!load(block, 0, run, grain, pack)) return false;
       auto group = Math::load(reduction, pack, 0);
       for (uint32_t source = 1; source < step.fromCount; ++source) {
-        if (!load(block, source, run, grain, pack)) return;
+        if (!load(block, source, run, grain, pack)) return false;
         Math::fold(reduction, group, Math::load(reduction, pack, static_cast<int>(source)));
       }
       pack = Math::template store<Pack>(reduction, group);
       for (uint32_t d = step.fromCount; d < step.fromCount + step.toCount; ++d)
         store(block.places[d], run, grain, pack);
     }
+    return true;
   }
 
   static __device__ void endSlot(Block&, uint32_t, uint32_t) {}

@@ -9,20 +9,25 @@ namespace tutti::cuda {
 struct SimpleProtocol {
   static constexpr Protocol kProtocol = Protocol::kSimple;
 
+  // True: nothing that it reads has to be waited for.
   template <class Math>
-  static __device__ void move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
+  static __device__ bool move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
     const uint32_t operands = step.fromCount + step.toCount;
     const auto address = [&](uint32_t i) { return placeOf(block.places[i], run, grainOf(kProtocol)); };
     const uintptr_t first = reinterpret_cast<uintptr_t>(address(0));
     uintptr_t apart = 0;  // the bits of alignment in which the operands differ
     for (uint32_t i = 1; i < operands; ++i) apart |= reinterpret_cast<uintptr_t>(address(i)) ^ first;
-    if (apart % 16 != 0) return narrow<Math>(address, step, reduction, 0, run.bytes, first | apart);
+    if (apart % 16 != 0) {
+      narrow<Math>(address, step, reduction, 0, run.bytes, first | apart);
+      return true;
+    }
     // Up to the first whole pack, the packs, and the rest.
     const uint32_t head = std::min(static_cast<uint32_t>(-first % 16), run.bytes);
     const uint32_t body = (run.bytes - head) / 16 * 16;
     narrow<Math>(address, step, reduction, 0, head, first);
     words<Math, Pack, Math::kDepth>(address, step, reduction, head, head + body);
     narrow<Math>(address, step, reduction, head + body, run.bytes, first);
+    return true;
   }
 
  private:

@@ -7,6 +7,8 @@
 //   ---       barrier: everything is read and written
 //   settle    one thread an operand: releases the source, posts the destination
 //
+// Each barrier is also the vote whether to go on: one thread's trouble ends all of them at the same place.
+//
 // In LL and LL128 the data says by itself that it has arrived. Their slots are posted before the data moves; the header
 // then only tells the receiver what the slot is, so that a mismatch is found in every protocol alike.
 #pragma once
@@ -21,6 +23,7 @@ struct Hold {
   End* end = nullptr;  // of a link; else nothing is to be done
   uint64_t number = 0;
   bool isSource = false;
+  bool failed = false;  // there is trouble
 };
 
 __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) {
@@ -94,7 +97,7 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
   if (operand.kind() == Kind::kLink) {
     End& end = (isSource ? block.ins : block.outs)[operand.index()];
     const int peer = (isSource ? program.inPeers : program.outPeers)[operand.index()];
-    if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {};
+    if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {.failed = true};
     place = {payloadOf<Protocol>(end, bytes), PlaceKind::kSlot, peer, end.passed, end.fifo.slotBytes, end.fifo.depth};
     return {&end, end.passed, isSource};
   }
@@ -161,26 +164,26 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   const uint32_t operands = step.fromCount + step.toCount;
   Hold hold;
   if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes);
-  __syncthreads();
-  if (peekShared(&block.stop) != 0) return false;
+  if (__syncthreads_or(hold.failed)) return false;
   if (hold.end != nullptr) hold.end->passed = hold.number + 1;
   if (kPostsFirst && hold.end != nullptr && !hold.isSource) postSlot(block, hold, bytes);
   const Reduction reduction = reductionOf(block, step);
   const bool copies = step.fromCount == 1 && reduction.scaledSource < 0 && reduction.divisor <= 1;
+  bool moved = true;
   forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
     if (copies)
-      Protocol::template move<CopyMath>(block, step, run, reduction);
+      moved = moved && Protocol::template move<CopyMath>(block, step, run, reduction);
     else
-      Arithmetic::with(block.work.arithmetic.type,
-                       [&](auto math) { Protocol::template move<decltype(math)>(block, step, run, reduction); });
+      Arithmetic::with(block.work.arithmetic.type, [&](auto math) {
+        moved = moved && Protocol::template move<decltype(math)>(block, step, run, reduction);
+      });
   });
   if constexpr (kPostsFirst) {
     const uint32_t grains = (bytes + grain.payload - 1) / grain.payload;
     for (uint32_t i = step.fromCount; i < operands; ++i)
       if (block.places[i].kind == PlaceKind::kSlot) Protocol::endSlot(block, i, grains);
   }
-  __syncthreads();
-  if (kPostsFirst && peekShared(&block.stop) != 0) return false;
+  if (__syncthreads_or(!moved)) return false;
   if (hold.end == nullptr) return true;
   if (hold.isSource)
     releaseSlot(hold);

@@ -53,7 +53,8 @@ class Batch {
 
   void add(const DeviceCall& one) {
     DeviceSide& side = *one.communicator->device();
-    cuda::Work work = side.workFor(one.call);
+    stays_ = stays_ || device_.captures(one.stream);
+    cuda::Work work = side.workFor(one.call, stays_);
     work.firstBlock = blocks_;
     blocks_ += work.layout.channels;
     works_.push_back(work);
@@ -68,7 +69,7 @@ class Batch {
     if (works_.size() <= cuda::kMaxInlineWorks)
       std::copy(works_.begin(), works_.end(), launch.works);
     else
-      launch.more = calls_.front()->communicator->device()->placeWorks(works_);
+      launch.more = calls_.front()->communicator->device()->placeWorks(works_, stays_);
     device_.launch(launch, blocks_, streams_, orders_);
     for (const DeviceCall* one : calls_) one->communicator->device()->launched(one->call);
   }
@@ -76,6 +77,7 @@ class Batch {
  private:
   engine::Device& device_;
   uint32_t blocks_ = 0;
+  bool stays_ = false;  // a graph keeps it
   std::vector<cuda::Work> works_;
   std::vector<const DeviceCall*> calls_;
   std::vector<engine::DeviceStream> streams_;

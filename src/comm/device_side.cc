@@ -116,41 +116,45 @@ void DeviceSide::writeState() {
   seat_.deadlineNs = static_cast<uint64_t>(config_.operationTimeout / std::chrono::nanoseconds(1));
 }
 
-// Arguments stay where a kernel, or a graph that is replayed, may still read them: a place is used again only when the
-// memory has been gone through once, and everything before has ended.
-std::byte* DeviceSide::placeArguments(const void* data, size_t bytes) {
-  if (bytes > arguments_->bytes / 4)
+// Arguments stay where a kernel may still read them. Those of eager calls go round: a place is used again when the
+// memory has been gone through, and everything before has ended. Those of graphs, which may be replayed at any time,
+// stay as long as the communicator.
+std::byte* DeviceSide::placeArguments(const void* data, size_t bytes, bool stays) {
+  const size_t whole = (bytes + 15) / 16 * 16;
+  const size_t room = arguments_->bytes - argumentsKept_;
+  if (whole > room / 2)
     throw Error(ErrorCode::kInvalidUsage,
-                fmt::format("a call on {} GPUs, or a group, has {} bytes of arguments: at most {} can be carried",
-                            shape_.size, bytes, arguments_->bytes / 4));
-  if (argumentsUsed_ + bytes > arguments_->bytes) {
+                fmt::format("the arguments of calls on {} GPUs, and of CUDA graphs that keep theirs, fill the {} bytes "
+                            "there are for them: {} more are too many",
+                            shape_.size, arguments_->bytes, bytes));
+  if (argumentsUsed_ + whole > room) {
     drain();
     argumentsUsed_ = 0;
   }
-  std::byte* const place = arguments_->data + argumentsUsed_;
-  std::memcpy(place, data, bytes);
-  argumentsUsed_ += (bytes + 15) / 16 * 16;
-  return place;
+  const size_t at = stays ? room - whole : argumentsUsed_;
+  (stays ? argumentsKept_ : argumentsUsed_) += whole;
+  std::memcpy(arguments_->data + at, data, bytes);
+  return arguments_->data + at;
 }
 
-const cuda::Work* DeviceSide::placeWorks(std::span<const cuda::Work> works) {
-  return reinterpret_cast<const cuda::Work*>(placeArguments(works.data(), works.size_bytes()));
+const cuda::Work* DeviceSide::placeWorks(std::span<const cuda::Work> works, bool stays) {
+  return reinterpret_cast<const cuda::Work*>(placeArguments(works.data(), works.size_bytes(), stays));
 }
 
-const size_t* DeviceSide::placeTable(const std::vector<size_t>& table) {
+const size_t* DeviceSide::placeTable(const std::vector<size_t>& table, bool stays) {
   if (table.empty()) return nullptr;
-  return reinterpret_cast<const size_t*>(placeArguments(table.data(), table.size() * sizeof(size_t)));
+  return reinterpret_cast<const size_t*>(placeArguments(table.data(), table.size() * sizeof(size_t), stays));
 }
 
-void DeviceSide::placeTables(const Call& call, kernels::Layout& layout) {
+void DeviceSide::placeTables(const Call& call, kernels::Layout& layout, bool stays) {
   if (!call.tables) return;
-  layout.inputCounts = placeTable(call.tables->inputCounts);
-  layout.inputOffsets = placeTable(call.tables->inputOffsets);
-  layout.outputCounts = placeTable(call.tables->outputCounts);
-  layout.outputOffsets = placeTable(call.tables->outputOffsets);
+  layout.inputCounts = placeTable(call.tables->inputCounts, stays);
+  layout.inputOffsets = placeTable(call.tables->inputOffsets, stays);
+  layout.outputCounts = placeTable(call.tables->outputCounts, stays);
+  layout.outputOffsets = placeTable(call.tables->outputOffsets, stays);
 }
 
-cuda::Work DeviceSide::workFor(const Call& call) {
+cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   const DeviceProgram& program = programs_.find(call);
   const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
   cuda::Work work;
@@ -164,7 +168,7 @@ cuda::Work DeviceSide::workFor(const Call& call) {
   work.fingerprint = plain.fingerprint;
   work.protocol = program.protocol;
   work.scalesInput = plain.scalesInput;
-  placeTables(call, work.layout);
+  placeTables(call, work.layout, stays);
   if (call.collective == Collective::kBarrier) work.input = work.output = barrierByte_;
   if (call.collective != Collective::kSendRecv) return work;
   const size_t pair = (call.sends ? 0 : static_cast<size_t>(shape_.size)) + static_cast<size_t>(call.root);

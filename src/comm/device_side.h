@@ -49,10 +49,11 @@ class DeviceSide {
   // Whether any peer's memory is used directly.
   bool reachesSome() const noexcept { return peers_.unreached().size() + 1 < static_cast<size_t>(shape_.size); }
 
-  // The call as a kernel sees it, all but its place in the launch. Throws Error. One thread at a time.
-  cuda::Work workFor(const Call& call);
+  // The call as a kernel sees it, all but its place in the launch. `stays`: a graph keeps it. Throws Error. One thread
+  // at a time.
+  cuda::Work workFor(const Call& call, bool stays);
   // Works that do not fit into a launch's arguments, where the GPU can read them.
-  const cuda::Work* placeWorks(std::span<const cuda::Work> works);
+  const cuda::Work* placeWorks(std::span<const cuda::Work> works, bool stays);
   // It is in a launch that has been queued.
   void launched(const Call& call);
 
@@ -62,9 +63,9 @@ class DeviceSide {
 
  private:
   void writeState();
-  std::byte* placeArguments(const void* data, size_t bytes);
-  const size_t* placeTable(const std::vector<size_t>& table);
-  void placeTables(const Call& call, kernels::Layout& layout);
+  std::byte* placeArguments(const void* data, size_t bytes, bool stays);
+  const size_t* placeTable(const std::vector<size_t>& table, bool stays);
+  void placeTables(const Call& call, kernels::Layout& layout, bool stays);
   DeviceShape bridgedShape() const;
   cuda::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
@@ -92,8 +93,8 @@ class DeviceSide {
   std::unique_ptr<engine::DeviceMemory> state_;      // of the GPU: ends, counters
   std::unique_ptr<engine::DeviceMemory> words_;      // of the host: report, abort, progress
   std::unique_ptr<engine::DeviceMemory> arguments_;  // of the host: tables of v-variants, works of large groups
-  size_t argumentsUsed_ = 0;
-  std::byte* barrierByte_ = nullptr;  // of the GPU: what a barrier reduces
+  size_t argumentsUsed_ = 0, argumentsKept_ = 0;     // from the front, in turn; from the back, by graphs
+  std::byte* barrierByte_ = nullptr;                 // of the GPU: what a barrier reduces
   std::unique_ptr<engine::LaunchOrder> order_;
   cuda::Seat seat_;
   std::atomic<uint64_t> calls_{0};

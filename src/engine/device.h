@@ -79,6 +79,8 @@ class Device {
   // of `orders`. Returns before it runs. Nothing is allocated; legal during a capture.
   virtual void launch(const cuda::Launch& launch, uint32_t blocks, std::span<const DeviceStream> streams,
                       std::span<LaunchOrder* const> orders) = 0;
+  // Whether what is queued on the stream now goes into a graph.
+  virtual bool captures(DeviceStream stream) = 0;
   // Waits until all that was queued behind `order` has ended; finished() only looks.
   virtual void drain(LaunchOrder& order) = 0;
   virtual bool finished(LaunchOrder& order) noexcept = 0;  // true, too, when the GPU has failed
