@@ -35,6 +35,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_SIZE", For::kJoining, Type::kNumber, "", 1, 1 << 24, "", "How many ranks there are."},
     {"TUTTI_LOCAL_RANK", For::kJoining, Type::kNumber, "", 0, (1 << 24) - 1, "", "The rank among those of this host."},
     {"TUTTI_LOCAL_SIZE", For::kJoining, Type::kNumber, "", 1, 1 << 24, "", "How many ranks are on this host."},
+    {"TUTTI_JOB", For::kJoining, Type::kText, "", 0, 0, "any text",
+     "Tells jobs of one user on one host apart that meet at the same time, where the launcher gives them no number."},
     {"TUTTI_ROOT", For::kJoining, Type::kText, "", 0, 0, "host:port or [address]:port",
      "Where the ranks meet: rank 0's host and a free port there."},
     {"TUTTI_ID", For::kJoining, Type::kSecret, "", 0, 0, "256 hex digits",

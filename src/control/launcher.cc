@@ -234,6 +234,7 @@ Launch readLaunch(const Environment& environment) {
   Launch launch;
   launch.launcher = row.name;
   readWho(environment, row, launch);
+  launch.jobKey = environment.find("TUTTI_JOB").value_or("");
   for (const Name key : row.jobKeys)
     if (key) launch.jobKey += environment.find(key).value_or("") + "/";
   readHost(environment, row, launch);

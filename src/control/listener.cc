@@ -68,7 +68,10 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
   if (request.tcp) openTcp(request);
   if (sockets_.empty())
     throw Error(ErrorCode::kSystem,
-                fmt::format("cannot listen at the Unix socket @{}: {}", request.unixName, std::strerror(errno)));
+                fmt::format("cannot listen at the Unix socket @{}: {}{}", request.unixName, std::strerror(errno),
+                            errno == EADDRINUSE ? ". Another job of yours seems to be meeting there: give each a "
+                                                  "TUTTI_JOB of its own, any text"
+                                                : ""));
 }
 
 // One port serves all addresses, so that a range of ports counts ranks and not addresses.

@@ -33,13 +33,15 @@ Member memberOf(const std::string& text, const Json& address) {
   if (!address.is_string()) refuse(text, "expected host:port in the cluster", ErrorCode::kInvalidArgument);
   const auto& full = address.get_ref<const std::string&>();
   const size_t colon = full.rfind(':');
+  const auto wrong = [&] {
+    refuse(text, fmt::format("expected host:port instead of \"{}\"", full), ErrorCode::kInvalidArgument);
+  };
+  if (colon == std::string::npos) wrong();
   Member member{full.substr(0, colon), 0};
   if (member.host.size() > 2 && member.host.front() == '[') member.host = member.host.substr(1, member.host.size() - 2);
   const char* const end = full.data() + full.size();
-  const auto [stop, failure] = std::from_chars(full.data() + std::min(colon, full.size() - 1) + 1, end, member.port);
-  if (colon == std::string::npos || member.host.empty() || failure != std::errc() || stop != end || member.port < 1 ||
-      member.port > 65535)
-    refuse(text, fmt::format("expected host:port instead of \"{}\"", full), ErrorCode::kInvalidArgument);
+  const auto [stop, failure] = std::from_chars(full.data() + colon + 1, end, member.port);
+  if (member.host.empty() || failure != std::errc() || stop != end || member.port < 1 || member.port > 65535) wrong();
   return member;
 }
 

@@ -46,8 +46,9 @@ class Stream {
     while (!in_.empty() && fault_ == StreamFault::kNone) step();
     if (fault_ != StreamFault::kNone) return;
     pair_.endOfStream();
-    // The end is a fault as soon as everything has been taken.
-    for (int i = 0; i < 64 && fault_ == StreamFault::kNone; ++i) {
+    // The end is a fault as soon as everything has been taken: at most a slot for each byte that was sent.
+    constexpr int kMoreThanWereSent = 1 << 20;
+    for (int i = 0; i < kMoreThanWereSent && fault_ == StreamFault::kNone; ++i) {
       release();
       pump();
     }
