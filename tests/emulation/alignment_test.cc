@@ -1,6 +1,7 @@
 // Buffers of a GPU may begin at any byte and hold any number of elements, in place or not: the bits are the host's.
 #include <gtest/gtest.h>
 
+#include "base/types.h"
 #include "emulation/reductions.h"
 
 namespace tutti::testing {

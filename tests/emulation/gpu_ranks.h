@@ -38,6 +38,19 @@ inline constexpr bool kSlow = true;
 inline constexpr bool kSlow = false;
 #endif
 
+// Runs body() between the start and the end of a group.
+template <class Body>
+void inGroup(Body body) {
+  CHECK_TUTTI(tuttiGroupStart());
+  try {
+    body();
+  } catch (...) {
+    tuttiGroupEnd();
+    throw;
+  }
+  CHECK_TUTTI(tuttiGroupEnd());
+}
+
 // `settings`: TUTTI_ALGO, TUTTI_PROTOCOL, ….
 class GpuRanks {
  public:
@@ -59,9 +72,9 @@ class GpuRanks {
   // call(rank) for each, as one group; then waits for the stream.
   template <class Call>
   void together(Call call, cudaStream_t stream = nullptr) const {
-    CHECK_TUTTI(tuttiGroupStart());
-    for (int rank = 0; rank < size(); ++rank) check(call(rank), "a call of the group", (*this)[rank]);
-    CHECK_TUTTI(tuttiGroupEnd());
+    inGroup([&] {
+      for (int rank = 0; rank < size(); ++rank) check(call(rank), "a call of the group", (*this)[rank]);
+    });
     finish(stream);
   }
 

@@ -159,10 +159,10 @@ inline Outcomes runOnGpu(const std::vector<ReductionJob>& jobs, const GpuRanks& 
   for (int rank = 0; rank < gpu.size(); ++rank)
     for (const ReductionJob& job : jobs) parts.push_back(std::make_unique<ReductionPart>(job, rank, gpu.size()));
   for (size_t i = 0; i < jobs.size(); ++i) {
-    CHECK_TUTTI(tuttiGroupStart());
-    for (int rank = 0; rank < gpu.size(); ++rank)
-      parts[static_cast<size_t>(rank) * jobs.size() + i]->issue(gpu[rank], nullptr);
-    CHECK_TUTTI(tuttiGroupEnd());
+    inGroup([&] {
+      for (int rank = 0; rank < gpu.size(); ++rank)
+        parts[static_cast<size_t>(rank) * jobs.size() + i]->issue(gpu[rank], nullptr);
+    });
   }
   gpu.finish();
   Outcomes outcomes;
