@@ -81,6 +81,7 @@ class LoneSender {
     work.program.stepCount = static_cast<uint32_t>(schedule_.steps.size());
     work.input = data.data();
     work.layout = plain.layout;
+    work.arithmetic = plain.arithmetic;
     work.fingerprint = plain.fingerprint;
     work.protocol = Protocol::kLL;
     ASSERT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
