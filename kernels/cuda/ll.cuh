@@ -1,8 +1,8 @@
 // The protocol LL: every 4 bytes of data travel with a flag that says which slot they belong to, so a reader needs no
 // fence and no second trip: what carries the right flag has arrived. The flag is the low 32 bits of the slot's number
 // + 1. They wrap around, so twice in their turn, in its middle and at its end, the sender fills every slot up to its
-// end. No line then keeps a flag for a whole turn, to look new when it comes again; once would not do, since the filling
-// itself leaves flags behind.
+// end. No line then keeps a flag for a whole turn, to look new when it comes again; once would not do, since the
+// filling itself leaves flags behind.
 #pragma once
 #include "kernels/cuda/move.cuh"
 
