@@ -1,7 +1,8 @@
 // The protocol LL: every 4 bytes of data travel with a flag that says which slot they belong to, so a reader needs no
 // fence and no second trip: what carries the right flag has arrived. The flag is the low 32 bits of the slot's number
-// + 1. Before the flags wrap around, the sender fills the last turn of slots to their ends, so that no line keeps a
-// flag that could come to look new.
+// + 1. They wrap around, so twice in their turn, in its middle and at its end, the sender fills every slot up to its
+// end. No line then keeps a flag for a whole turn, to look new when it comes again; once would not do, since the
+// filling itself leaves flags behind.
 #pragma once
 #include "kernels/cuda/move.cuh"
 
@@ -33,7 +34,8 @@ struct LLProtocol {
   static __device__ void endSlot(Block& block, uint32_t i, uint32_t grains) {
     const Place& place = block.places[i];
     const uint32_t flag = flagOf(block, place);
-    if (flag <= block.work.seat.llFlagMask - place.depth) return;
+    const auto half = static_cast<uint32_t>(block.work.seat.llFlagMask >> 1);
+    if ((flag & half) <= half - place.depth) return;
     for (uint32_t line = grains + threadIdx.x; line < place.slotBytes / kGrain.bytes; line += kThreads)
       storeLine(place.base + line * kGrain.bytes, {0, flag, 0, flag});
   }

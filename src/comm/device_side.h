@@ -79,8 +79,8 @@ class DeviceSide {
   const Config& config_;
   Recorder& recorder_;
   DeviceTroubles onTrouble_;
+  DeviceShape shape_;  // first: it is what tells ranks that do not go together
   std::shared_ptr<engine::Device> device_;
-  DeviceShape shape_;
   struct Promise {  // of blocks on the GPU
     engine::Device& device;
     uint32_t blocks;

@@ -13,10 +13,12 @@
 
 namespace tutti::testing {
 
+using Setting = std::pair<std::string, std::string>;  // its name and its value
+
 // Settings for the communicators that are made while it lives.
 class Settings {
  public:
-  explicit Settings(std::vector<std::pair<std::string, std::string>> values) : values_(std::move(values)) {
+  explicit Settings(std::vector<Setting> values) : values_(std::move(values)) {
     for (const auto& [name, value] : values_) ::setenv(name.c_str(), value.c_str(), 1);
   }
   ~Settings() {
@@ -26,7 +28,7 @@ class Settings {
   Settings& operator=(const Settings&) = delete;
 
  private:
-  std::vector<std::pair<std::string, std::string>> values_;
+  std::vector<Setting> values_;
 };
 
 // Under a sanitizer every access costs many times as much: fewer sizes and counts do.
@@ -36,11 +38,23 @@ inline constexpr bool kSlow = true;
 inline constexpr bool kSlow = false;
 #endif
 
+// Runs body() between the start and the end of a group.
+template <class Body>
+void inGroup(Body body) {
+  CHECK_TUTTI(tuttiGroupStart());
+  try {
+    body();
+  } catch (...) {
+    tuttiGroupEnd();
+    throw;
+  }
+  CHECK_TUTTI(tuttiGroupEnd());
+}
+
 // `settings`: TUTTI_ALGO, TUTTI_PROTOCOL, ….
 class GpuRanks {
  public:
-  explicit GpuRanks(int ranks, std::vector<std::pair<std::string, std::string>> settings = {})
-      : comms_(static_cast<size_t>(ranks)) {
+  explicit GpuRanks(int ranks, std::vector<Setting> settings = {}) : comms_(static_cast<size_t>(ranks)) {
     settings.insert(settings.begin(), {{"TUTTI_GPU_BUFFER_MIB", "1"}, {"TUTTI_OPERATION_TIMEOUT_MS", "20000"}});
     const Settings set(std::move(settings));
     const std::vector<int> devices(comms_.size(), 0);
@@ -58,9 +72,14 @@ class GpuRanks {
   // call(rank) for each, as one group; then waits for the stream.
   template <class Call>
   void together(Call call, cudaStream_t stream = nullptr) const {
-    CHECK_TUTTI(tuttiGroupStart());
-    for (int rank = 0; rank < size(); ++rank) check(call(rank), "a call of the group", (*this)[rank]);
-    CHECK_TUTTI(tuttiGroupEnd());
+    inGroup([&] {
+      for (int rank = 0; rank < size(); ++rank) check(call(rank), "a call of the group", (*this)[rank]);
+    });
+    finish(stream);
+  }
+
+  // Waits for the stream. Throws when a communicator has failed.
+  void finish(cudaStream_t stream = nullptr) const {
     if (cudaStreamSynchronize(stream) != cudaSuccess) throw std::runtime_error("the stream failed");
     for (int rank = 0; rank < size(); ++rank) expectHealthy(rank);
   }

@@ -1,0 +1,189 @@
+// Reductions of values of all kinds (any bits; NaNs, infinities, subnormals and zeros of both signs among them), to
+// compare what engines make of them bit for bit.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "emulation/gpu_ranks.h"
+
+namespace tutti::testing {
+
+struct ReductionJob {
+  faults::Kind kind = faults::Kind::kAllReduce;  // or kReduceScatter, kReduce
+  tuttiDataType_t type = tuttiFloat32;
+  int op = tuttiSum;                  // or faults::kPreMulSum
+  size_t count = 0;                   // of the result
+  size_t sendSkew = 0, recvSkew = 0;  // bytes by which the buffers miss a multiple of 64
+  bool inPlace = false;
+  uint64_t salt = 0;
+
+  std::string describe() const {
+    const faults::Operation same{kind, type, op, count, 0, inPlace, salt};
+    return same.describe() + ", buffers off by " + std::to_string(sendSkew) + " and " + std::to_string(recvSkew);
+  }
+};
+
+// How many bits of the exponent and of the fraction; none for integers.
+struct FloatBits {
+  int exponent = 0, fraction = 0;
+};
+constexpr FloatBits floatBitsOf(tuttiDataType_t type) {
+  switch (type) {
+    case tuttiFloat16:
+      return {5, 10};
+    case tuttiFloat32:
+      return {8, 23};
+    case tuttiFloat64:
+      return {11, 52};
+    case tuttiBfloat16:
+      return {8, 7};
+    case tuttiFloat8e4m3:
+      return {4, 3};
+    case tuttiFloat8e5m2:
+      return {5, 2};
+    default:
+      return {};
+  }
+}
+
+// An element of the type, in the low bytes; of half of those with a fraction, a special or a middling one.
+inline uint64_t elementOfAnyKind(std::mt19937_64& random, tuttiDataType_t type) {
+  const uint64_t bits = random();
+  const FloatBits format = floatBitsOf(type);
+  if (format.exponent == 0) return bits;
+  const uint64_t exponents = ((uint64_t{1} << format.exponent) - 1) << format.fraction;
+  const uint64_t sign = uint64_t{1} << (format.exponent + format.fraction);
+  const uint64_t one = (exponents >> (format.fraction + 1)) << format.fraction;
+  switch (random() % 16) {
+    case 0:
+      return bits & sign;  // zero
+    case 1:
+      return (bits & sign) | exponents;  // infinity, where there is one
+    case 2:
+      return bits | exponents;  // not a number, of any payload
+    case 3:
+      return bits & ~exponents;  // subnormal
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+      return (bits & ~exponents) | one;  // from 1 to 2
+    default:
+      return bits;
+  }
+}
+
+// One rank's part of a job. It must live until the call is done.
+class ReductionPart {
+ public:
+  ReductionPart(const ReductionJob& job, int rank, int ranks) : job_(job), width_(faults::sizeOf(job.type)) {
+    std::mt19937_64 random(faults::mix(job.salt, static_cast<uint64_t>(rank)));
+    const auto n = static_cast<size_t>(ranks), mine = static_cast<size_t>(rank);
+    const bool scatters = job.kind == faults::Kind::kReduceScatter;
+    const size_t sends = scatters ? n * job.count : job.count;
+    send_.assign(2 * kMargin + sends * width_, kPoison);
+    recv_.assign(2 * kMargin + job.count * width_, kPoison);
+    for (size_t i = 0; i < sends; ++i) {
+      const uint64_t element = elementOfAnyKind(random, job.type);
+      std::memcpy(sendAt() + i * width_, &element, width_);
+    }
+    if (job.inPlace) within_ = scatters ? mine * job.count * width_ : 0;
+    factor_ = random();
+    if (const FloatBits format = floatBitsOf(job.type); format.exponent != 0)
+      factor_ = (((uint64_t{1} << (format.exponent - 1)) - 1) << format.fraction) |
+                (factor_ & ((uint64_t{1} << format.fraction) - 1));
+  }
+
+  void issue(tuttiComm_t comm, tuttiStream_t stream) {
+    auto op = static_cast<tuttiRedOp_t>(job_.op);
+    if (job_.op == faults::kPreMulSum)
+      CHECK_TUTTI(tuttiRedOpCreatePreMulSum(&op, &factor_, job_.type, tuttiScalarHostImmediate, comm));
+    void* const to = job_.inPlace ? sendAt() + within_ : recvAt();
+    if (job_.kind == faults::Kind::kAllReduce)
+      CHECK_TUTTI(tuttiAllReduce(sendAt(), to, job_.count, job_.type, op, comm, stream));
+    else if (job_.kind == faults::Kind::kReduceScatter)
+      CHECK_TUTTI(tuttiReduceScatter(sendAt(), to, job_.count, job_.type, op, comm, stream));
+    else
+      CHECK_TUTTI(tuttiReduce(sendAt(), to, job_.count, job_.type, op, 0, comm, stream));
+    if (job_.op == faults::kPreMulSum) CHECK_TUTTI(tuttiRedOpDestroy(op, comm));
+  }
+
+  // The result, with what lies before and behind it where nobody may write.
+  std::vector<std::byte> outcome() const {
+    const size_t around = job_.inPlace ? 0 : kAround;
+    const std::byte* const begin = job_.inPlace ? send_.data() + start(send_, job_.sendSkew) + within_
+                                                : recv_.data() + start(recv_, job_.recvSkew);
+    return {begin - around, begin + job_.count * width_ + around};
+  }
+
+ private:
+  static constexpr size_t kAround = 64, kMargin = 128;  // bytes
+  static constexpr std::byte kPoison{0xA5};
+  static size_t start(const std::vector<std::byte>& memory, size_t skew) {
+    return kAround + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 + skew;
+  }
+  std::byte* sendAt() { return send_.data() + start(send_, job_.sendSkew); }
+  std::byte* recvAt() { return recv_.data() + start(recv_, job_.recvSkew); }
+
+  const ReductionJob job_;
+  size_t width_, within_ = 0;
+  uint64_t factor_ = 0;
+  std::vector<std::byte> send_, recv_;
+};
+
+using Outcomes = std::vector<std::vector<std::byte>>;  // rank after rank, of each all jobs
+
+// Every job on the host: what ranks that are threads make of it by this algorithm.
+inline Outcomes runOnHost(const std::vector<ReductionJob>& jobs, int ranks, const std::string& algorithm) {
+  tuttiConfig_t config = testConfig();
+  config.transports = "p2p";
+  config.algorithm = algorithm.c_str();
+  Outcomes outcomes(static_cast<size_t>(ranks) * jobs.size());
+  withCommunicators(ranks, config, [&](tuttiComm_t comm, int rank) {
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      ReductionPart part(jobs[i], rank, ranks);
+      part.issue(comm, nullptr);
+      outcomes[static_cast<size_t>(rank) * jobs.size() + i] = part.outcome();
+    }
+  });
+  return outcomes;
+}
+
+// The same on the GPU, one launch after the other without a wait between them.
+inline Outcomes runOnGpu(const std::vector<ReductionJob>& jobs, const GpuRanks& gpu) {
+  std::vector<std::unique_ptr<ReductionPart>> parts;
+  for (int rank = 0; rank < gpu.size(); ++rank)
+    for (const ReductionJob& job : jobs) parts.push_back(std::make_unique<ReductionPart>(job, rank, gpu.size()));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    inGroup([&] {
+      for (int rank = 0; rank < gpu.size(); ++rank)
+        parts[static_cast<size_t>(rank) * jobs.size() + i]->issue(gpu[rank], nullptr);
+    });
+  }
+  gpu.finish();
+  Outcomes outcomes;
+  for (const auto& part : parts) outcomes.push_back(part->outcome());
+  return outcomes;
+}
+
+// The first job whose outcomes differ, in words; empty when all are the same.
+inline std::string firstDifference(const std::vector<ReductionJob>& jobs, const Outcomes& host, const Outcomes& gpu) {
+  for (size_t i = 0; i < host.size(); ++i) {
+    if (host[i] == gpu[i]) continue;
+    const ReductionJob& job = jobs[i % jobs.size()];
+    const size_t width = faults::sizeOf(job.type);
+    size_t at = 0;
+    while (std::memcmp(&host[i][at], &gpu[i][at], width) == 0) at += width;
+    const auto spell = [&](const Outcomes& outcomes) { return faults::spell(&outcomes[i][at], job.type).text; };
+    return job.describe() + ", rank " + std::to_string(i / jobs.size()) + ", element " + std::to_string(at / width) +
+           (job.inPlace ? "" : " counted from 64 bytes before the result") + ": the host's engine makes " +
+           std::string(spell(host)) + ", the GPU " + spell(gpu);
+  }
+  return "";
+}
+
+}  // namespace tutti::testing

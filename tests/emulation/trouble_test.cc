@@ -1,0 +1,203 @@
+// What goes wrong between ranks on the GPU is an error that names the calls and the ranks, never a hang: the kernels
+// leave the GPU, and what comes after them works.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "emulation/device_fixture.h"
+#include "emulation/gpu_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+using engine::test::Stream;
+
+void expectWords(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' in: " << text;
+}
+
+// Ranks of one GPU of which each is driven by itself, on a stream of its own.
+class Trouble : public ::testing::Test {
+ protected:
+  void open(int ranks, std::vector<Setting> settings = {}) {
+    settings.push_back({"TUTTI_CHANNELS", "2"});
+    gpu_ = std::make_unique<GpuRanks>(ranks, std::move(settings));
+    for (int rank = 0; rank < ranks; ++rank) streams_.push_back(std::make_unique<Stream>());
+  }
+  tuttiComm_t comm(int rank) const { return (*gpu_)[rank]; }
+  cudaStream_t stream(int rank) const { return *streams_[static_cast<size_t>(rank)]; }
+  void reduce(int rank, size_t count, tuttiDataType_t type = tuttiFloat32, tuttiRedOp_t op = tuttiSum) {
+    CHECK_TUTTI(tuttiAllReduce(memory_, memory_, count, type, op, comm(rank), stream(rank)));
+  }
+
+  // The kernel has left the GPU, whatever became of it.
+  void expectLeft(int rank) { EXPECT_EQ(cudaStreamSynchronize(stream(rank)), cudaSuccess); }
+
+  void expectError(int rank, tuttiResult_t wanted, std::initializer_list<const char*> words) {
+    tuttiResult_t state = tuttiSuccess;
+    const auto goesOn = [&] { return state == tuttiSuccess || state == tuttiInProgress; };
+    for (int i = 0; i < 2000 && goesOn(); ++i) {  // 10 s
+      CHECK_TUTTI(tuttiCommGetAsyncError(comm(rank), &state));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(state, wanted) << "rank " << rank << ": " << tuttiGetLastError(comm(rank));
+    expectWords(tuttiGetLastError(comm(rank)), words);
+  }
+
+  static void expectWorks() {
+    const GpuRanks another(2, {{"TUTTI_CHANNELS", "2"}});
+    faults::Operation operation;
+    operation.count = 1000;
+    EXPECT_EQ(another.run(operation), "");
+  }
+
+  void TearDown() override {
+    for (const auto& one : streams_) EXPECT_EQ(cudaStreamSynchronize(*one), cudaSuccess);
+    gpu_.reset();
+    expectWorks();
+  }
+
+  alignas(16) std::byte memory_[1 << 16] = {};
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::unique_ptr<GpuRanks> gpu_;
+};
+
+class DeviceMismatch : public Trouble, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override { open(2, {{"TUTTI_PROTOCOL", GetParam()}}); }
+  void expectBoth(std::initializer_list<const char*> words) {
+    for (int rank = 0; rank < 2; ++rank) {
+      expectError(rank, tuttiInvalidUsage, words);
+      expectLeft(rank);
+    }
+  }
+};
+
+TEST_P(DeviceMismatch, OfCountsNamesBothCalls) {
+  reduce(0, 1000);
+  reduce(1, 999);
+  expectBoth({"all-reduce #0", "1000 elements", "999 elements", "rank 0 (", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfTypesNamesBothCalls) {
+  reduce(0, 100, tuttiFloat32);
+  reduce(1, 100, tuttiInt32);
+  expectBoth({"all-reduce #0", "float", "int32"});
+}
+
+TEST_P(DeviceMismatch, OfOperatorsNamesBothCalls) {
+  reduce(0, 100, tuttiFloat32, tuttiSum);
+  reduce(1, 100, tuttiFloat32, tuttiMax);
+  expectBoth({"all-reduce #0", "sum", "max"});
+}
+
+TEST_P(DeviceMismatch, OfCollectivesNamesBothCalls) {
+  reduce(0, 100);
+  CHECK_TUTTI(tuttiAllGather(memory_, memory_ + 1024, 100, tuttiFloat32, comm(1), stream(1)));
+  expectBoth({"all-reduce #0", "all-gather #0"});
+}
+
+TEST_P(DeviceMismatch, AfterCallsThatMatchedSaysWhichOne) {
+  for (int i = 0; i < 3; ++i)
+    for (int rank = 0; rank < 2; ++rank) reduce(rank, 500);
+  for (int rank = 0; rank < 2; ++rank) expectLeft(rank);
+  reduce(0, 100);
+  reduce(1, 200);
+  expectBoth({"all-reduce #3", "100 elements", "200 elements"});
+}
+
+TEST_P(DeviceMismatch, OfMessagesNamesBothSides) {
+  CHECK_TUTTI(tuttiSend(memory_, 100, tuttiFloat32, 1, comm(0), stream(0)));
+  CHECK_TUTTI(tuttiRecv(memory_ + 4096, 50, tuttiFloat32, 0, comm(1), stream(1)));
+  expectBoth({"100 elements", "50 elements"});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::Values("simple", "ll", "ll128"),
+                         [](const auto& protocol) { return std::string(protocol.param); });
+
+class DeviceTrouble : public Trouble {};
+
+TEST_F(DeviceTrouble, ARankThatDoesNotComeIsNamedWhenTheTimeIsOver) {
+  open(3, {{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
+  reduce(0, 100);
+  reduce(1, 100);
+  for (int rank = 0; rank < 2; ++rank) {
+    expectError(rank, tuttiTimeout, {"all-reduce #0", "300 ms", "rank 2 ("});
+    expectLeft(rank);
+  }
+}
+
+TEST_F(DeviceTrouble, AnAbortEndsAKernelThatWaits) {
+  open(2);
+  reduce(0, 100);
+  std::thread([&] { CHECK_TUTTI(tuttiCommAbort(comm(0))); }).join();
+  expectLeft(0);
+}
+
+TEST_F(DeviceTrouble, ARevocationByAnotherRankEndsAKernelThatWaits) {
+  open(2);
+  reduce(0, 100);
+  std::thread([&] { CHECK_TUTTI(tuttiCommRevoke(comm(1))); }).join();
+  expectLeft(0);
+  expectError(0, tuttiRemoteError, {"rank 1 ("});
+  EXPECT_EQ(tuttiAllReduce(memory_, memory_, 1, tuttiFloat32, tuttiSum, comm(0), stream(0)), tuttiRemoteError);
+}
+
+// --- what can not be made at all ---
+
+// Makes a communicator of two ranks, and returns what each was told.
+std::vector<std::string> tryToMake(const char* device0, const char* device1, tuttiResult_t wanted) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  std::vector<std::string> told(2);
+  runRanks(2, [&](int rank) {
+    tuttiConfig_t config = testConfig();
+    config.joinTimeoutMs = 3000;
+    config.device = rank == 0 ? device0 : device1;
+    tuttiComm_t comm = nullptr;
+    EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, rank, &config), wanted) << "rank " << rank;
+    told[static_cast<size_t>(rank)] = tuttiGetLastError(nullptr);
+    if (comm) tuttiCommDestroy(comm);
+  });
+  return told;
+}
+
+TEST_F(DeviceTrouble, HostAndGpuDoNotMix) {
+  for (const std::string& text : tryToMake("cpu", "cuda:0", tuttiInvalidUsage))
+    expectWords(text, {"rank 0", "host memory", "rank 1", "on a GPU", "TUTTI_DEVICE"});
+}
+
+TEST_F(DeviceTrouble, AGpuThatIsNotThereIsRefused) {
+  for (const std::string& text : tryToMake("cuda:7", "cuda:7", tuttiInvalidArgument))
+    expectWords(text, {"no GPU 7", "has 1"});
+  for (const std::string& text : tryToMake("gpu", "cuda:x", tuttiInvalidArgument))
+    expectWords(text, {"TUTTI_DEVICE", "cpu, cuda or cuda:N"});
+}
+
+TEST_F(DeviceTrouble, AProtocolThatIsNoneIsRefused) {
+  const Settings wrong({Setting{"TUTTI_PROTOCOL", "fast"}});
+  tuttiComm_t comms[2];
+  const int devices[2] = {0, 0};
+  EXPECT_EQ(tuttiCommInitAll(comms, 2, devices), tuttiInvalidArgument);
+  expectWords(tuttiGetLastError(nullptr), {"TUTTI_PROTOCOL=fast", "simple, ll or ll128"});
+}
+
+// Each communicator is promised blocks, and there are only so many.
+TEST_F(DeviceTrouble, MoreCommunicatorsThanTheGpuHasBlocksForAreRefused) {
+  std::vector<std::unique_ptr<GpuRanks>> all;
+  std::string text;
+  while (text.empty() && all.size() < 100) try {
+      all.push_back(std::make_unique<GpuRanks>(2, std::vector<Setting>{{"TUTTI_CHANNELS", "8"}}));
+    } catch (const std::runtime_error& refusal) {
+      text = refusal.what();
+    }
+  EXPECT_GE(all.size(), 2u);
+  expectWords(text, {"blocks", "destroy communicators"});
+  faults::Operation operation;
+  operation.count = 100;
+  for (const auto& one : all) EXPECT_EQ(one->run(operation), "");  // those that are there are not hurt
+}
+
+}  // namespace
+}  // namespace tutti::testing
