@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "perf/device.h"
 #include "perf/failure.h"
 
 namespace tutti::perf {
@@ -24,7 +25,8 @@ void plant(std::byte* zone) {
 
 }  // namespace
 
-Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, int rank) : kind_(kind), comm_(comm) {
+Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, int rank, int device)
+    : device_(device), kind_(kind), comm_(comm) {
   const size_t whole = (bytes + slack + 2 * kGuard + kPage - 1) / kPage * kPage;
   if (kind == MemoryKind::kShareable) {
     require(tuttiMemAlloc(&memory_, whole), "tuttiMemAlloc", rank, comm);
@@ -33,14 +35,16 @@ Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, in
     if (memory_ == nullptr) throw Failure("out of memory: choose a smaller --maxbytes");
   }
   std::memset(memory_, 0, whole);
+  if (device >= 0) onDevice_ = device::allocate(device, whole);
   startAt(0);
   if (kind != MemoryKind::kPlain) {
-    require(tuttiCommRegister(comm, memory_, whole, &registration_), "tuttiCommRegister", rank, comm);
+    require(tuttiCommRegister(comm, data() - kGuard, whole, &registration_), "tuttiCommRegister", rank, comm);
   }
 }
 
 Buffer::~Buffer() {
   if (registration_ != nullptr) tuttiCommDeregister(comm_, registration_);
+  device::release(device_, onDevice_);
   if (kind_ == MemoryKind::kShareable) {
     tuttiMemFree(memory_);
   } else {
@@ -49,10 +53,18 @@ Buffer::~Buffer() {
 }
 
 void Buffer::plantCanaries(size_t extent) const {
-  plant(start_ - kGuard);
-  plant(start_ + extent);
+  plant(image() - kGuard);
+  plant(image() + extent);
 }
 
-size_t Buffer::brokenCanaries(size_t extent) const { return differing(start_ - kGuard) + differing(start_ + extent); }
+size_t Buffer::brokenCanaries(size_t extent) const { return differing(image() - kGuard) + differing(image() + extent); }
+
+void Buffer::publish(size_t extent) const {
+  if (onDevice_ != nullptr) device::copyIn(device_, data() - kGuard, image() - kGuard, extent + 2 * kGuard);
+}
+
+void Buffer::fetch(size_t extent) const {
+  if (onDevice_ != nullptr) device::copyOut(device_, image() - kGuard, data() - kGuard, extent + 2 * kGuard);
+}
 
 }  // namespace tutti::perf

@@ -1,4 +1,5 @@
-// A rank's send or receive buffer, with guard zones on both sides of the part in use.
+// A rank's send or receive buffer, with guard zones on both sides of the part in use. One on a GPU has an image on the
+// host, which is written and looked at, and copied there and back.
 #pragma once
 #include <cstddef>
 
@@ -14,14 +15,20 @@ class Buffer {
   static constexpr size_t kGuard = 4096;
 
   // Zeroed and touched. It may later start up to `slack` bytes after its page-aligned start. `comm` is needed to
-  // register. Throws Failure.
-  Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, int rank);
+  // register. `device`: its GPU; -1: host memory. Throws Failure.
+  Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, int rank, int device);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
 
-  void startAt(size_t offset) { start_ = static_cast<std::byte*>(memory_) + kGuard + offset; }
-  std::byte* data() const { return start_; }
+  void startAt(size_t offset) { start_ = kGuard + offset; }
+  // What calls are given; what the host writes and reads.
+  std::byte* data() const { return static_cast<std::byte*>(onDevice_ != nullptr ? onDevice_ : memory_) + start_; }
+  std::byte* image() const { return static_cast<std::byte*>(memory_) + start_; }
+  // Brings the first `extent` bytes and the guard zones from the image to the GPU, and back. No operation may be under
+  // way. On host memory there is nothing to do. Throw Failure.
+  void publish(size_t extent) const;
+  void fetch(size_t extent) const;
 
   // Writes the guard zones right before and right after the first `extent` bytes.
   void plantCanaries(size_t extent) const;
@@ -29,9 +36,11 @@ class Buffer {
   size_t brokenCanaries(size_t extent) const;
 
  private:
-  void* memory_ = nullptr;
+  void* memory_ = nullptr;    // of the host
+  void* onDevice_ = nullptr;  // of the GPU, as large
   void* registration_ = nullptr;
-  std::byte* start_ = nullptr;
+  size_t start_ = 0;
+  int device_;
   MemoryKind kind_;
   tuttiComm_t comm_;
 };

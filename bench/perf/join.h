@@ -6,8 +6,14 @@
 
 namespace tutti::perf {
 
-// The communicators of this process's ranks: consecutive ranks, the first being the process's number times their count.
-// Threads and communicators per thread must be the same in every process. Throws Failure.
-std::vector<tuttiComm_t> joinAll(const Options& options);
+// A rank of this process. What is measured runs on `comm`; by `control`, which is for host memory, the ranks agree on
+// when to begin and on what they saw. Without GPUs the two are the same.
+struct Seat {
+  tuttiComm_t comm = nullptr, control = nullptr;
+};
+
+// This process's ranks: consecutive ones, the first being the process's number times their count. Threads and
+// communicators per thread must be the same in every process. Throws Failure.
+std::vector<Seat> joinAll(const Options& options);
 
 }  // namespace tutti::perf

@@ -51,7 +51,8 @@ Json configOf(const Options& o) {
                  {"iterations", o.iterations},
                  {"aggregated_iterations", o.aggregated},
                  {"validation", o.checks},
-                 {"graph", 0},
+                 {"graph", o.graphLaunches},
+                 {"memory", o.onGpus ? "cuda" : "cpu"},
                  {"blocking_collectives", text(o.blocking != Blocking::kAtEnd)},
                  {"per_iter_timing", text(o.percentiles)},
                  {"per_iter_skip", o.skipped},
@@ -70,7 +71,7 @@ Json devicesOf(const Report& report) {
                        {"pid", rank.pid},
                        {"hostname", rank.host},
                        {"device", rank.device},
-                       {"device_hex", "0000:00:00"},
+                       {"device_hex", rank.bus},
                        {"device_info", rank.description}});
   }
   return devices;

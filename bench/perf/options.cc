@@ -14,8 +14,8 @@ namespace {
 
 // What the command line says, before names are looked up.
 struct Raw {
-  std::string minBytes, maxBytes, stepBytes, op = "sum", type = "float", root = "0";
-  int blocking = 0, average = 1, cudaGraphs = 0;
+  std::string minBytes, maxBytes, stepBytes, op = "sum", type = "float", root = "0", device = "cpu";
+  int blocking = 0, average = 1, nullStream = -1;
 };
 
 void addSizes(CLI::App& app, Options& options, Raw& raw) {
@@ -53,8 +53,13 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("-g,--ngpus", options.communicatorsPerThread, "ranks that each thread drives, in groups (1)")
       ->check(CLI::Range(1, 4096));
   app.add_option("-p,--parallel_init", options.parallelInit, "1: the ranks of a process join from a thread each (0)");
-  app.add_option("-y,--stream_null", options.nullStream,
-                 "1: operations run in the calling thread; 0: on a stream with a thread of its own (1)");
+  app.add_option("--device", raw.device,
+                 "where the buffers are: cpu, or cuda: a GPU for each rank, in turn where there are fewer (cpu)")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("-y,--stream_null", raw.nullStream,
+                 "1: operations run in the calling thread, or on a GPU's default stream; 0: on a stream of each rank's "
+                 "own (1; on GPUs 0)")
+      ->check(CLI::Range(0, 1));
   app.add_option(
          "-z,--blocking", raw.blocking,
          "with -y 0, wait for operations 0: after the timed loop; 1: after each, and for all ranks; 2: after each; "
@@ -64,7 +69,8 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--algo", options.algorithm, "algorithm to use, as TUTTI_ALGO: ring, tree, ...");
   app.add_option("-T,--timeout", options.timeoutSeconds,
                  "seconds that an operation may take; 0: the library's default");
-  app.add_option("-G,--cudagraph", raw.cudaGraphs, "needs CUDA: only 0 is possible on host memory");
+  app.add_option("-G,--cudagraph", options.graphLaunches,
+                 "with --device cuda, capture the timed iterations in a CUDA graph and launch it so many times (0)");
 }
 
 void addReports(CLI::App& app, Options& options, Raw& raw) {
@@ -108,6 +114,8 @@ void lookUp(Options& options, const Raw& raw) {
   options.operators = oneOrAll<Operator>(raw.op, allOperators(), operatorByName);
   options.types = oneOrAll<tuttiDataType_t>(raw.type, allTypes(), typeByName);
   options.root = parseRoot(raw.root);
+  options.onGpus = raw.device == "cuda";
+  options.nullStream = raw.nullStream < 0 ? !options.onGpus : raw.nullStream == 1;
   options.blocking = static_cast<Blocking>(raw.blocking);
   options.average = static_cast<Average>(raw.average);
 }
@@ -116,9 +124,20 @@ void refuseIf(bool condition, const std::string& text) {
   if (condition) throw UsageError(text);
 }
 
-void validate(const Options& options, const Raw& raw) {
-  refuseIf(raw.cudaGraphs != 0,
-           "-G needs CUDA: this program works on host memory, where there are no graphs to launch");
+void validateDevice(const Options& options) {
+  refuseIf(options.graphLaunches < 0, "--cudagraph cannot be negative");
+  refuseIf(options.graphLaunches > 0 && !options.onGpus,
+           "-G launches CUDA graphs: it needs --device cuda, on host memory there are none");
+  refuseIf(options.graphLaunches > 0 && options.nullStream,
+           "-G needs streams of the ranks' own: CUDA captures nothing on the default stream, so leave -y at 0");
+  refuseIf(options.graphLaunches > 0 && (options.percentiles || options.blocking != Blocking::kAtEnd),
+           "-G launches all iterations as a whole: there is nothing to wait for, or to time, between them (-I, -z)");
+  refuseIf(options.onGpus && options.memoryKind == 2,
+           "-R 2 asks for memory that is shareable between processes of the host: with --device cuda give 0 or 1");
+}
+
+void validate(const Options& options) {
+  validateDevice(options);
   refuseIf(options.minBytes > options.maxBytes,
            fmt::format("invalid sizes for 'minbytes' and 'maxbytes': {} > {}", options.minBytes, options.maxBytes));
   refuseIf(options.minBytes < options.maxBytes && options.stepFactor <= 1 && options.stepBytes == 0,
@@ -158,7 +177,8 @@ std::optional<size_t> Options::nextSize(size_t bytes) const {
 }
 
 std::optional<Options> parseOptions(int argc, const char* const* argv, const std::string& program) {
-  CLI::App app("Measures and verifies a collective of tutti between processes or threads, on host memory.", program);
+  CLI::App app("Measures and verifies a collective of tutti between processes or threads, on host memory or on GPUs.",
+               program);
   // As with getopt: scripts add their options behind others', and the last one counts.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Options options;
@@ -177,7 +197,7 @@ std::optional<Options> parseOptions(int argc, const char* const* argv, const std
     throw UsageError(error.what());
   }
   lookUp(options, raw);
-  validate(options, raw);
+  validate(options);
   options.arguments.assign(argv, argv + argc);
   return options;
 }

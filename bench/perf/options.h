@@ -23,8 +23,11 @@ struct Options {
   int iterations = 20, warmups = 1, aggregated = 1, cycles = 1, checks = 1;
   std::vector<Operator> operators = {Operator::kSum};
   std::vector<tuttiDataType_t> types = {tuttiFloat32};
-  int root = 0;  // -1: every rank in turn
-  bool parallelInit = false, nullStream = true;
+  int root = 0;           // -1: every rank in turn
+  bool onGpus = false;    // --device cuda: the buffers are there
+  int graphLaunches = 0;  // -G
+  bool parallelInit = false;
+  bool nullStream = true;  // but on GPUs, where a stream each is usual
   Blocking blocking = Blocking::kAtEnd;
   Average average = Average::kMean;
   int timeoutSeconds = 0;

@@ -52,14 +52,19 @@ Record recordOf(const std::string& bytes) {
 
 struct RankRecord {
   int rank, pid, device;
-  char host[64], processor[96];
+  char host[64], description[96], bus[16];
 };
 
+void put(char* field, size_t size, const std::string& text) { text.copy(field, size - 1); }
+
 std::string describe(const Member& member, const std::string& processor) {
-  RankRecord record{member.rank, static_cast<int>(getpid()), -1, {}, {}};
-  require(tuttiCommDevice(member.comm, &record.device), "tuttiCommDevice", member.rank, member.comm);
+  RankRecord record{member.rank, static_cast<int>(getpid()), member.device, {}, {}, {}};
   gethostname(record.host, sizeof record.host - 1);
-  std::strncpy(record.processor, processor.c_str(), sizeof record.processor - 1);
+  const bool onGpu = member.device >= 0;
+  const auto [name, bus] =
+      onGpu ? device::identify(member.device) : device::Identity{"host memory, " + processor, "0000:00:00"};
+  put(record.description, sizeof record.description, name);
+  put(record.bus, sizeof record.bus, bus);
   return bytesOf(record);
 }
 
@@ -69,8 +74,7 @@ std::vector<RankInfo> introduce(Worker& worker) {
   for (const std::string& bytes :
        worker.gather(sizeof(RankRecord), [&](const Member& member) { return describe(member, processor); })) {
     const auto record = recordOf<RankRecord>(bytes);
-    const std::string what = fmt::format("{}{}", record.device < 0 ? "host memory, " : "", record.processor);
-    ranks.push_back({record.rank, 0, record.pid, record.device, record.host, what});
+    ranks.push_back({record.rank, 0, record.pid, record.device, record.host, record.description, record.bus});
   }
   return ranks;
 }
@@ -158,10 +162,10 @@ class Session {
   Reporter& reporter_;
 };
 
-int runThread(const Collective& collective, const Options& options, const std::vector<tuttiComm_t>& comms) {
+int runThread(const Collective& collective, const Options& options, const std::vector<Seat>& seats) {
   int rank = -1;
-  tuttiCommUserRank(comms.front(), &rank);
-  Worker worker(collective, options, comms);
+  tuttiCommUserRank(seats.front().comm, &rank);
+  Worker worker(collective, options, seats);
   Reporter reporter(collective.program, options, rank == 0);
   try {
     return Session(collective, options, worker, reporter).run();
@@ -175,10 +179,10 @@ int runThread(const Collective& collective, const Options& options, const std::v
 }
 
 int runRanks(const Collective& collective, const Options& options) {
-  const std::vector<tuttiComm_t> comms = joinAll(options);
+  const std::vector<Seat> seats = joinAll(options);
   std::atomic<int> status{EXIT_SUCCESS};
   const auto work = [&](int thread) {
-    const auto first = comms.begin() + thread * options.communicatorsPerThread;
+    const auto first = seats.begin() + thread * options.communicatorsPerThread;
     // Relaxed: joining the threads orders the write before the read.
     if (runThread(collective, options, {first, first + options.communicatorsPerThread}) != EXIT_SUCCESS) {
       status.store(EXIT_FAILURE, std::memory_order_relaxed);

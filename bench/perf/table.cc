@@ -108,9 +108,9 @@ std::string preamble(const std::string& program, const Options& o, int tuttiVers
   text += fmt::format(
       "# nThread {} nGpus {} minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: {} validation: "
       "{} "
-      "graph: 0 unalign: {}\n",
+      "graph: {} unalign: {}\n",
       o.threads, o.communicatorsPerThread, o.minBytes, o.maxBytes, byFactor ? o.stepFactor : o.stepBytes,
-      byFactor ? "factor" : "bytes", o.warmups, o.iterations, o.aggregated, o.checks, o.unalign);
+      byFactor ? "factor" : "bytes", o.warmups, o.iterations, o.aggregated, o.checks, o.graphLaunches, o.unalign);
   text += blockingLine(o);
   if (o.percentiles) {
     text += "# Per-Iteration Report: i_* uses max over ranks";
@@ -122,8 +122,8 @@ std::string preamble(const std::string& program, const Options& o, int tuttiVers
 }
 
 std::string rankLine(const RankInfo& info) {
-  return fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [0000:00:00] {}\n", info.rank, info.group,
-                     info.pid, info.host, info.device, info.description);
+  return fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [{}] {}\n", info.rank, info.group,
+                     info.pid, info.host, info.device, info.bus, info.description);
 }
 
 std::string columnHeader(const Options& options) {

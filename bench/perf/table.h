@@ -36,7 +36,7 @@ struct Row {
 
 struct RankInfo {
   int rank = 0, group = 0, pid = 0, device = -1;
-  std::string host, description;
+  std::string host, description, bus = "0000:00:00";
 };
 
 struct MemoryInfo {

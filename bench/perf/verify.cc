@@ -35,14 +35,21 @@ Verifier::Verifier(const Collective& collective, const Layout& layout, tuttiData
 }
 
 void Verifier::prepare(const Buffer& send, const Buffer& receive) const {
-  paint(sent_, send.data());
-  paint(before_, receive.data());
+  paint(sent_, send.image());
+  paint(before_, receive.image());
   send.plantCanaries(sent_.bytes());
   receive.plantCanaries(before_.bytes());
+  send.publish(sent_.bytes());
+  receive.publish(before_.bytes());
+}
+
+void Verifier::collect(const Buffer& send, const Buffer& receive) const {
+  send.fetch(sent_.bytes());
+  receive.fetch(after_.bytes());
 }
 
 size_t Verifier::countWrong(const Buffer& send, const Buffer& receive) const {
-  return perf::countWrong(sent_, send.data()) + perf::countWrong(after_, receive.data()) +
+  return perf::countWrong(sent_, send.image()) + perf::countWrong(after_, receive.image()) +
          send.brokenCanaries(sent_.bytes()) + receive.brokenCanaries(after_.bytes());
 }
 
@@ -56,7 +63,7 @@ bool Verifier::isLastWithResults() const {
 void Verifier::plantError(const Buffer& receive) const {
   if (layout_.parameter == 0 || !isLastWithResults()) return;
   const Layer& result = results_.back();
-  receive.data()[(result.at + result.count / 2) * after_.elementSize] ^= std::byte{0x08};
+  receive.image()[(result.at + result.count / 2) * after_.elementSize] ^= std::byte{0x08};
 }
 
 }  // namespace tutti::perf

@@ -17,6 +17,8 @@ class Verifier {
 
   // Fills the send buffer, poisons the receive buffer with the contrary of what must come, and plants the guards.
   void prepare(const Buffer& send, const Buffer& receive) const;
+  // After the call, when it is done: brings both buffers' contents to where the others look at them.
+  void collect(const Buffer& send, const Buffer& receive) const;
   // Elements of both buffers that are not what they must be, and guard bytes that have changed. The send buffer must be
   // as it was; so must be every part of the receive buffer that gets no result.
   size_t countWrong(const Buffer& send, const Buffer& receive) const;

@@ -31,9 +31,12 @@ tuttiRedOp_t plainOperator(Operator op) {
 
 }  // namespace
 
-Worker::Worker(const Collective& collective, const Options& options, const std::vector<tuttiComm_t>& comms)
-    : collective_(collective), options_(options), members_(comms.size()) {
-  for (size_t i = 0; i < comms.size(); ++i) members_[i].comm = comms[i];
+Worker::Worker(const Collective& collective, const Options& options, const std::vector<Seat>& seats)
+    : collective_(collective), options_(options), members_(seats.size()) {
+  for (size_t i = 0; i < seats.size(); ++i) {
+    members_[i].comm = seats[i].comm;
+    members_[i].control = seats[i].control;
+  }
 }
 
 void Worker::prepare() {
@@ -42,10 +45,27 @@ void Worker::prepare() {
   for (Member& member : members_) {
     require(tuttiCommUserRank(member.comm, &member.rank), "tuttiCommUserRank", -1, member.comm);
     require(tuttiCommCount(member.comm, &ranks_), "tuttiCommCount", member.rank, member.comm);
-    if (!options_.nullStream) require(tuttiStreamCreate(&member.stream), "tuttiStreamCreate", member.rank, member.comm);
-    member.send = std::make_unique<Buffer>(options_.maxBytes, slack, kind, member.comm, member.rank);
-    member.receive = std::make_unique<Buffer>(options_.maxBytes, slack, kind, member.comm, member.rank);
+    require(tuttiCommDevice(member.comm, &member.device), "tuttiCommDevice", member.rank, member.comm);
+    if (!options_.nullStream) makeStream(member);
+    for (auto* buffer : {&member.send, &member.receive})
+      *buffer = std::make_unique<Buffer>(options_.maxBytes, slack, kind, member.comm, member.rank, member.device);
   }
+}
+
+void Worker::makeStream(Member& member) const {
+  if (member.device >= 0)
+    member.stream = device::newStream(member.device);
+  else
+    require(tuttiStreamCreate(&member.stream), "tuttiStreamCreate", member.rank, member.comm);
+}
+
+void Worker::dropStream(Member& member) const {
+  const tuttiStream_t stream = std::exchange(member.stream, nullptr);
+  if (stream == nullptr) return;
+  if (member.device >= 0)
+    device::destroy({member.device, stream});
+  else
+    require(tuttiStreamDestroy(stream), "tuttiStreamDestroy", member.rank, member.comm);
 }
 
 void Worker::leave() {
@@ -53,18 +73,22 @@ void Worker::leave() {
     if (member.mulSum)
       require(tuttiRedOpDestroy(*member.mulSum, member.comm), "tuttiRedOpDestroy", member.rank, member.comm);
     member.mulSum.reset();
-    if (member.stream != nullptr)
-      require(tuttiStreamDestroy(member.stream), "tuttiStreamDestroy", member.rank, member.comm);
-    member.stream = nullptr;
+    dropStream(member);
     member.send.reset();
     member.receive.reset();
-    require(tuttiCommDestroy(std::exchange(member.comm, nullptr)), "tuttiCommDestroy", member.rank, nullptr);
+    const tuttiComm_t control = std::exchange(member.control, nullptr);
+    const tuttiComm_t comm = std::exchange(member.comm, nullptr);
+    require(tuttiCommDestroy(comm), "tuttiCommDestroy", member.rank, nullptr);
+    if (control != comm) require(tuttiCommDestroy(control), "tuttiCommDestroy", member.rank, nullptr);
   }
 }
 
 void Worker::abort() noexcept {
   for (Member& member : members_) {
-    if (member.comm != nullptr) tuttiCommAbort(std::exchange(member.comm, nullptr));
+    const tuttiComm_t control = std::exchange(member.control, nullptr);
+    const tuttiComm_t comm = std::exchange(member.comm, nullptr);
+    if (comm != nullptr) tuttiCommAbort(comm);
+    if (control != nullptr && control != comm) tuttiCommAbort(control);
   }
 }
 
@@ -98,21 +122,18 @@ std::pair<size_t, size_t> Worker::shownSize(const Job& job) const {
   return {std::max(layout.send, layout.receive) * sizeOf(job.type), layout.parameter};
 }
 
-void Worker::forEach(const char* call, const std::function<tuttiResult_t(Member&)>& run) {
-  const bool grouped = members_.size() > 1;
-  const Member& front = members_.front();
-  if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", front.rank, nullptr);
-  for (Member& member : members_) require(run(member), call, member.rank, member.comm);
-  if (grouped) require(tuttiGroupEnd(), call, front.rank, nullptr);
-}
-
-void Worker::barrier() {
-  forEach("tuttiBarrier", [](Member& member) { return tuttiBarrier(member.comm, nullptr); });
-}
-
 void Worker::wait() {
-  for (const Member& member : members_) {
-    if (member.stream == nullptr) continue;
+  for (const Member& member : members_) waitFor(member);
+}
+
+void Worker::waitFor(const Member& member) const {
+  if (member.device >= 0) {
+    device::synchronize({member.device, member.stream});
+    // A stream knows nothing of what a rank missed on it.
+    tuttiResult_t state = tuttiSuccess;
+    require(tuttiCommGetAsyncError(member.comm, &state), "tuttiCommGetAsyncError", member.rank, member.comm);
+    if (state != tuttiInProgress) require(state, collective_.call, member.rank, member.comm);
+  } else if (member.stream != nullptr) {
     require(tuttiStreamSynchronize(member.stream), collective_.call, member.rank, member.comm);
   }
 }
@@ -182,39 +203,24 @@ Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
   return timing;
 }
 
-double Worker::agree(std::vector<double> values, tuttiRedOp_t op) {
-  size_t next = 0;
-  forEach("tuttiAllReduce", [&](Member& member) {
-    double* value = &values[next++];
-    return tuttiAllReduce(value, value, 1, tuttiFloat64, op, member.comm, nullptr);
+// All iterations are captured once, and what is timed is the replay.
+Worker::Timing Worker::runGraph(const Job& job, bool inPlace) {
+  const Layout layout = layoutOf(job);
+  std::vector<device::Queue> queues;
+  for (const Member& member : members_) queues.push_back({member.device, member.stream});
+  device::Graph graph(queues, [&] {
+    for (int i = 0; i < options_.iterations; ++i) iterate(job, layout, inPlace, i);
   });
-  return values.front();
-}
-
-double Worker::averaged(double seconds) {
-  std::vector<double> values(members_.size(), seconds);
-  switch (options_.average) {
-    case Average::kMean:
-      return agree(values, tuttiAvg);
-    case Average::kMin:
-      return agree(values, tuttiMin);
-    case Average::kMax:
-      return agree(values, tuttiMax);
-    default:
-      break;
-  }
-  for (size_t i = 0; i < members_.size(); ++i) values[i] = members_[i].rank == 0 ? seconds : 0;
-  return agree(values, tuttiSum);
-}
-
-std::vector<double> Worker::slowest(std::vector<double> seconds) {
-  std::vector<std::vector<double>> results(members_.size(), seconds);
-  size_t next = 0;
-  forEach("tuttiAllReduce", [&](Member& member) {
-    return tuttiAllReduce(seconds.data(), results[next++].data(), seconds.size(), tuttiFloat64, tuttiMax, member.comm,
-                          nullptr);
-  });
-  return results.front();
+  wait();
+  barrier();
+  const auto start = Clock::now();
+  for (int i = 0; i < options_.graphLaunches; ++i) graph.launch();
+  const double returned = secondsSince(start);
+  wait();
+  Timing timing;
+  const double whole = options_.cpuTime ? returned : secondsSince(start);
+  timing.seconds = whole / options_.graphLaunches / options_.iterations / options_.aggregated;
+  return timing;
 }
 
 void Worker::noteUse(const Layout& layout, Measurement& measurement) const {
@@ -228,7 +234,7 @@ void Worker::noteUse(const Layout& layout, Measurement& measurement) const {
 }
 
 Measurement Worker::measure(const Job& job, bool inPlace) {
-  const Timing timing = runTimed(job, inPlace);
+  const Timing timing = options_.graphLaunches > 0 ? runGraph(job, inPlace) : runTimed(job, inPlace);
   Measurement measurement;
   noteUse(layoutOf(job), measurement);
   const double seconds = averaged(timing.seconds);
@@ -265,29 +271,11 @@ int64_t Worker::checkOnce(const Job& job, const Layout& layout, bool inPlace) {
   wait();
   std::vector<double> wrong;
   for (size_t i = 0; i < members_.size(); ++i) {
+    verifiers[i].collect(*members_[i].send, *members_[i].receive);
     if (options_.plantError) verifiers[i].plantError(*members_[i].receive);
     wrong.push_back(static_cast<double>(verifiers[i].countWrong(*members_[i].send, *members_[i].receive)));
   }
   return static_cast<int64_t>(agree(wrong, tuttiSum));
-}
-
-std::vector<std::string> Worker::gather(size_t recordBytes, const std::function<std::string(const Member&)>& ofMember) {
-  std::vector<std::string> sent,
-      received(members_.size(), std::string(recordBytes * static_cast<size_t>(ranks_), '\0'));
-  for (const Member& member : members_) {
-    sent.push_back(ofMember(member));
-    sent.back().resize(recordBytes);
-  }
-  size_t next = 0;
-  forEach("tuttiAllGather", [&](Member& member) {
-    const size_t i = next++;
-    return tuttiAllGather(sent[i].data(), received[i].data(), recordBytes, tuttiInt8, member.comm, nullptr);
-  });
-  std::vector<std::string> records;
-  for (size_t r = 0; r < static_cast<size_t>(ranks_); ++r) {
-    records.push_back(received.front().substr(r * recordBytes, recordBytes));
-  }
-  return records;
 }
 
 }  // namespace tutti::perf

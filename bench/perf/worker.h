@@ -10,7 +10,9 @@
 #include "perf/buffer.h"
 #include "perf/check.h"
 #include "perf/collective.h"
+#include "perf/device.h"
 #include "perf/inputs.h"
+#include "perf/join.h"
 #include "perf/options.h"
 #include "perf/table.h"
 
@@ -26,8 +28,9 @@ struct Job {
 
 // One rank.
 struct Member {
-  tuttiComm_t comm = nullptr;
+  tuttiComm_t comm = nullptr, control = nullptr;  // as in Seat
   int rank = 0;
+  int device = -1;  // its GPU; -1: host memory
   tuttiStream_t stream = nullptr;
   std::unique_ptr<Buffer> send, receive;
   std::unique_ptr<Inputs> inputs;
@@ -37,7 +40,7 @@ struct Member {
 class Worker {
  public:
   // Takes the communicators over: they end with leave() or abort().
-  Worker(const Collective& collective, const Options& options, const std::vector<tuttiComm_t>& comms);
+  Worker(const Collective& collective, const Options& options, const std::vector<Seat>& seats);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -69,13 +72,17 @@ class Worker {
   Layout layoutOf(const Job& job) const;
   Place placeOf(const Member& member, const Job& job) const;
   size_t shiftOf(const Job& job, const Layout& layout, int iteration) const;
-  // Calls `run` for each member, in a group where there are several.
+  // Calls `run` for each member's control communicator, in a group where there are several.
   void forEach(const char* call, const std::function<tuttiResult_t(Member&)>& run);
   void barrier();
+  void makeStream(Member& member) const;
+  void dropStream(Member& member) const;
   void wait();
+  void waitFor(const Member& member) const;
   void runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const;
   void iterate(const Job& job, const Layout& layout, bool inPlace, int iteration);
   Timing runTimed(const Job& job, bool inPlace);
+  Timing runGraph(const Job& job, bool inPlace);
   // One value a member; the result over all ranks.
   double agree(std::vector<double> values, tuttiRedOp_t op);
   double averaged(double seconds);

@@ -93,8 +93,8 @@ void Part::place(size_t sendElements, size_t recvElements, bool shared, size_t w
 }
 
 void Part::seal() {
-  sendImage_ = sendBlock_.memory;
-  recvImage_ = recvBlock_.memory;
+  sendImage_.assign(sendBlock_.memory.begin(), sendBlock_.memory.end());
+  recvImage_.assign(recvBlock_.memory.begin(), recvBlock_.memory.end());
 }
 
 std::byte* Part::want(size_t element) noexcept {

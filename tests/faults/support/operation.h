@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,10 +47,11 @@ struct Operation {
   std::string describe() const;
 };
 
-// Memory of a call, with a margin on both sides that nobody may touch.
+// Memory of a call, with a margin on both sides that nobody may touch. It comes from the default memory resource, which
+// a test on a GPU sets to one of memory that both reach.
 struct Block {
   static constexpr size_t kMargin = 64;
-  std::vector<std::byte> memory;
+  std::pmr::vector<std::byte> memory;
   size_t start = 0;
   void lay(size_t bytes, size_t skew);
   std::byte* data() noexcept { return memory.data() + start; }

@@ -1,0 +1,22 @@
+// The main function of the tests on a real GPU. Without one it ends with the status that ctest knows as "skipped", and
+// its last line says why.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory_resource>
+#include <string>
+
+#include "engine/device.h"
+#include "gpu/managed_memory.h"
+
+int main(int argc, char** argv) {
+  constexpr int kSkipped = 77;
+  testing::InitGoogleTest(&argc, argv);
+  std::string why;
+  if (!testing::GTEST_FLAG(list_tests) && tutti::engine::deviceCount(why) == 0) {
+    std::printf("skipped: no GPU: %s\n", why.c_str());
+    return kSkipped;
+  }
+  std::pmr::set_default_resource(&tutti::testing::managedMemory());
+  return RUN_ALL_TESTS();
+}

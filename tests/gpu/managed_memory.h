@@ -1,0 +1,10 @@
+// Memory that the host and every GPU reach at the same address.
+#pragma once
+#include <memory_resource>
+
+namespace tutti::testing {
+
+// Of cudaMallocManaged, in pools: an allocation of CUDA's takes longer than a test. Lives as long as the program.
+std::pmr::memory_resource& managedMemory();
+
+}  // namespace tutti::testing
