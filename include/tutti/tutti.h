@@ -142,8 +142,8 @@ TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tu
  * variables). `config` may be NULL. Without any launcher this is an error that lists what was looked for. */
 TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
 /* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` says on
- * which GPU each rank's buffers are (several may share one); NULL: as TUTTI_DEVICE says. Drive them from one thread
- * inside a group, or each from a thread of its own. */
+ * which GPU each rank's buffers are (several may share one; -1: host memory); NULL: as TUTTI_DEVICE says. Drive them
+ * from one thread inside a group, or each from a thread of its own. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
