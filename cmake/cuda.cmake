@@ -56,5 +56,6 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_FLAGS_RELEASE "-O2")
-# The launcher keeps what ptxas says of registers and spills in a file beside the object: kernels/cuda/x.cu.o.ptxas
-set(CMAKE_CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report ${CCACHE_PROGRAM})
+# The launcher keeps what ptxas says of registers and spills in a file beside the object: kernels/cuda/x.cu.o.ptxas.
+# (No ccache here: an object that it gives back comes without a word of ptxas.)
+set(CMAKE_CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report)

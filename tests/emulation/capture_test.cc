@@ -295,6 +295,7 @@ TEST_P(DeviceCapture, AGroupOfManyMessagesKeepsItsArguments) {
   Exchange captured(gpu, 50), eager(gpu, 20);
   const Graph graph(stream, [&] { captured.issue(stream); });
   for (int i = 0; i < 100; ++i) eager.issue(stream);
+  gpu.finish(stream);  // what is running must not be given new input
   captured.renew(1);
   eager.renew(2);
   graph.launch(stream);

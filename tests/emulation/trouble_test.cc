@@ -28,7 +28,8 @@ class Trouble : public ::testing::Test {
   tuttiComm_t comm(int rank) const { return (*gpu_)[rank]; }
   cudaStream_t stream(int rank) const { return *streams_[static_cast<size_t>(rank)]; }
   void reduce(int rank, size_t count, tuttiDataType_t type = tuttiFloat32, tuttiRedOp_t op = tuttiSum) {
-    CHECK_TUTTI(tuttiAllReduce(memory_, memory_, count, type, op, comm(rank), stream(rank)));
+    std::byte* const own = memory_ + rank * (sizeof memory_ / 4);
+    CHECK_TUTTI(tuttiAllReduce(own, own, count, type, op, comm(rank), stream(rank)));
   }
 
   // The kernel has left the GPU, whatever became of it.
