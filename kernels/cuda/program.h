@@ -51,7 +51,7 @@ struct Program {
   const int* inPeers = nullptr;
   const int* outPeers = nullptr;
   std::byte* scratch = nullptr;  // for each channel: `scratches` buffers of `scratchBytes`
-  uint32_t stepCount = 0, operandCount = 0;
+  uint32_t stepCount = 0;
   uint32_t scratchBytes = 0;
   uint16_t inCount = 0, outCount = 0, scratches = 0;
   uint8_t maxLag = 0;
@@ -69,7 +69,7 @@ struct alignas(128) Report {
   link::Fingerprint theirs, mine;    // kMismatch, kBytes
 };
 
-// How far a channel is, in host memory, for the flight recorder and the deadline. Written now and then, by one thread.
+// How far a channel is, in host memory, for whoever looks. Written now and then, by one thread.
 struct alignas(64) Progress {
   uint32_t begun = 0, ended = 0;  // operations on this channel
   uint32_t iteration = 0, iterations = 0;
@@ -90,7 +90,7 @@ struct Seat {
   Progress* progress = nullptr;      // host memory, one a channel
   uint64_t deadlineNs = 0;           // how long a wait may last; 0: for ever
   uint64_t llFlagMask = 0xffffffff;  // tests shorten it, to see the flags wrap around
-  int32_t rank = 0, size = 1;
+  int32_t size = 1;
   uint32_t channels = 1;      // of the communicator, all together
   uint32_t firstChannel = 0;  // of the work
 

@@ -43,6 +43,7 @@ plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
   plan::DeviceMachine machine;
   machine.ranks = shape_.size;
   machine.channels = static_cast<int>(shape_.channels);
+  machine.linesMoveWhole = shape_.linesMoveWhole;
   const std::optional<Protocol> protocol = shape_.bridged ? Protocol::kSimple : config_.protocol;
   const auto available = schedule::algorithmsFor(call.collective);
   const bool has = config_.algorithm && std::ranges::count(available, *config_.algorithm) != 0;
@@ -116,7 +117,6 @@ cuda::Program DevicePrograms::upload(const schedule::Schedule& schedule, uint32_
   program.outPeers = place(schedule.outPeers);
   program.scratch = scratch_->data;
   program.stepCount = static_cast<uint32_t>(schedule.steps.size());
-  program.operandCount = static_cast<uint32_t>(schedule.operands.size());
   program.scratchBytes = scratchBytes;
   program.inCount = static_cast<uint16_t>(schedule.inPeers.size());
   program.outCount = static_cast<uint16_t>(schedule.outPeers.size());

@@ -79,6 +79,7 @@ DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, s
   const bool oneHost = std::ranges::all_of(cards, [&](const auto& card) { return card.hostId == cards[0].hostId; });
   const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
   shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
+  shape.linesMoveWhole = std::ranges::all_of(cards, [&](const auto& card) { return card.gpu == cards[0].gpu; });
   shape.messageChannels = std::min(shape.messageChannels, shape.channels);
   const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();
   const auto slotBytes = static_cast<uint32_t>(std::clamp(std::bit_floor(slotBudget / slots), kLeastSlot, kMostSlot));

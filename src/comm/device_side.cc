@@ -92,7 +92,6 @@ cuda::Progress* DeviceSide::progress() const noexcept {
 void DeviceSide::writeState() {
   new (words_->data) cuda::Report;
   for (size_t i = 0; i < countersOf(shape_); ++i) new (progress() + i) cuda::Progress;
-  seat_.rank = plane_.rank();
   seat_.size = shape_.size;
   seat_.channels = shape_.allChannels();
   std::vector<cuda::End> ends(2 * endsOf(shape_));

@@ -29,7 +29,7 @@ class FarRanks {
       const auto result = tuttiCommInitRankConfig(&comms_[static_cast<size_t>(rank)], ranks, id, rank, &config);
       if (result != tuttiInProgress) check(result, "joining");
       // The card is written by the thread that joins: it must have been before the next one's host is set.
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(kSlow ? 1500 : 300));
     }
     for (const tuttiComm_t comm : comms_) await(comm);
   }
