@@ -155,6 +155,12 @@ uint64_t Task::progress() const noexcept {
   return sum;
 }
 
+bool Task::overNetwork() const noexcept {
+  bool any = false;
+  visitDrivers([&](const link::Driver&) { any = true; });
+  return any;
+}
+
 // For the flight recorder: how far the call is.
 void Task::note() noexcept {
   if (phase_ == Phase::kTurn || plan_ == nullptr) return;
@@ -185,7 +191,7 @@ void Task::check() noexcept {
       note();
     }
     if (!watch_) watch_ = std::make_unique<Watch>(*communicator_, call_, ticket_, blocking_);
-    watch_->look(waitingFor(), progress(), [this] { return waits(); });
+    watch_->look(waitingFor(), progress(), overNetwork(), [this] { return waits(); });
   } catch (const Error& error) {
     failWith(error);
   } catch (const std::exception&) {

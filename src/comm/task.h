@@ -71,6 +71,7 @@ class Task {
   [[noreturn]] void report(const engine::LaneFailure& failure) const;
   int waitingFor() const noexcept;
   uint64_t progress() const noexcept;
+  bool overNetwork() const noexcept;
   void note() noexcept;
   std::string waits() const;
 

@@ -12,7 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstQuestion(100), kLongestPause(5'000);
-// A rank that left had sent everything before; over a network the last of it may still be on its way.
+// What a rank sent before it left is here, unless it comes over a network: there the end of the stream says that
+// nothing more comes, and only a network that has been silent for the heartbeat's time is not waited for.
 constexpr milliseconds kPauseAfterLeaving(200);
 constexpr int kTimesGone = 3;
 // After its deadline a call asks everyone, if they are not too many, and gives them so long to answer.
@@ -38,7 +39,7 @@ Watch::Watch(Communicator& communicator, const Call& call, uint64_t number, bool
       nextQuestion_(Clock::now() + kFirstQuestion),
       pause_(kFirstQuestion) {}
 
-void Watch::look(int waitingFor, uint64_t progress, const std::function<std::string()>& waits) {
+void Watch::look(int waitingFor, uint64_t progress, bool overNetwork, const std::function<std::string()>& waits) {
   if (census_ || deadline_.passed()) return expire(waits);
   if (waitingFor < 0 || waitingFor == communicator_.rank()) return;
   if (progress != lastProgress_ || waitingFor != judgedRank_) {
@@ -46,6 +47,10 @@ void Watch::look(int waitingFor, uint64_t progress, const std::function<std::str
     judgedRank_ = waitingFor;
     judged_ = communicator_.answersOf(waitingFor);
     timesGone_ = 0;
+    const auto heartbeat = communicator_.config().heartbeat;
+    mayStillCome_ = !overNetwork             ? Deadline::in(milliseconds(0))
+                    : heartbeat.count() == 0 ? Deadline::never()
+                                             : Deadline::in(heartbeat);
   }
   judge(waitingFor);
   if (Clock::now() < nextQuestion_) return;
@@ -69,7 +74,7 @@ void Watch::judge(int rank) {
     compare(rank, *said);
     findDeadlock(rank, *said);
   }
-  if (timesGone_ < kTimesGone) return;
+  if (timesGone_ < kTimesGone || !mayStillCome_.passed()) return;
   throw Error(ErrorCode::kRemote,
               fmt::format("{} has left{}, but {} on rank {} still waits for it: it has made fewer calls than this rank",
                           communicator_.rankName(rank),

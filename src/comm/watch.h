@@ -23,10 +23,10 @@ class Watch {
   // `blocking`: the caller waits in this call, and makes no other meanwhile.
   Watch(Communicator& communicator, const Call& call, uint64_t number, bool blocking);
 
-  // Looks at the answers, and asks again. `waits` says in words what the call waits for. Throws Error: kInvalidUsage
-  // for calls that do not match, kRemote for a rank that has left, kTimeout. Never blocks; call it every millisecond or
-  // so.
-  void look(int waitingFor, uint64_t progress, const std::function<std::string()>& waits);
+  // Looks at the answers, and asks again. `overNetwork`: what was sent may be on its way for long. `waits` says in words
+  // what the call waits for. Throws Error: kInvalidUsage for calls that do not match, kRemote for a rank that has left,
+  // kTimeout. Never blocks; call it every millisecond or so.
+  void look(int waitingFor, uint64_t progress, bool overNetwork, const std::function<std::string()>& waits);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -48,6 +48,7 @@ class Watch {
   uint64_t judged_ = 0;  // answers of that rank which have been looked at
   int judgedRank_ = -1;
   uint64_t lastProgress_ = 0;
+  Deadline mayStillCome_ = Deadline::never();
   int timesGone_ = 0;               // answers in a row that said it has left, without progress in between
   std::optional<Deadline> census_;  // after the deadline: until when answers are waited for
   std::vector<uint64_t> counts_;    // answers of each rank before that
