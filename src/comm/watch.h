@@ -23,9 +23,9 @@ class Watch {
   // `blocking`: the caller waits in this call, and makes no other meanwhile.
   Watch(Communicator& communicator, const Call& call, uint64_t number, bool blocking);
 
-  // Looks at the answers, and asks again. `overNetwork`: what was sent may be on its way for long. `waits` says in words
-  // what the call waits for. Throws Error: kInvalidUsage for calls that do not match, kRemote for a rank that has left,
-  // kTimeout. Never blocks; call it every millisecond or so.
+  // Looks at the answers, and asks again. `overNetwork`: what was sent may be on its way for long. `waits` says in
+  // words what the call waits for. Throws Error: kInvalidUsage for calls that do not match, kRemote for a rank that has
+  // left, kTimeout. Never blocks; call it every millisecond or so.
   void look(int waitingFor, uint64_t progress, bool overNetwork, const std::function<std::string()>& waits);
 
  private:

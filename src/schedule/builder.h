@@ -49,6 +49,11 @@ class Builder {
       step().flags |= kFinalise;
       return *this;
     }
+    // See kLands.
+    Draft& lands() {
+      step().flags |= kLands;
+      return *this;
+    }
 
    private:
     friend class Builder;
@@ -67,6 +72,9 @@ class Builder {
     made_.steps.push_back(step);
     return Draft(*this);
   }
+
+  // A peer may still read the input over a direct link when the output is written.
+  void directOutOfPlaceOnly() { made_.directInPlace = false; }
 
   // `depth` is the smallest that lets all ranks finish; `maxSpan` the largest span on any rank.
   Schedule finish(int depth, int maxSpan = 1) {

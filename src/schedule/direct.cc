@@ -72,6 +72,7 @@ void scatter(Builder& builder, int root) {
 // goes to an earlier step and the earliest step that has not run can run.
 void allToAll(Builder& builder) {
   const int size = builder.size(), rank = builder.rank();
+  builder.directOutOfPlaceOnly();
   for (int turn = 0; turn < size; ++turn) {
     const int peer = (turn - rank + size) % size;
     if (peer == rank) {
@@ -92,6 +93,7 @@ Schedule buildOneShot(const Shape& shape, int rank) {
   auto sum = builder.at(0);
   fromAll(sum, builder);
   sum.to(Operand::output()).finalise();
+  builder.directOutOfPlaceOnly();
   return builder.finish(1);
 }
 

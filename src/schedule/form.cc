@@ -36,8 +36,9 @@ class Form {
     if (schedule.size != static_cast<int>(schedules_.size())) complain(schedule, "is for another number of ranks");
     if (schedule.collective != first.collective || schedule.algorithm != first.algorithm || schedule.map != first.map ||
         schedule.root != first.root || schedule.segments != first.segments || schedule.maxSpan != first.maxSpan ||
-        schedule.depth != first.depth) {
-      complain(schedule, "differs from rank 0's in collective, algorithm, map, root, segments, maxSpan or depth");
+        schedule.depth != first.depth || schedule.directInPlace != first.directInPlace) {
+      complain(schedule,
+               "differs from rank 0's in collective, algorithm, map, root, segments, maxSpan, depth or directInPlace");
     }
     if (schedule.segments < 1 || schedule.depth < 1) complain(schedule, "has no segments or a depth of 0");
     if (schedule.map == SegmentMap::kPerRank && schedule.segments != schedules_.size()) {
@@ -71,7 +72,8 @@ class Form {
       complain(schedule,
                fmt::format("has segment {} or span {} out of range in step {}", step.segment, step.span, number));
     }
-    if ((step.flags & ~kFinalise) != 0) complain(schedule, fmt::format("has unknown flags in step {}", number));
+    if ((step.flags & ~(kFinalise | kLands)) != 0)
+      complain(schedule, fmt::format("has unknown flags in step {}", number));
     checkOperands(schedule, schedule.from(step), schedule.inPeers.size(), number);
     checkOperands(schedule, schedule.to(step), schedule.outPeers.size(), number);
     for (Operand operand : schedule.to(step)) {

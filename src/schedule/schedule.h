@@ -54,6 +54,9 @@ static_assert(sizeof(Step) == 20);
 
 // The result is complete: divide it for an average. Set on the one step per element that makes the final value.
 inline constexpr uint8_t kFinalise = 1;
+// Whoever receives the step's value stores it to the same segment of its output as it is, so over a direct link the
+// sender may write it there.
+inline constexpr uint8_t kLands = 2;
 
 enum class Algorithm : uint8_t { kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical };
 inline constexpr int kAlgorithms = 8;
@@ -83,6 +86,8 @@ struct Schedule {
   uint16_t maxSpan = 1;    // largest Step::span of any rank of this collective
   uint8_t maxLag = 0;      // largest Step::lag of this rank
   uint16_t depth = 1;      // smallest FIFO depth with which all ranks together finish; the same on every rank
+  // Direct links (see races.h) are right also where input and output are the same memory; the same on every rank.
+  bool directInPlace = true;
   std::vector<int> inPeers, outPeers;
   std::vector<Operand> operands;
   std::vector<Step> steps;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "schedule/races.h"
 #include "schedule/trace.h"
 
 namespace tutti::schedule {
@@ -82,6 +83,10 @@ Verdict verify(std::span<const Schedule> schedules, int depth) {
       reportStop(schedules, machine, problems);
     }
     if (problems.none()) checkDepth(schedules, wiring, depth, problems);
+    if (problems.none() && schedules.size() <= kMostDirect) {
+      checkDirect(schedules, wiring, false, problems);
+      if (schedules[0].directInPlace) checkDirect(schedules, wiring, true, problems);
+    }
   }
   Verdict verdict;
   verdict.ok = problems.none();

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "schedule/builders.h"
+#include "schedule/races.h"
 #include "schedule/verify.h"
 
 namespace tutti::schedule {
@@ -184,6 +185,51 @@ TEST(Verify, SeesAnInputThatIsOverwrittenInPlace) {
   const Verdict verdict = verify(schedules, 1);
   ASSERT_FALSE(verdict.ok);
   EXPECT_NE(verdict.problems[0].find("wrong in place"), std::string::npos) << verdict.problems[0];
+}
+
+std::vector<std::string> racesOf(const std::vector<Schedule>& schedules, bool inPlace) {
+  Problems problems;
+  checkDirect(schedules, Wiring(schedules), inPlace, problems);
+  return problems.take();
+}
+
+// A builder that says that its direct links are right out of place only is right about that: it loses nothing.
+TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
+  int outOfPlaceOnly = 0;
+  for (int c = 0; c < kCollectives; ++c) {
+    Shape shape;
+    shape.collective = static_cast<Collective>(c);
+    if (shape.collective == Collective::kSendRecv) continue;
+    for (const Algorithm algorithm : algorithmsFor(shape.collective))
+      for (shape.size = 2; shape.size <= 9; ++shape.size) {
+        const auto schedules = buildAll(algorithm, shape);
+        const bool right = racesOf(schedules, true).empty();
+        EXPECT_EQ(schedules[0].directInPlace, right) << nameOf(shape.collective) << " " << nameOf(algorithm);
+        outOfPlaceOnly += !right;
+      }
+  }
+  EXPECT_GT(outOfPlaceOnly, 0);
+}
+
+TEST(DirectLinks, AreRefusedWhereRanksMayMeet) {
+  Shape shape;
+  shape.size = 3;
+  auto oneShot = buildAll(Algorithm::kOneShot, shape);
+  EXPECT_TRUE(verify(oneShot, 1).ok);
+  for (Schedule& schedule : oneShot) schedule.directInPlace = true;
+  const Verdict verdict = verify(oneShot, 1);
+  ASSERT_FALSE(verdict.ok);
+  EXPECT_NE(verdict.problems[0].find("reads segment 0 of rank"), std::string::npos) << verdict.problems[0];
+}
+
+TEST(DirectLinks, LandOnlyWhereTheValueStays) {
+  Shape shape;
+  shape.size = 3;
+  auto schedules = buildAll(Algorithm::kTwoShot, shape);
+  schedules[0].steps[0].flags |= kLands;  // a contribution, which its receiver adds up
+  const Verdict verdict = verify(schedules, 2);
+  ASSERT_FALSE(verdict.ok);
+  EXPECT_NE(verdict.problems[0].find("should land in its output"), std::string::npos) << verdict.problems[0];
 }
 
 TEST(Build, RefusesWhatIsNot) {

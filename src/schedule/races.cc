@@ -1,0 +1,146 @@
+#include "schedule/races.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+namespace tutti::schedule {
+namespace {
+
+// How many steps of each rank have happened before, as far as whoever holds the clock can know.
+using VectorClock = std::vector<uint32_t>;
+
+struct Event {
+  int rank = -1;
+  uint32_t time = 0;  // number of its step, from 1
+  bool before(const VectorClock& clock) const { return rank < 0 || clock[rank] >= time; }
+};
+
+// A segment of a buffer in one round.
+struct Cell {
+  Event written;
+  std::vector<Event> read;  // since then
+};
+
+class Races {
+ public:
+  Races(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems)
+      : schedules_(schedules),
+        wiring_(wiring),
+        inPlace_(inPlace),
+        problems_(problems),
+        clocks_(schedules.size(), VectorClock(schedules.size())),
+        links_(wiring.links.size()) {}
+
+  void execute(int rank, const Step& step, int round) {
+    const Schedule& schedule = schedules_[rank];
+    ++clocks_[rank][rank];
+    for (const Operand source : schedule.from(step)) take(rank, step, round, source);
+    for (const Operand destination : schedule.to(step))
+      if (destination.kind() == Operand::Kind::kOutput)
+        forSegments(rank, step, [&](uint32_t segment) { write(rank, rank, segment, round); });
+    for (const Operand destination : schedule.to(step))
+      if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()]);
+  }
+
+ private:
+  using Kind = Operand::Kind;
+  struct Slot {
+    VectorClock clock;
+    uint32_t segment = 0;
+    uint16_t span = 1;
+    bool lands = false;
+    int refersTo = -1;  // the rank whose input it is
+  };
+
+  template <class Visit>
+  void forSegments(int rank, const Step& step, Visit visit) {
+    for (uint32_t i = 0; i < step.span; ++i) visit((step.segment + i) % schedules_[rank].segments);
+  }
+
+  void take(int rank, const Step& step, int round, Operand source) {
+    if (source.kind() == Kind::kInput || source.kind() == Kind::kOutput)
+      forSegments(rank, step,
+                  [&](uint32_t segment) { read(rank, rank, source.kind() == Kind::kInput, segment, round); });
+    if (!source.isLink()) return;
+    auto& link = links_[wiring_.in[rank][source.index()]];
+    const Slot slot = std::move(link.front());
+    link.pop_front();
+    for (size_t i = 0; i < slot.clock.size(); ++i) clocks_[rank][i] = std::max(clocks_[rank][i], slot.clock[i]);
+    if (slot.refersTo >= 0) read(rank, slot.refersTo, true, slot.segment, round);
+    if (slot.lands && !storesAsItIs(rank, step, slot))
+      complain(rank, round, "takes a value that should land in its output, and does something else with it");
+  }
+
+  bool storesAsItIs(int rank, const Step& step, const Slot& slot) const {
+    const auto to = schedules_[rank].to(step);
+    return step.fromCount == 1 && (step.flags & kFinalise) == 0 && step.segment == slot.segment &&
+           step.span == slot.span && std::ranges::count(to, Operand::output()) == 1;
+  }
+
+  void post(int rank, const Step& step, int round, uint32_t link) {
+    Slot slot{clocks_[rank], step.segment, step.span, (step.flags & kLands) != 0};
+    const auto from = schedules_[rank].from(step);
+    if (from.size() == 1 && from[0].kind() == Kind::kInput && step.span == 1) slot.refersTo = rank;
+    if (slot.lands) {
+      const int receiver = wiring_.links[link].receiver;
+      forSegments(rank, step, [&](uint32_t segment) { write(rank, receiver, segment, round); });
+    }
+    links_[link].push_back(std::move(slot));
+  }
+
+  Cell& cell(int owner, bool input, uint32_t segment, int round) {
+    const uint64_t buffer = static_cast<uint64_t>(owner) * 2 + (input && !inPlace_ ? 1 : 0);
+    return cells_[(buffer << 24 | segment) << 16 | static_cast<uint64_t>(round)];
+  }
+
+  void read(int rank, int owner, bool input, uint32_t segment, int round) {
+    Cell& place = cell(owner, input, segment, round);
+    require(place.written, rank, owner, segment, round, "reads");
+    place.read.push_back(now(rank));
+  }
+
+  void write(int rank, int owner, uint32_t segment, int round) {
+    Cell& place = cell(owner, false, segment, round);
+    require(place.written, rank, owner, segment, round, "writes");
+    for (const Event& event : place.read) require(event, rank, owner, segment, round, "writes");
+    place.written = now(rank);
+    place.read.clear();
+  }
+
+  Event now(int rank) const { return {rank, clocks_[rank][rank]}; }
+
+  void require(const Event& earlier, int rank, int owner, uint32_t segment, int round, const char* does) {
+    if (earlier.rank == rank || earlier.before(clocks_[rank])) return;
+    complain(rank, round,
+             fmt::format("{} segment {} of rank {}'s {}, which rank {} may be using at that time", does, segment, owner,
+                         inPlace_ ? "buffer in place" : "buffer", earlier.rank));
+  }
+
+  void complain(int rank, int round, const std::string& what) {
+    problems_.add(fmt::format("over direct links rank {} {} (round {})", rank, what, round));
+  }
+
+  std::span<const Schedule> schedules_;
+  const Wiring& wiring_;
+  bool inPlace_;
+  Problems& problems_;
+  std::vector<VectorClock> clocks_;
+  std::vector<std::deque<Slot>> links_;
+  std::unordered_map<uint64_t, Cell> cells_;
+};
+
+}  // namespace
+
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems) {
+  // Rounds use memory of their own: a second one only shows that they do not disturb each other's clocks.
+  Races races(schedules, wiring, inPlace, problems);
+  Machine machine(schedules, wiring, schedules[0].depth, Lengths::uniform(2));
+  machine.run([&](int rank, const Step& step, int round) {
+    if (!problems.full()) races.execute(rank, step, round);
+  });
+}
+
+}  // namespace tutti::schedule
