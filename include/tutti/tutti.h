@@ -192,6 +192,7 @@ typedef struct {
   uint64_t operations;     /* calls completed */
   char lastAlgorithm[16];  /* of the last collective: "ring", … */
   char lastTransports[32]; /* of its links: "shm", "shm,tcp", … */
+  uint64_t directSlots;    /* on GPUs: pieces of messages that peers read from, or wrote to, a registered buffer */
 } tuttiCommStats_t;
 TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);
 
@@ -200,7 +201,9 @@ TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* st
 /* Memory that peers on the same host can map: operations on it may be read in place. Page aligned, zeroed. */
 TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
 TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
-/* Tells the communicator about a buffer that will be used often. Local. Correctness never depends on it. */
+/* Tells the communicator about a buffer that will be used often. Local: the other ranks need not do the same, and
+ * correctness never depends on it. On a GPU, ranks of the process then read operands in it, and write results to it, in
+ * place instead of through slots; an operation ends when they have. It must stay allocated until it is deregistered. */
 TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 

@@ -15,7 +15,7 @@ inline constexpr uint32_t kSpinsBetweenLooks = 2048;
 
 // Where an operand of the current step lies. Memory of the caller is addressed by the piece's place in the message, a
 // slot or a scratch buffer by its place in the slot.
-enum class PlaceKind : uint8_t { kInput, kOutput, kBuffer, kSlot };
+enum class PlaceKind : uint8_t { kInput, kOutput, kBuffer, kSlot, kNowhere };
 struct Place {
   std::byte* base = nullptr;
   PlaceKind kind = PlaceKind::kInput;
@@ -32,6 +32,8 @@ struct Block {
   size_t rounds;
   uint32_t stop;      // some thread met trouble: everybody leaves at the next barrier
   uint32_t heldFrom;  // number of steps[0]
+  uint32_t stores;    // destinations of the current step that are to be written, when it may be direct
+  uint32_t directSlots;
   schedule::Step steps[kStepsHeld];
   Place places[kMaxOperands];
   End ins[kMaxLinks], outs[kMaxLinks];

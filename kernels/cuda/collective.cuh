@@ -22,6 +22,7 @@ __device__ inline void begin(Block& block, const Work& work) {
     block.work.layout.channel = block.channel;
     block.stop = 0;
     block.heldFrom = ~0u - kStepsHeld;  // none
+    block.directSlots = 0;
     block.rounds = block.work.layout.rounds();
     block.iterations = block.rounds == 0 ? 0 : static_cast<uint32_t>(block.rounds) + work.program.maxLag;
     if (work.factorAt != nullptr) memcpy(&block.work.arithmetic.factor, work.factorAt, sizeOf(work.arithmetic.type));
@@ -40,6 +41,7 @@ __device__ inline void begin(Block& block, const Work& work) {
   for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
     block.outs[i] = seat.sendEnds[seat.endIndex(work.protocol, channel, program.outPeers[i])];
   __syncthreads();
+  if (work.opensOutput) openOutput(block);
 }
 
 // After the last step: the thread that settled an end may be another one than writes its counter back.
@@ -54,6 +56,7 @@ __device__ inline void end(Block& block) {
     seat.sendEnds[seat.endIndex(protocol, block.channel, program.outPeers[i])].passed = block.outs[i].passed;
   if (threadIdx.x != 0) return;
   seat.operations[block.channel] = block.fingerprint.operation + 1;
+  seat.directSlots[block.channel] += block.directSlots;
   storeRelaxed(&seat.progress[block.channel].ended, block.fingerprint.operation + 1);
 }
 
@@ -61,7 +64,9 @@ template <class Protocol, class Arithmetic>
 __device__ void runWork(const Work& work) {
   Block& block = blockShared<Block>();
   begin(block, work);
-  if (runSteps<Protocol, Arithmetic>(block)) end(block);
+  if (!runSteps<Protocol, Arithmetic>(block)) return;
+  if (work.lendsInput && !awaitReaders(block)) return;
+  end(block);
 }
 
 // The arithmetic of a kernel: of one hot type, or of all.

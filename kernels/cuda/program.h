@@ -42,6 +42,8 @@ constexpr uint32_t chunkBytes(Protocol protocol, uint32_t slotBytes, uint32_t ma
 struct End {
   link::Fifo fifo;
   uint64_t passed = 0;  // slots posted so far (sender) or taken (receiver)
+  bool direct = false;  // each of the two ranks reaches the other's registered buffers, at the same addresses
+  bool lent = false;    // during an operation: the peer has been told to read this rank's input in place
 };
 
 // A rank's schedule in the memory of its GPU. `inPeers` and `outPeers` are ranks, as in schedule::Schedule.
@@ -84,6 +86,7 @@ struct Seat {
   End* sendEnds = nullptr;  // at endIndex()
   End* recvEnds = nullptr;
   uint32_t* operations = nullptr;    // a counter a channel: numbers the operations for their fingerprints
+  uint32_t* directSlots = nullptr;   // beside each of them: slots that were read or written in place
   uint32_t* reporting = nullptr;     // set by the first block that reports
   const uint32_t* abort = nullptr;   // host memory: not 0 ends every wait
   Report* report = nullptr;          // host memory
@@ -113,6 +116,10 @@ struct Work {
   uint32_t firstBlock = 0;         // of the launch; the work has layout.channels of them
   Protocol protocol = Protocol::kSimple;
   bool scalesInput = false;  // pre-mul-sum: every read of the input is multiplied by the factor
+  // Over direct links: peers may read the input, and write the output, in place.
+  bool lendsInput = false, opensOutput = false;
+
+  constexpr bool direct() const noexcept { return lendsInput || opensOutput; }
 };
 
 // The arguments of a launch.

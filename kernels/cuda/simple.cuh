@@ -17,7 +17,8 @@ struct SimpleProtocol {
     const uintptr_t first = reinterpret_cast<uintptr_t>(address(0));
     uintptr_t apart = 0;  // the bits of alignment in which the operands differ
     for (uint32_t i = 1; i < operands; ++i) apart |= reinterpret_cast<uintptr_t>(address(i)) ^ first;
-    if (apart % 16 != 0) {
+    // Also where all lie alike, but not at multiples of an element: no pack then holds whole elements.
+    if (apart % 16 != 0 || first % sizeof(typename Math::Storage) != 0) {
       narrow<Math>(address, step, reduction, 0, run.bytes, first | apart);
       return true;
     }

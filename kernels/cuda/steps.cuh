@@ -12,6 +12,7 @@
 // In LL and LL128 the data says by itself that it has arrived. Their slots are posted before the data moves; the header
 // then only tells the receiver what the slot is, so that a mismatch is found in every protocol alike.
 #pragma once
+#include "kernels/cuda/direct.cuh"
 #include "kernels/cuda/ll.cuh"
 #include "kernels/cuda/ll128.cuh"
 #include "kernels/cuda/simple.cuh"
@@ -24,6 +25,7 @@ struct Hold {
   uint64_t number = 0;
   bool isSource = false;
   bool failed = false;  // there is trouble
+  Carriage carriage;    // of a destination
 };
 
 __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) {
@@ -70,6 +72,8 @@ __device__ inline void postSlot(const Block& block, const Hold& hold, uint32_t b
   link::SlotHeader& header = fifo.headers[hold.number & (fifo.depth - 1)];
   header.fingerprint = block.fingerprint;
   header.bytes = bytes;
+  header.carried = hold.carriage.carried;
+  if (header.carried == link::Carried::kAtSender) memcpy(header.inlined, &hold.carriage.at, sizeof hold.carriage.at);
   storeRelease(sequenceOf(fifo, hold.number), hold.number + 1);  // pairs with awaitPosted
 }
 
@@ -86,8 +90,9 @@ __device__ inline std::byte* payloadOf(const End& end, uint32_t bytes) {
   return end.fifo.slots + place * end.fifo.slotBytes;
 }
 
+// `first`: the first run of the step.
 template <class Protocol>
-__device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, uint32_t bytes) {
+__device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, uint32_t bytes, const Run& first) {
   using Kind = schedule::Operand::Kind;
   const Program& program = block.work.program;
   const bool isSource = i < step.fromCount;
@@ -99,7 +104,13 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
     const int peer = (isSource ? program.inPeers : program.outPeers)[operand.index()];
     if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {.failed = true};
     place = {payloadOf<Protocol>(end, bytes), PlaceKind::kSlot, peer, end.passed, end.fifo.slotBytes, end.fifo.depth};
-    return {&end, end.passed, isSource};
+    Hold hold{&end, end.passed, isSource};
+    if (Protocol::kProtocol != tutti::Protocol::kSimple || !end.direct) return hold;
+    if (isSource)
+      followCarriage(block, end, place);
+    else if (block.work.direct())
+      hold.carriage = chooseCarriage(block, step, end, first, place);
+    return hold;
   }
   if (operand.kind() == Kind::kInput)
     place = {const_cast<std::byte*>(block.work.input), PlaceKind::kInput};
@@ -159,25 +170,31 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   constexpr bool kPostsFirst = Protocol::kProtocol != tutti::Protocol::kSimple;
   const Grain grain = grainOf(Protocol::kProtocol);
   const bool byInput = goesByInput(block, step);
-  const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [](const Run&) {});
+  Run first{};
+  const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
+    if (run.grains == 0) first = run;
+  });
   if (bytes == 0) return true;
   const uint32_t operands = step.fromCount + step.toCount;
   Hold hold;
-  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes);
+  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes, first);
   if (__syncthreads_or(hold.failed)) return false;
   if (hold.end != nullptr) hold.end->passed = hold.number + 1;
   if (kPostsFirst && hold.end != nullptr && !hold.isSource) postSlot(block, hold, bytes);
   const Reduction reduction = reductionOf(block, step);
   const bool copies = step.fromCount == 1 && reduction.scaledSource < 0 && reduction.divisor <= 1;
+  schedule::Step now = step;
+  if (!kPostsFirst && block.work.direct()) now.toCount = keepStores(block, step, copies, first, grain);
   bool moved = true;
-  forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
-    if (copies)
-      moved = moved && Protocol::template move<CopyMath>(block, step, run, reduction);
-    else
-      Arithmetic::with(block.work.arithmetic.type, [&](auto math) {
-        moved = moved && Protocol::template move<decltype(math)>(block, step, run, reduction);
-      });
-  });
+  if (now.toCount > 0)
+    forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
+      if (copies)
+        moved = moved && Protocol::template move<CopyMath>(block, now, run, reduction);
+      else
+        Arithmetic::with(block.work.arithmetic.type, [&](auto math) {
+          moved = moved && Protocol::template move<decltype(math)>(block, now, run, reduction);
+        });
+    });
   if constexpr (kPostsFirst) {
     const uint32_t grains = (bytes + grain.payload - 1) / grain.payload;
     for (uint32_t i = step.fromCount; i < operands; ++i)

@@ -277,6 +277,7 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
     full.memoryBytes = now.memoryBytes;
     full.connectedPeers = now.connectedPeers;
     full.operations = now.operations;
+    full.directSlots = now.directSlots;
     copyText(full.lastAlgorithm, sizeof full.lastAlgorithm, now.lastAlgorithm);
     copyText(full.lastTransports, sizeof full.lastTransports, now.lastTransports);
     std::memcpy(stats, &full, stats->size);

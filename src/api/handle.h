@@ -22,11 +22,6 @@ struct Operator {
   bool alive;
 };
 
-struct Registration {
-  void* buffer;
-  size_t bytes;
-};
-
 }  // namespace tutti::api
 
 struct tuttiComm {
@@ -39,7 +34,6 @@ struct tuttiComm {
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
-  std::vector<std::unique_ptr<tutti::api::Registration>> registrations;
 
   std::mutex errorMutex;  // guards the two below, which any thread may ask for
   tuttiResult_t asyncError = tuttiSuccess;

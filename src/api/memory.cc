@@ -64,8 +64,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, vo
     Visit visit(comm, name);
     checkPointer(buffer, name, "buffer");
     checkPointer(handle, name, "handle");
-    comm->registrations.push_back(std::make_unique<Registration>(Registration{buffer, bytes}));
-    *handle = comm->registrations.back().get();
+    *handle = const_cast<void*>(visit->registered().add(buffer, bytes));
   });
 }
 
@@ -73,8 +72,7 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   const char* name = "tuttiCommDeregister";
   return guarded(comm, [&] {
     Visit visit(comm, name);
-    const auto erased = std::erase_if(comm->registrations, [handle](const auto& r) { return r.get() == handle; });
-    if (erased == 0)
+    if (!visit->registered().remove(handle))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}: handle was not made by tuttiCommRegister on this communicator", name));
   });

@@ -78,7 +78,8 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       receives_(static_cast<size_t>(size())) {
   const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
   if (onGpus)
-    device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
+    device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, registered_,
+                                           deviceTroubles());
 }
 
 Communicator::~Communicator() = default;
@@ -286,6 +287,7 @@ Stats Communicator::stats() const {
   if (device_) {
     stats.memoryBytes += device_->memoryBytes();
     stats.operations += device_->calls();
+    stats.directSlots = device_->directSlots();
     stats.connectedPeers = static_cast<uint64_t>(size() - 1);
     stats.lastAlgorithm = nameOf(device_->programs().lastAlgorithm());
     const std::string bridges = links_.transportNames();

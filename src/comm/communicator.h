@@ -13,6 +13,7 @@
 #include "comm/links.h"
 #include "comm/plans.h"
 #include "comm/recorder.h"
+#include "comm/registered.h"
 #include "comm/task.h"
 #include "control/launcher.h"
 #include "control/plane.h"
@@ -25,7 +26,7 @@ class DeviceSide;
 struct DeviceTroubles;
 
 struct Stats {
-  uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0;
+  uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0, directSlots = 0;
   std::string lastAlgorithm, lastTransports;
 };
 
@@ -55,6 +56,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Plans& plans() noexcept { return plans_; }
   Recorder& recorder() noexcept { return *recorder_; }
   const Recorder& recorder() const noexcept { return *recorder_; }
+  Registered& registered() noexcept { return registered_; }
   const topology::Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
   uint64_t id() const noexcept { return plane_->id(); }
   link::Bell& bell() noexcept { return links_.bell(); }
@@ -98,6 +100,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Config config_;
   std::unique_ptr<control::Plane> plane_;
   std::shared_ptr<Recorder> recorder_;
+  Registered registered_;
   std::vector<topology::Card> cards_;
   link::Registry registry_;
   bool spins_;

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "schedule/races.h"
 
 namespace tutti::comm {
 namespace {
@@ -96,12 +97,19 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
           shape_.slotBytes[static_cast<size_t>(protocol)], shape_.depth};
 }
 
+// Whatever memory one rank of a process has on a GPU, the others on that GPU reach at the same address.
+bool DevicePeers::direct(int peer) const noexcept {
+  const topology::Card& other = cards_[static_cast<size_t>(peer)];
+  const topology::Card& own = cards_[static_cast<size_t>(plane_.rank())];
+  return cards_.size() <= schedule::kMostDirect && other.processToken == own.processToken && other.gpu == own.gpu;
+}
+
 cuda::End DevicePeers::sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
-  return {fifo(protocol, channel, plane_.rank(), peer), 0};
+  return {fifo(protocol, channel, plane_.rank(), peer), 0, direct(peer)};
 }
 
 cuda::End DevicePeers::recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
-  return {fifo(protocol, channel, peer, plane_.rank()), 0};
+  return {fifo(protocol, channel, peer, plane_.rank()), 0, direct(peer)};
 }
 
 }  // namespace tutti::comm

@@ -31,6 +31,7 @@ class DevicePeers {
  private:
   std::string map(int peer, std::span<const std::byte> exported);
   std::string tryOut(int peer, uint64_t seed);
+  bool direct(int peer) const noexcept;
   void agree(const std::vector<std::string>& troubles, Deadline deadline);
   std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
   link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 
 #include "base/error.h"
 #include "engine/lane.h"
@@ -25,16 +26,31 @@ size_t endsOf(const DeviceShape& shape) {
 }
 
 size_t stateBytes(const DeviceShape& shape) {
-  return 2 * endsOf(shape) * sizeof(cuda::End) + kBarrierBytes + (countersOf(shape) + 1) * sizeof(uint32_t);
+  return 2 * endsOf(shape) * sizeof(cuda::End) + kBarrierBytes + (2 * countersOf(shape) + 1) * sizeof(uint32_t);
+}
+
+// The elements of the user's buffer that a call uses: from its begin to the end of the last segment.
+size_t inputCount(const kernels::Layout& layout) {
+  size_t end = 0;
+  for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.inputOffset(s) + layout.length(s, true));
+  return end;
+}
+
+size_t outputCount(const kernels::Layout& layout) {
+  size_t end = 0;
+  for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.outputOffset(s) + layout.length(s, false));
+  return end;
 }
 
 }  // namespace
 
 DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards,
-                       std::vector<int> groupOf, const Config& config, Recorder& recorder, DeviceTroubles onTrouble)
+                       std::vector<int> groupOf, const Config& config, Recorder& recorder, const Registered& registered,
+                       DeviceTroubles onTrouble)
     : plane_(plane),
       config_(config),
       recorder_(recorder),
+      registered_(registered),
       onTrouble_(std::move(onTrouble)),
       shape_(shapeOf(cards, config.channels, config.deviceSlotBytes)),
       device_(engine::openDevice(config.device)),
@@ -108,6 +124,7 @@ void DeviceSide::writeState() {
   barrierByte_ = reinterpret_cast<std::byte*>(seat_.recvEnds + endsOf(shape_));
   seat_.reporting = reinterpret_cast<uint32_t*>(barrierByte_ + kBarrierBytes);
   seat_.operations = seat_.reporting + 1;
+  seat_.directSlots = seat_.operations + countersOf(shape_);
   seat_.abort = &abortWord();
   seat_.report = &report();
   seat_.progress = progress();
@@ -153,6 +170,22 @@ void DeviceSide::placeTables(const Call& call, kernels::Layout& layout, bool sta
   layout.outputOffsets = placeTable(call.tables->outputOffsets, stays);
 }
 
+// What peers may use in place: registered buffers, and where input and output are the same memory only if the schedule
+// is right then. Offsets of tables are this rank's own, so nobody else can know where to write.
+void DeviceSide::openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work) const {
+  const size_t size = sizeOf(call.type);
+  const Range input{call.send, inputCount(work.layout) * size}, output{call.recv, outputCount(work.layout) * size};
+  if (input.overlaps(output) && !program.schedule.directInPlace) return;
+  work.lendsInput = call.send != nullptr && registered_.holds(input);
+  work.opensOutput = call.recv != nullptr && !call.tables && registered_.holds(output);
+}
+
+uint64_t DeviceSide::directSlots() const {
+  std::vector<uint32_t> counts(countersOf(shape_));
+  device_->copy(counts.data(), seat_.directSlots, counts.size() * sizeof(uint32_t));
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
+
 cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   const DeviceProgram& program = programs_.find(call);
   const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
@@ -167,6 +200,7 @@ cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   work.fingerprint = plain.fingerprint;
   work.protocol = program.protocol;
   work.scalesInput = plain.scalesInput;
+  if (program.protocol == Protocol::kSimple) openBuffers(call, program, work);
   placeTables(call, work.layout, stays);
   if (call.collective == Collective::kBarrier) work.input = work.output = barrierByte_;
   if (call.collective != Collective::kSendRecv) return work;
@@ -174,6 +208,7 @@ cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   const size_t counter = shape_.channels + pair * shape_.messageChannels;
   work.seat.firstChannel = shape_.channels;
   work.seat.operations += counter;
+  work.seat.directSlots += counter;
   work.seat.progress += counter;
   return work;
 }

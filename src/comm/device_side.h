@@ -19,6 +19,7 @@
 #include "comm/device_programs.h"
 #include "comm/device_shape.h"
 #include "comm/recorder.h"
+#include "comm/registered.h"
 #include "control/plane.h"
 #include "engine/device.h"
 
@@ -34,7 +35,7 @@ class DeviceSide {
  public:
   // Collective over the plane. Blocks, at most for config.joinTimeout; throws Error.
   DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards, std::vector<int> groupOf,
-             const Config& config, Recorder& recorder, DeviceTroubles onTrouble);
+             const Config& config, Recorder& recorder, const Registered& registered, DeviceTroubles onTrouble);
   // Ends every wait of a kernel that is still running, and waits for it to leave the GPU.
   ~DeviceSide();
   DeviceSide(const DeviceSide&) = delete;
@@ -60,12 +61,15 @@ class DeviceSide {
   bool idle() const noexcept { return device_->finished(*order_); }
   void drain() { device_->drain(*order_); }
   uint64_t calls() const noexcept { return calls_.load(std::memory_order_relaxed); }
+  // Slots that this rank's peers read, or that it wrote, in place; by operations that have ended. Asks the GPU.
+  uint64_t directSlots() const;
 
  private:
   void writeState();
   std::byte* placeArguments(const void* data, size_t bytes, bool stays);
   const size_t* placeTable(const std::vector<size_t>& table, bool stays);
   void placeTables(const Call& call, kernels::Layout& layout, bool stays);
+  void openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work) const;
   DeviceShape bridgedShape() const;
   cuda::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
@@ -78,6 +82,7 @@ class DeviceSide {
   control::Plane& plane_;
   const Config& config_;
   Recorder& recorder_;
+  const Registered& registered_;
   DeviceTroubles onTrouble_;
   DeviceShape shape_;  // first: it is what tells ranks that do not go together
   std::shared_ptr<engine::Device> device_;

@@ -26,18 +26,25 @@ static_assert(sizeof(Fingerprint) == 16);
 
 inline constexpr uint32_t kInlineBytes = 32;
 
+// Where the payload of a slot is. Over a direct link, both ends of which reach each other's registered buffers, it may
+// be in the sender's input, which the receiver reads in place, or in the receiver's output already.
+enum class Carried : uint32_t { kInSlot, kAtSender, kAtReceiver };
+
 // Two header lines never share what an adjacent-line prefetcher fetches together.
 struct alignas(128) SlotHeader {
   std::atomic<uint64_t> sequence{0};
   Fingerprint fingerprint;
-  uint32_t bytes = 0;               // payload
-  uint32_t direct = 0;              // reserved for direct links
-  std::byte inlined[kInlineBytes];  // the payload itself when bytes <= kInlineBytes
+  uint32_t bytes = 0;  // payload
+  Carried carried = Carried::kInSlot;
+  std::byte inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: its address
 };
 static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);
 
 struct alignas(128) Counter {
   std::atomic<uint64_t> value{0};
+  // Of a direct link, written by the receiver at the begin of its operation, behind `outputOf`, the operation's number
+  // + 1: the address of its output, which the sender may write to; 0 when it may not.
+  uint64_t output = 0, outputOf = 0;
 };
 
 // Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release.

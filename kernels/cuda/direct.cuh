@@ -1,0 +1,110 @@
+// Direct links: a slot need not carry its payload where both ranks reach each other's registered buffers. Each operand
+// is decided by itself, as the step comes:
+//
+//   the value lands (schedule::kLands), and the receiver has opened its output for this operation:
+//                          the sender writes it there, and the slot only says so;
+//   it is a segment of the sender's input as it is, and the sender lends its input:
+//                          the slot says where it lies, the receiver reads it there, and the sender's operation does
+//                          not end before;
+//   else                   it goes through the slot.
+//
+// Nobody has to know what buffers the other ranks registered, and nobody waits to learn it. That ranks do not meet in
+// one place is proved of every schedule (schedule/races.h).
+#pragma once
+#include "kernels/cuda/move.cuh"
+
+namespace tutti::cuda {
+
+// How the value for one destination gets there.
+struct Carriage {
+  link::Carried carried = link::Carried::kInSlot;
+  const std::byte* at = nullptr;  // kAtSender
+};
+
+// The receiver's part at the begin of an operation: its senders may write to its output from now on.
+__device__ inline void openOutput(const Block& block) {
+  for (uint32_t i = threadIdx.x; i < block.work.program.inCount; i += kThreads) {
+    if (!block.ins[i].direct) continue;
+    link::Counter& line = *block.ins[i].fifo.released;
+    line.output = reinterpret_cast<uint64_t>(block.work.output);
+    storeRelease(&line.outputOf, uint64_t{block.fingerprint.operation} + 1);  // pairs with openedOutput
+  }
+}
+
+// Where the receiver's output begins, if it is known to be open by now; else null.
+__device__ inline std::byte* openedOutput(const Block& block, const End& end) {
+  const link::Counter& line = *end.fifo.released;
+  // Acquire: pairs with openOutput.
+  if (loadAcquire(&line.outputOf) != uint64_t{block.fingerprint.operation} + 1) return nullptr;
+  return reinterpret_cast<std::byte*>(line.output);
+}
+
+// Whether the step only hands a segment of the input on.
+__device__ inline bool passesInput(const Block& block, const schedule::Step& step) {
+  return step.fromCount == 1 && step.span == 1 && !block.work.scalesInput &&
+         block.work.program.operands[step.fromBegin].kind() == schedule::Operand::Kind::kInput;
+}
+
+// The sender's choice for one destination, whose place it sets. `first`: the first run of the step.
+__device__ inline Carriage chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
+                                          Place& place) {
+  Carriage carriage;
+  std::byte* const output = (step.flags & schedule::kLands) != 0 ? openedOutput(block, end) : nullptr;
+  if (output != nullptr) {
+    carriage.carried = link::Carried::kAtReceiver;
+    place.base = output;
+    place.kind = PlaceKind::kOutput;
+  } else if (block.work.lendsInput && passesInput(block, step)) {
+    carriage = {link::Carried::kAtSender, block.work.input + first.input};
+    place.kind = PlaceKind::kNowhere;
+    end.lent = true;
+  }
+  if (carriage.carried != link::Carried::kInSlot) atomicAdd(&block.directSlots, 1u);
+  return carriage;
+}
+
+// The receiver's part: the slot has come, and says where its payload is.
+__device__ inline void followCarriage(const Block& block, const End& end, Place& place) {
+  const link::SlotHeader& header = end.fifo.headers[end.passed & (end.fifo.depth - 1)];
+  if (header.carried == link::Carried::kAtReceiver) {
+    place.base = block.work.output;
+    place.kind = PlaceKind::kOutput;
+  } else if (header.carried == link::Carried::kAtSender) {
+    memcpy(&place.base, header.inlined, sizeof place.base);
+    place.kind = PlaceKind::kBuffer;
+  }
+}
+
+// Leaves out of block.places the destinations that nothing has to be written to: a value that is read in place, and one
+// that is there already. Returns how many are left. All threads call it, behind a barrier.
+__device__ inline uint32_t keepStores(Block& block, const schedule::Step& step, bool copies, const Run& first,
+                                      Grain grain) {
+  if (threadIdx.x == 0) {
+    const std::byte* const source = placeOf(block.places[0], first, grain);
+    uint32_t kept = step.fromCount;
+    for (uint32_t i = step.fromCount; i < uint32_t{step.fromCount} + step.toCount; ++i) {
+      const Place place = block.places[i];
+      const bool isThere = copies && placeOf(place, first, grain) == source;
+      if (place.kind != PlaceKind::kNowhere && !isThere) block.places[kept++] = place;
+    }
+    block.stores = kept - step.fromCount;
+  }
+  __syncthreads();
+  return block.stores;
+}
+
+// What was lent has been read when its slot is released. False: there is trouble.
+__device__ inline bool awaitReaders(Block& block) {
+  __syncthreads();
+  bool failed = false;
+  for (uint32_t i = threadIdx.x; i < block.work.program.outCount && !failed; i += kThreads) {
+    End& end = block.outs[i];
+    if (!end.lent) continue;
+    const auto* const released = reinterpret_cast<const uint64_t*>(&end.fifo.released->value);
+    Patience patience(block, block.work.program.outPeers[i]);
+    while (loadAcquire(released) != end.passed && !failed) failed = !patience.goesOn();  // pairs with releaseSlot
+  }
+  return !__syncthreads_or(failed);
+}
+
+}  // namespace tutti::cuda
