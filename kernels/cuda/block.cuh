@@ -30,9 +30,9 @@ struct Block {
   link::Fingerprint fingerprint;
   uint32_t channel, iterations;
   size_t rounds;
-  uint32_t stop;      // some thread met trouble: everybody leaves at the next barrier
-  uint32_t heldFrom;  // number of steps[0]
-  uint32_t stores;    // destinations of the current step that are to be written, when it may be direct
+  uint32_t stop;       // some thread met trouble: everybody leaves at the next barrier
+  uint32_t heldFrom;   // number of steps[0]
+  schedule::Step now;  // the current step, when it may be direct: with the destinations that are to be written
   uint32_t directSlots;
   schedule::Step steps[kStepsHeld];
   Place places[kMaxOperands];

@@ -76,9 +76,9 @@ __device__ inline void followCarriage(const Block& block, const End& end, Place&
 }
 
 // Leaves out of block.places the destinations that nothing has to be written to: a value that is read in place, and one
-// that is there already. Returns how many are left. All threads call it, behind a barrier.
-__device__ inline uint32_t keepStores(Block& block, const schedule::Step& step, bool copies, const Run& first,
-                                      Grain grain) {
+// that is there already. Returns the step with those that are left. All threads call it, behind a barrier.
+__device__ inline const schedule::Step& keepStores(Block& block, const schedule::Step& step, bool copies,
+                                                   const Run& first, Grain grain) {
   if (threadIdx.x == 0) {
     const std::byte* const source = placeOf(block.places[0], first, grain);
     uint32_t kept = step.fromCount;
@@ -87,10 +87,11 @@ __device__ inline uint32_t keepStores(Block& block, const schedule::Step& step, 
       const bool isThere = copies && placeOf(place, first, grain) == source;
       if (place.kind != PlaceKind::kNowhere && !isThere) block.places[kept++] = place;
     }
-    block.stores = kept - step.fromCount;
+    block.now = step;
+    block.now.toCount = static_cast<uint16_t>(kept - step.fromCount);
   }
   __syncthreads();
-  return block.stores;
+  return block.now;
 }
 
 // What was lent has been read when its slot is released. False: there is trouble.

@@ -183,8 +183,8 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   if (kPostsFirst && hold.end != nullptr && !hold.isSource) postSlot(block, hold, bytes);
   const Reduction reduction = reductionOf(block, step);
   const bool copies = step.fromCount == 1 && reduction.scaledSource < 0 && reduction.divisor <= 1;
-  schedule::Step now = step;
-  if (!kPostsFirst && block.work.direct()) now.toCount = keepStores(block, step, copies, first, grain);
+  const bool mayBeDirect = !kPostsFirst && block.work.direct();
+  const schedule::Step& now = mayBeDirect ? keepStores(block, step, copies, first, grain) : step;
   bool moved = true;
   if (now.toCount > 0)
     forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
