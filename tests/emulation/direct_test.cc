@@ -29,7 +29,7 @@ class Arena {
   void reset() { resource_.release(); }
 
  private:
-  std::vector<std::byte> memory_ = std::vector<std::byte>(64 << 20);
+  std::pmr::vector<std::byte> memory_ = std::pmr::vector<std::byte>(64 << 20);
   std::pmr::monotonic_buffer_resource resource_{memory_.data(), memory_.size(), std::pmr::null_memory_resource()};
   std::pmr::memory_resource* before_;
 };
@@ -104,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(All, DirectLinks, ::testing::Range(0, schedule::kAlgori
 // Two ranks whose buffers of floats are registered.
 class DirectPair : public ::testing::Test {
  protected:
+  using Floats = std::pmr::vector<float>;
   static constexpr size_t kCount = 1000;
   DirectPair() {
     for (int rank = 0; rank < 2; ++rank) {
@@ -118,7 +119,7 @@ class DirectPair : public ::testing::Test {
   }
 
   GpuRanks gpu_ = simpleRanks(2, "twoshot");
-  std::vector<float> buffers_[2] = {std::vector<float>(kCount, 1), std::vector<float>(kCount, 2)};
+  Floats buffers_[2] = {Floats(kCount, 1), Floats(kCount, 2)};
   std::vector<void*> handles_;
   cudaStream_t streams_[2] = {};
 };
@@ -131,7 +132,7 @@ TEST_F(DirectPair, ASendEndsWhenItsBufferHasBeenRead) {
   ASSERT_EQ(cudaStreamSynchronize(streams_[0]), cudaSuccess);
   buffers_[0].assign(kCount, 7);
   gpu_.finish(streams_[1]);
-  EXPECT_EQ(buffers_[1], std::vector<float>(kCount, 1));
+  EXPECT_EQ(buffers_[1], Floats(kCount, 1));
   EXPECT_EQ(directSlots(gpu_), 1u);
 }
 
@@ -141,7 +142,7 @@ TEST_F(DirectPair, ARegistrationEnds) {
     return tuttiAllReduce(buffers_[rank].data(), buffers_[rank].data(), kCount, tuttiFloat32, tuttiSum, gpu_[rank],
                           nullptr);
   });
-  EXPECT_EQ(buffers_[0], std::vector<float>(kCount, 3));
+  EXPECT_EQ(buffers_[0], Floats(kCount, 3));
   EXPECT_EQ(directSlots(gpu_), 0u);
 }
 
@@ -160,8 +161,8 @@ TEST_F(DirectPair, GraphsReplay) {
   ASSERT_EQ(cudaGraphInstantiate(&ready, graph, 0), cudaSuccess);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(cudaGraphLaunch(ready, stream), cudaSuccess);
   gpu_.finish(stream);
-  EXPECT_EQ(buffers_[0], std::vector<float>(kCount, 12));
-  EXPECT_EQ(buffers_[1], std::vector<float>(kCount, 12));
+  EXPECT_EQ(buffers_[0], Floats(kCount, 12));
+  EXPECT_EQ(buffers_[1], Floats(kCount, 12));
   EXPECT_GT(directSlots(gpu_), 0u);
   cudaGraphExecDestroy(ready);
   cudaGraphDestroy(graph);
