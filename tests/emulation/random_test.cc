@@ -89,7 +89,7 @@ void runOperations(uint64_t seed, size_t operations) {
 // 10,000 in all.
 class DeviceRandom : public ::testing::TestWithParam<uint64_t> {};
 
-TEST_P(DeviceRandom, OperationsOfEightCommunicatorsOnFourStreams) { runOperations(GetParam(), kSlow ? 300 : 2500); }
+TEST_P(DeviceRandom, OperationsOfEightCommunicatorsOnFourStreams) { runOperations(GetParam(), kSlow ? 200 : 2500); }
 
 INSTANTIATE_TEST_SUITE_P(Seed, DeviceRandom, ::testing::Values(1, 2, 3, 4));
 
