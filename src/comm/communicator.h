@@ -62,7 +62,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   link::Bell& bell() noexcept { return links_.bell(); }
   bool spins() const noexcept { return spins_; }
   // What it has on its GPU; null for one whose buffers are in host memory.
-  DeviceSide* device() noexcept { return device_.get(); }
+  DeviceSide* device() const noexcept { return device_.get(); }
 
   // True once something stopped this communicator: an error here, on another rank, or an abort.
   bool broken() const noexcept { return broken_.load(std::memory_order_acquire) || plane_->failed().load(); }

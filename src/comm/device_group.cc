@@ -70,7 +70,7 @@ class Batch {
     else
       launch.more = calls_.front()->communicator->device()->placeWorks(works_, stays_);
     device_.launch(launch, blocks_, streams_, orders_);
-    for (const DeviceCall* one : calls_) one->communicator->device()->launched(one->call);
+    for (size_t i = 0; i < calls_.size(); ++i) calls_[i]->communicator->device()->launched(calls_[i]->call, works_[i]);
   }
 
  private:
@@ -111,7 +111,8 @@ void split(std::vector<Placed>& placed) {
 void launchCalls(const std::vector<DeviceCall>& calls) {
   for (const DeviceCall& one : calls)
     if (one.communicator->broken())
-      throw one.communicator->failure(one.call.describe(one.communicator->device()->calls()));
+      throw one.communicator->failure(one.call.describe(one.communicator->device()->nextNumber(one.call)));
+  for (const DeviceCall& one : calls) one.communicator->device()->beginGroup();
   std::vector<Placed> placed = place(calls);
   split(placed);
   // GPUs of one process have a launch each.

@@ -11,7 +11,7 @@
 namespace tutti::comm {
 namespace {
 
-// The words in host memory: one line each for the report and the abort flag, then the progress of every counter line.
+// The words in host memory: one line each for the report and the abort flag, then those of the record.
 constexpr size_t kAbortAt = sizeof(cuda::Report), kProgressAt = kAbortAt + 128;
 constexpr size_t kArgumentBytes = 1 << 20, kBarrierBytes = 16;
 
@@ -49,7 +49,6 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
                        DeviceTroubles onTrouble)
     : plane_(plane),
       config_(config),
-      recorder_(recorder),
       registered_(registered),
       onTrouble_(std::move(onTrouble)),
       shape_(shapeOf(cards, config.channels, config.deviceSlotBytes)),
@@ -59,9 +58,12 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
       bridges_(links, *device_, peers_.unreached(), shape_.allChannels(), Deadline::in(config.connectTimeout)),
       programs_(plane.rank(), config, bridgedShape(), std::move(groupOf), *device_),
       state_(device_->allocate(stateBytes(shape_))),
-      words_(device_->allocatePinned(kProgressAt + countersOf(shape_) * sizeof(cuda::Progress))),
+      words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(cuda::Progress))),
       arguments_(device_->allocatePinned(kArgumentBytes)),
-      order_(device_->newOrder()) {
+      order_(device_->newOrder()),
+      sent_(static_cast<size_t>(shape_.size)),
+      received_(sent_),
+      record_(recorder, reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt), shape_.channels) {
   writeState();
   attendant_ = std::thread([this] { attend(); });
 }
@@ -101,13 +103,8 @@ cuda::End DeviceSide::endOf(bool sends, Protocol protocol, uint32_t channel, int
 
 uint32_t& DeviceSide::abortWord() const noexcept { return *reinterpret_cast<uint32_t*>(words_->data + kAbortAt); }
 
-cuda::Progress* DeviceSide::progress() const noexcept {
-  return reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt);
-}
-
 void DeviceSide::writeState() {
   new (words_->data) cuda::Report;
-  for (size_t i = 0; i < countersOf(shape_); ++i) new (progress() + i) cuda::Progress;
   seat_.size = shape_.size;
   seat_.channels = shape_.allChannels();
   std::vector<cuda::End> ends(2 * endsOf(shape_));
@@ -127,7 +124,6 @@ void DeviceSide::writeState() {
   seat_.directSlots = seat_.operations + countersOf(shape_);
   seat_.abort = &abortWord();
   seat_.report = &report();
-  seat_.progress = progress();
   seat_.llFlagMask = config_.llFlagMask;
   seat_.deadlineNs = static_cast<uint64_t>(config_.operationTimeout / std::chrono::nanoseconds(1));
 }
@@ -186,6 +182,11 @@ uint64_t DeviceSide::directSlots() const {
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
 }
 
+void DeviceSide::beginGroup() {
+  std::lock_guard lock(mutex_);
+  record_.beginGroup();
+}
+
 cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   const DeviceProgram& program = programs_.find(call);
   const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
@@ -202,6 +203,10 @@ cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   work.scalesInput = plain.scalesInput;
   if (program.protocol == Protocol::kSimple) openBuffers(call, program, work);
   placeTables(call, work.layout, stays);
+  {
+    std::lock_guard lock(mutex_);
+    work.seat.progress = record_.place(stays);
+  }
   if (call.collective == Collective::kBarrier) work.input = work.output = barrierByte_;
   if (call.collective != Collective::kSendRecv) return work;
   const size_t pair = (call.sends ? 0 : static_cast<size_t>(shape_.size)) + static_cast<size_t>(call.root);
@@ -209,17 +214,29 @@ cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   work.seat.firstChannel = shape_.channels;
   work.seat.operations += counter;
   work.seat.directSlots += counter;
-  work.seat.progress += counter;
   return work;
 }
 
-void DeviceSide::launched(const Call& call) {
-  const uint64_t number = calls_.fetch_add(1, std::memory_order_relaxed);
-  const auto token = recorder_.begin(call, call.fingerprint(number), false);
-  recorder_.started(token, programs_.lastAlgorithm());
+uint64_t DeviceSide::nextNumber(const Call& call) const noexcept {
+  if (call.collective != Collective::kSendRecv) return collectives_;
+  return (call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
+}
+
+void DeviceSide::launched(const Call& call, const cuda::Work& work) {
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t number = nextNumber(call);
+  if (call.collective != Collective::kSendRecv)
+    ++collectives_;
+  else
+    ++(call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
   std::lock_guard lock(mutex_);
-  running_.push_back(token);
+  record_.launched(call, number, programs_.lastAlgorithm(), work);
   changed_.notify_all();
+}
+
+void DeviceSide::note() {
+  std::lock_guard lock(mutex_);
+  record_.look();
 }
 
 // A kernel can not wake anybody: someone has to look.
@@ -230,7 +247,7 @@ void DeviceSide::attend() {
     if (bridges_.needDriving())
       drive(lock);
     else
-      changed_.wait_for(lock, running_.empty() ? kIdle : kBusy);
+      changed_.wait_for(lock, record_.empty() ? kIdle : kBusy);
     look();
   }
 }
@@ -238,7 +255,7 @@ void DeviceSide::attend() {
 // Moves data for a millisecond. A graph may be replayed without this library's knowing, so it goes on, at rest, when
 // nothing runs.
 void DeviceSide::drive(std::unique_lock<std::mutex>& lock) {
-  const bool busy = !running_.empty();
+  const bool busy = !record_.empty();
   lock.unlock();
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
   while (std::chrono::steady_clock::now() < until) {
@@ -260,13 +277,15 @@ void DeviceSide::look() {
     told_ = true;
     if (report().trouble != cuda::Trouble::kAborted) onTrouble_.kernel(report());
   }
-  if (!toldOfCut_ && bridges_.failure() && !running_.empty()) {
+  if (!toldOfCut_ && bridges_.failure() && !record_.empty()) {
     toldOfCut_ = true;
     onTrouble_.cutOff(bridges_.failure()->peer, bridges_.failure()->text);
   }
-  if (running_.empty() || !device_->finished(*order_)) return;
-  for (const auto token : running_) recorder_.moved(token, told_ ? CallState::kFailed : CallState::kDone);
-  running_.clear();
+  if (record_.empty()) return;
+  if (device_->finished(*order_))
+    record_.endAll(told_);
+  else
+    record_.look();
 }
 
 }  // namespace tutti::comm

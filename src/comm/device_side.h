@@ -17,8 +17,8 @@
 #include "comm/device_bridges.h"
 #include "comm/device_peers.h"
 #include "comm/device_programs.h"
+#include "comm/device_record.h"
 #include "comm/device_shape.h"
-#include "comm/recorder.h"
 #include "comm/registered.h"
 #include "control/plane.h"
 #include "engine/device.h"
@@ -50,13 +50,19 @@ class DeviceSide {
   // Whether any peer's memory is used directly.
   bool reachesSome() const noexcept { return peers_.unreached().size() + 1 < static_cast<size_t>(shape_.size); }
 
+  // Before the calls of a group are prepared. All of them are launched before the next group, or never.
+  void beginGroup();
   // The call as a kernel sees it, all but its place in the launch. `stays`: a graph keeps it. Throws Error. One thread
   // at a time.
   cuda::Work workFor(const Call& call, bool stays);
   // Works that do not fit into a launch's arguments, where the GPU can read them.
   const cuda::Work* placeWorks(std::span<const cuda::Work> works, bool stays);
-  // It is in a launch that has been queued.
-  void launched(const Call& call);
+  // It is in a launch that has been queued, as `work`.
+  void launched(const Call& call, const cuda::Work& work);
+  // The number that the next call of its line gets: as on the host, the same at both ends of a line.
+  uint64_t nextNumber(const Call& call) const noexcept;
+  // Brings the recorder's lines of what runs up to date. Any thread.
+  void note();
 
   bool idle() const noexcept { return device_->finished(*order_); }
   void drain() { device_->drain(*order_); }
@@ -77,11 +83,9 @@ class DeviceSide {
   void look();
   cuda::Report& report() const noexcept { return *reinterpret_cast<cuda::Report*>(words_->data); }
   uint32_t& abortWord() const noexcept;
-  cuda::Progress* progress() const noexcept;
 
   control::Plane& plane_;
   const Config& config_;
-  Recorder& recorder_;
   const Registered& registered_;
   DeviceTroubles onTrouble_;
   DeviceShape shape_;  // first: it is what tells ranks that do not go together
@@ -103,10 +107,12 @@ class DeviceSide {
   std::unique_ptr<engine::LaunchOrder> order_;
   cuda::Seat seat_;
   std::atomic<uint64_t> calls_{0};
+  uint64_t collectives_ = 0;               // so far
+  std::vector<uint64_t> sent_, received_;  // messages to and from each rank
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::vector<Recorder::Token> running_;
+  DeviceRecord record_;
   bool ending_ = false, told_ = false, toldOfCut_ = false;
   std::thread attendant_;
 };

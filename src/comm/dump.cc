@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/communicator.h"
+#include "comm/device_side.h"
 
 namespace tutti::comm {
 namespace {
@@ -99,6 +100,7 @@ std::string toJson(const Communicator& communicator, const std::string& why) {
   root["error"] = describeError(communicator);
   root["writtenNs"] =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (communicator.device()) communicator.device()->note();
   Json calls = Json::array();
   const Recorder& recorder = communicator.recorder();
   for (const CallRecord& record : recorder.records()) calls.push_back(describeCall(record, recorder.timeline()));
