@@ -101,6 +101,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
     // Set by the tests and the commands in tools/
     {"TUTTI_LL_FLAG_BITS", For::kTests, Type::kNumber, "32", 6, 32, "",
      "Width of the flags of protocol LL: a test sees them wrap around. The same on every rank."},
+    {"TUTTI_GPU_ARGUMENT_KIB", For::kTests, Type::kNumber, "1024", 1, 1 << 16, "",
+     "KiB for the arguments of calls on GPUs that do not fit into a launch: a test fills them with few."},
     {"TUTTI_BIN_DIR", For::kTests, Type::kPath, "", 0, 0, "", "Where the tests find the programs."},
     {"TUTTI_CHECK_FIXED", For::kTests, Type::kText, "", 0, 0, "", "Set by tools/check for itself."},
 });

@@ -35,6 +35,7 @@ Config Config::fromEnvironment() {
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   config.device = deviceByName(settings::text("TUTTI_DEVICE"));
   config.deviceSlotBytes = static_cast<size_t>(settings::number("TUTTI_GPU_BUFFER_MIB")) << 20;
+  config.deviceArgumentBytes = static_cast<size_t>(settings::number("TUTTI_GPU_ARGUMENT_KIB")) << 10;
   config.llFlagMask = (uint64_t{1} << settings::number("TUTTI_LL_FLAG_BITS")) - 1;
   return config;
 }

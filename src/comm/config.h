@@ -22,8 +22,9 @@ struct Config {
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
   int device = -1;  // the GPU where all buffers are, by its number in this process; -1: host memory
-  size_t deviceSlotBytes = size_t{128} << 20;  // what a rank may spend on slots on its GPU
-  uint64_t llFlagMask = 0xffffffff;            // tests shorten it: see kernels/cuda/ll.cuh
+  size_t deviceSlotBytes = size_t{128} << 20;    // what a rank may spend on slots on its GPU
+  size_t deviceArgumentBytes = size_t{1} << 20;  // for arguments that do not fit into a launch
+  uint64_t llFlagMask = 0xffffffff;              // tests shorten it: see kernels/cuda/ll.cuh
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
   // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_PROTOCOL, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT,

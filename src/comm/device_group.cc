@@ -62,19 +62,22 @@ class Batch {
     if (std::ranges::count(orders_, &side.order()) == 0) orders_.push_back(&side.order());
   }
 
-  void queue() {
-    cuda::Launch launch;
-    launch.count = static_cast<uint32_t>(works_.size());
+  void prepare() {
+    launch_.count = static_cast<uint32_t>(works_.size());
     if (works_.size() <= cuda::kMaxInlineWorks)
-      std::copy(works_.begin(), works_.end(), launch.works);
+      std::copy(works_.begin(), works_.end(), launch_.works);
     else
-      launch.more = calls_.front()->communicator->device()->placeWorks(works_, stays_);
-    device_.launch(launch, blocks_, streams_, orders_);
+      launch_.more = calls_.front()->communicator->device()->placeWorks(works_, stays_);
+  }
+
+  void queue() {
+    device_.launch(launch_, blocks_, streams_, orders_);
     for (size_t i = 0; i < calls_.size(); ++i) calls_[i]->communicator->device()->launched(calls_[i]->call, works_[i]);
   }
 
  private:
   engine::Device& device_;
+  cuda::Launch launch_;
   uint32_t blocks_ = 0;
   bool stays_ = false;  // a graph keeps it
   std::vector<cuda::Work> works_;
@@ -121,6 +124,8 @@ void launchCalls(const std::vector<DeviceCall>& calls) {
     engine::Device& device = one.call->communicator->device()->device();
     batches.try_emplace({one.part, &device}, device).first->second.add(*one.call);
   }
+  // What can not be is said before anything is launched, which other ranks would wait in.
+  for (auto& [key, batch] : batches) batch.prepare();
   for (auto& [key, batch] : batches) batch.queue();
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/lane.h"
@@ -13,7 +14,7 @@ namespace {
 
 // The words in host memory: one line each for the report and the abort flag, then those of the record.
 constexpr size_t kAbortAt = sizeof(cuda::Report), kProgressAt = kAbortAt + 128;
-constexpr size_t kArgumentBytes = 1 << 20, kBarrierBytes = 16;
+constexpr size_t kBarrierBytes = 16;
 
 // A collective's channels count together with nothing else; each message between two ranks, and each of its channels,
 // counts by itself.
@@ -59,7 +60,7 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
       programs_(plane.rank(), config, bridgedShape(), std::move(groupOf), *device_),
       state_(device_->allocate(stateBytes(shape_))),
       words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(cuda::Progress))),
-      arguments_(device_->allocatePinned(kArgumentBytes)),
+      arguments_(device_->allocatePinned(config.deviceArgumentBytes)),
       order_(device_->newOrder()),
       sent_(static_cast<size_t>(shape_.size)),
       received_(sent_),
@@ -128,21 +129,22 @@ void DeviceSide::writeState() {
   seat_.deadlineNs = static_cast<uint64_t>(config_.operationTimeout / std::chrono::nanoseconds(1));
 }
 
-// Arguments stay where a kernel may still read them. Those of eager calls go round: a place is used again when the
-// memory has been gone through, and everything before has ended. Those of graphs, which may be replayed at any time,
-// stay as long as the communicator.
+// Arguments stay where a kernel may still read them. Those of eager calls go round: the first of a group begins at the
+// front again, once all that was launched has ended, when less than half of the memory is left. Within a group nothing
+// is used again: what is prepared and not launched yet, no wait would cover. Those of graphs, which may be replayed at
+// any time, stay as long as the communicator.
 std::byte* DeviceSide::placeArguments(const void* data, size_t bytes, bool stays) {
   const size_t whole = (bytes + 15) / 16 * 16;
   const size_t room = arguments_->bytes - argumentsKept_;
-  if (whole > room / 2)
-    throw Error(ErrorCode::kInvalidUsage,
-                fmt::format("the arguments of calls on {} GPUs, and of CUDA graphs that keep theirs, fill the {} bytes "
-                            "there are for them: {} more are too many",
-                            shape_.size, arguments_->bytes, bytes));
-  if (argumentsUsed_ + whole > room) {
+  if (!std::exchange(groupHasArguments_, true) && argumentsUsed_ > room / 2) {
     drain();
     argumentsUsed_ = 0;
   }
+  if (argumentsUsed_ + whole > room)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("the arguments of one group of calls on {} GPUs, and those that CUDA graphs keep, fill the "
+                            "{} bytes there are for them: make smaller groups",
+                            shape_.size, arguments_->bytes));
   const size_t at = stays ? room - whole : argumentsUsed_;
   (stays ? argumentsKept_ : argumentsUsed_) += whole;
   std::memcpy(arguments_->data + at, data, bytes);
@@ -183,6 +185,7 @@ uint64_t DeviceSide::directSlots() const {
 }
 
 void DeviceSide::beginGroup() {
+  groupHasArguments_ = false;
   std::lock_guard lock(mutex_);
   record_.beginGroup();
 }

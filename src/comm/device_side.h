@@ -103,7 +103,8 @@ class DeviceSide {
   std::unique_ptr<engine::DeviceMemory> words_;      // of the host: report, abort, progress
   std::unique_ptr<engine::DeviceMemory> arguments_;  // of the host: tables of v-variants, works of large groups
   size_t argumentsUsed_ = 0, argumentsKept_ = 0;     // from the front, in turn; from the back, by graphs
-  std::byte* barrierByte_ = nullptr;                 // of the GPU: what a barrier reduces
+  bool groupHasArguments_ = false;
+  std::byte* barrierByte_ = nullptr;  // of the GPU: what a barrier reduces
   std::unique_ptr<engine::LaunchOrder> order_;
   cuda::Seat seat_;
   std::atomic<uint64_t> calls_{0};
