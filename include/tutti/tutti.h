@@ -159,10 +159,12 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
  * queued on streams, which fails by itself once the communicator has. */
 TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config);
 
-/* Waits for the operations that were queued on streams. */
+/* Waits for the operations that were queued on streams. Each ends by itself: when it is done, with an error when a rank
+ * that it waits for has left, or at its deadline. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
-/* Finalizes, leaves in good order and frees. Does not wait for other ranks. The handle is invalid from then on: later
- * use gets tuttiInvalidArgument. */
+/* Finalizes, leaves in good order and frees. Does not wait for other ranks to do so; for one that may never come to an
+ * operation which is still queued, abort instead. The handle is invalid from then on: later use gets
+ * tuttiInvalidArgument. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
  * Returns without waiting for any operation. Any thread. */

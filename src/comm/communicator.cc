@@ -82,13 +82,20 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
                                            deviceTroubles());
 }
 
-Communicator::~Communicator() = default;
+// Freeing memory of a GPU waits for all that runs there. That may be the kernel of another rank of this process, which
+// waits for this one: it must hear first that this one has left.
+Communicator::~Communicator() {
+  if (!device_) return;
+  device_->end();
+  plane_->leave();
+}
 
 DeviceTroubles Communicator::deviceTroubles() {
   return {[this](const cuda::Report& report) { fail(explain(report)); },
           [this](int peer, const std::string& text) {
             fail(Error(ErrorCode::kRemote, fmt::format("{} was cut off: {}", rankName(peer), text)));
-          }};
+          },
+          [this](const auto& now, bool overNetwork) { deviceWatch_.look(now, overNetwork); }};
 }
 
 // What a kernel met, in words.

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "comm/config.h"
+#include "comm/device_watch.h"
 #include "comm/links.h"
 #include "comm/plans.h"
 #include "comm/recorder.h"
@@ -112,6 +113,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   mutable std::atomic<bool> dumped_{false};
   mutable std::mutex failureMutex_;
   std::optional<Error> failure_;
+  DeviceWatch deviceWatch_{*this};
   std::unique_ptr<DeviceSide> device_;  // goes first: its kernels and its thread use the rest
 };
 

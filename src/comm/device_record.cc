@@ -40,9 +40,7 @@ void DeviceRecord::launched(const Call& call, uint64_t number, schedule::Algorit
   const Recorder::Token token = recorder_.begin(call, call.fingerprint(number), false);
   recorder_.started(token, algorithm);
   recorder_.moved(token, CallState::kQueued);  // all its links stand
-  const CallLine line = lineOf(call);
-  Running running{
-      token, line, line == CallLine::kCollective ? -1 : call.root, {}, work.layout.channels, work.program.maxLag};
+  Running running{token, call, number, {}, work.layout.channels, work.program.maxLag};
   // The last row that got these words.
   if (work.seat.progress != words_) {
     const uint64_t place = static_cast<uint64_t>(work.seat.progress - words_) / channels_ - 1;
@@ -81,18 +79,23 @@ void DeviceRecord::note(Running& call) noexcept {
   call.begun = true;
   const bool stands = sum.position == call.position;
   call.position = sum.position;
-  recorder_.progressed(call.token, stands && !sum.ended ? sum.waitingFor : -1, sum.done, sum.rounds);
+  call.waitingFor = stands && !sum.ended ? sum.waitingFor : -1;
+  recorder_.progressed(call.token, call.waitingFor, sum.done, sum.rounds);
   if (sum.ended) end(call, CallState::kDone);
 }
 
 void DeviceRecord::end(Running& call, CallState how) noexcept {
   recorder_.moved(call.token, how);
   call.ended = true;
+  call.waitingFor = -1;
 }
 
 // Calls of one line run one after the other: when one has begun, those before it have ended, whatever their words.
 void DeviceRecord::endOvertaken() noexcept {
-  const auto sameLine = [](const Running& a, const Running& b) { return a.line == b.line && a.peer == b.peer; };
+  const auto sameLine = [](const Running& a, const Running& b) {
+    const CallLine line = lineOf(a.call);
+    return line == lineOf(b.call) && (line == CallLine::kCollective || a.call.root == b.call.root);
+  };
   auto last = running_.end();  // behind the last that has begun
   while (last != running_.begin() && !std::prev(last)->begun) --last;
   for (auto call = running_.begin(); call != last; ++call) {
@@ -108,6 +111,12 @@ void DeviceRecord::look() noexcept {
   if (std::ranges::any_of(running_, [](const Running& call) { return !call.row; })) endOvertaken();
   // The last one stays until the GPU itself says that it has ended.
   while (running_.size() > 1 && (running_.front().ended || running_.size() > Recorder::kEntries)) running_.pop_front();
+}
+
+std::optional<StandingCall> DeviceRecord::standing() const {
+  const auto found = std::ranges::find_if(running_, [](const Running& call) { return call.waitingFor >= 0; });
+  if (found == running_.end()) return std::nullopt;
+  return StandingCall{found->token, found->call, found->number, found->waitingFor, found->position};
 }
 
 void DeviceRecord::endAll(bool failed) noexcept {

@@ -15,6 +15,15 @@
 
 namespace tutti::comm {
 
+// A call whose kernel waits for a rank.
+struct StandingCall {
+  Recorder::Token token;
+  Call call;
+  uint64_t number;
+  int waitingFor;
+  uint64_t position;  // changes when it goes on
+};
+
 // Not for several threads: whoever has it sees to that.
 class DeviceRecord {
  public:
@@ -32,6 +41,8 @@ class DeviceRecord {
 
   // Brings the lines up to date. Cheap: a few cache lines for each call under way.
   void look() noexcept;
+  // The oldest that waited for a rank when last looked at.
+  std::optional<StandingCall> standing() const;
   // The GPU has ended all of them. `failed`: those whose words say nothing else have failed.
   void endAll(bool failed) noexcept;
 
@@ -39,11 +50,12 @@ class DeviceRecord {
   static constexpr uint64_t kRows = 128;
   struct Running {
     Recorder::Token token;
-    CallLine line;
-    int peer;
+    Call call;
+    uint64_t number;
     std::optional<uint64_t> row;
     uint32_t channels, lag;
     uint64_t position = ~uint64_t{0};  // when last looked at
+    int waitingFor = -1;
     bool begun = false, ended = false;
   };
   struct Sum;

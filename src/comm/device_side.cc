@@ -69,10 +69,12 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
   attendant_ = std::thread([this] { attend(); });
 }
 
-DeviceSide::~DeviceSide() {
+DeviceSide::~DeviceSide() { end(); }
+
+void DeviceSide::end() noexcept {
   {
     std::lock_guard lock(mutex_);
-    ending_ = true;
+    if (std::exchange(ending_, true)) return;
   }
   changed_.notify_all();
   attendant_.join();
@@ -289,6 +291,7 @@ void DeviceSide::look() {
     record_.endAll(told_);
   else
     record_.look();
+  onTrouble_.standing(record_.standing(), bridges_.needDriving());
 }
 
 }  // namespace tutti::comm

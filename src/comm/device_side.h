@@ -25,10 +25,12 @@
 
 namespace tutti::comm {
 
-// Whom to tell, from a thread of its own, what a kernel met, and which link through the host was cut off.
+// Whom to tell, from a thread of its own, what a kernel met, which link through the host was cut off, and, every
+// millisecond, which call waits for a rank.
 struct DeviceTroubles {
   std::function<void(const cuda::Report& report)> kernel;
   std::function<void(int peer, const std::string& text)> cutOff;
+  std::function<void(const std::optional<StandingCall>& now, bool overNetwork)> standing;
 };
 
 class DeviceSide {
@@ -36,8 +38,10 @@ class DeviceSide {
   // Collective over the plane. Blocks, at most for config.joinTimeout; throws Error.
   DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards, std::vector<int> groupOf,
              const Config& config, Recorder& recorder, const Registered& registered, DeviceTroubles onTrouble);
-  // Ends every wait of a kernel that is still running, and waits for it to leave the GPU.
   ~DeviceSide();
+  // Ends every wait of a kernel that is still running, and waits for it to leave the GPU. Nothing is launched
+  // afterwards; the destructor does it too.
+  void end() noexcept;
   DeviceSide(const DeviceSide&) = delete;
   DeviceSide& operator=(const DeviceSide&) = delete;
 

@@ -1,5 +1,7 @@
 #include "control/plane.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "control/member.h"
 #include "control/root.h"
@@ -11,7 +13,9 @@ class TreePlane : public Plane {
  public:
   explicit TreePlane(std::shared_ptr<Member> member, std::vector<int> oldRanks = {})
       : member_(std::move(member)), oldRanks_(std::move(oldRanks)) {}
-  ~TreePlane() override {
+  ~TreePlane() override { leave(); }
+  void leave() noexcept override {
+    if (std::exchange(left_, true)) return;
     try {
       member_->leave();
     } catch (const std::exception& e) {  // only for lack of memory
@@ -68,6 +72,7 @@ class TreePlane : public Plane {
   std::shared_ptr<Member> member_;
   std::vector<int> oldRanks_;
   uint64_t sequence_ = 0;
+  bool left_ = false;
 };
 
 }  // namespace

@@ -98,6 +98,9 @@ class Plane {
   // Both.
   static std::unique_ptr<Plane> join(const JoinRequest& request);
 
+  // Tells the others that this rank leaves in good order. Nothing but the destructor, which does it too, may be called
+  // afterwards. Never blocks.
+  virtual void leave() noexcept = 0;
   // Leaves in good order: the rank's part of the tree goes on working in the background, without the caller, until no
   // rank below it needs it any more (at the latest when the process ends, for a bounded time). Never blocks.
   virtual ~Plane() = default;
