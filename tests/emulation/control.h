@@ -16,6 +16,11 @@ void setDeviceCount(int count);
 // which there is no room waits for another one to end.
 void setMultiprocessors(unsigned count, unsigned blocksEach);
 
+// Whether the devices have virtual memory management (they do), and whether a fabric joins their processes (it does
+// not, but where TUTTI_TEST_FABRIC is in the environment). Before memory is made.
+enum class Sharing { kNone, kVirtual, kFabric };
+void setSharing(Sharing sharing);
+
 // What went wrong in a kernel: which mistake, in which kernel, block and thread. Empty when all is well.
 std::string lastReport();
 // Waits until the devices that failed have nothing to do, and makes them as good as new.

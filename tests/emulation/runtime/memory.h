@@ -10,7 +10,7 @@
 
 namespace tutti::emulation {
 
-enum class MemoryKind { kDevice, kDeviceAsync, kImported, kHost, kRegistered };
+enum class MemoryKind { kDevice, kDeviceAsync, kVirtual, kImported, kHost, kRegistered };
 
 // Pages that another process can map: a memfd, followed by a page that nobody may touch.
 class Pages {
