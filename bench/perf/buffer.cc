@@ -28,14 +28,18 @@ void plant(std::byte* zone) {
 Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, int rank, int device)
     : device_(device), kind_(kind), comm_(comm) {
   const size_t whole = (bytes + slack + 2 * kGuard + kPage - 1) / kPage * kPage;
-  if (kind == MemoryKind::kShareable) {
+  const bool shareable = kind == MemoryKind::kShareable;
+  if (shareable && device < 0) {
     require(tuttiMemAlloc(&memory_, whole), "tuttiMemAlloc", rank, comm);
   } else {
     memory_ = std::aligned_alloc(kPage, whole);
     if (memory_ == nullptr) throw Failure("out of memory: choose a smaller --maxbytes");
   }
   std::memset(memory_, 0, whole);
-  if (device >= 0) onDevice_ = device::allocate(device, whole);
+  if (shareable && device >= 0)
+    require(tuttiMemAllocDevice(&onDevice_, whole, device), "tuttiMemAllocDevice", rank, comm);
+  else if (device >= 0)
+    onDevice_ = device::allocate(device, whole);
   startAt(0);
   if (kind != MemoryKind::kPlain) {
     require(tuttiCommRegister(comm, data() - kGuard, whole, &registration_), "tuttiCommRegister", rank, comm);
@@ -44,12 +48,12 @@ Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, in
 
 Buffer::~Buffer() {
   if (registration_ != nullptr) tuttiCommDeregister(comm_, registration_);
-  device::release(device_, onDevice_);
-  if (kind_ == MemoryKind::kShareable) {
-    tuttiMemFree(memory_);
-  } else {
-    std::free(memory_);
-  }
+  const bool shareable = kind_ == MemoryKind::kShareable;
+  if (shareable)
+    tuttiMemFree(device_ < 0 ? memory_ : onDevice_);
+  else
+    device::release(device_, onDevice_);
+  if (!shareable || device_ >= 0) std::free(memory_);
 }
 
 void Buffer::plantCanaries(size_t extent) const {

@@ -132,8 +132,6 @@ void validateDevice(const Options& options) {
            "-G needs streams of the ranks' own: CUDA captures nothing on the default stream, so leave -y at 0");
   refuseIf(options.graphLaunches > 0 && (options.percentiles || options.blocking != Blocking::kAtEnd),
            "-G launches all iterations as a whole: there is nothing to wait for, or to time, between them (-I, -z)");
-  refuseIf(options.onGpus && options.memoryKind == 2,
-           "-R 2 asks for memory that is shareable between processes of the host: with --device cuda give 0 or 1");
 }
 
 void validate(const Options& options) {

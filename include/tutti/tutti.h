@@ -202,6 +202,11 @@ TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* st
 
 /* Memory that peers on the same host can map: operations on it may be read in place. Page aligned, zeroed. */
 TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
+/* The same on a GPU, by its number in this process; -1: host memory, as tuttiMemAlloc. By virtual memory management
+ * where the GPU has it: then it can be shared with other processes by a descriptor, and every GPU of this process that
+ * reaches that one may use it. Zeroed. */
+TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device);
+/* Of both. Nothing that uses the memory may be under way. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
 /* Tells the communicator about a buffer that will be used often. Local: the other ranks need not do the same, and
  * correctness never depends on it. On a GPU, ranks of the process then read operands in it, and write results to it, in

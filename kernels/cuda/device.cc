@@ -13,6 +13,7 @@
 #include "kernels/cuda/pattern.h"
 #include "kernels/cuda/residency.h"
 #include "kernels/cuda/trace.h"
+#include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
 namespace {
@@ -77,6 +78,12 @@ class Gpu : public engine::Device {
   std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override {
     return std::make_unique<BlockMemory>(std::make_shared<const Block>(context_, bytes, side_.get()));
   }
+  std::unique_ptr<engine::DeviceMemory> allocateForUsers(size_t bytes) override {
+    return allocateVirtual(bytes, Virtual::Use::kUsers);
+  }
+  std::unique_ptr<engine::DeviceMemory> allocateForPeers(size_t bytes) override {
+    return allocateVirtual(bytes, Virtual::Use::kPeers);
+  }
   std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override {
     return cuda::allocatePinned(context_, bytes);
   }
@@ -86,6 +93,9 @@ class Gpu : public engine::Device {
 
   Bytes exportMemory(const engine::DeviceMemory& memory) const override;
   std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override;
+  bool goesToOtherHosts(std::span<const std::byte> exported) const override {
+    return Exported::read(exported).fabric.has_value();
+  }
   bool reach(int peerOrdinal, std::string& why) override;
   void copy(void* to, const void* from, size_t bytes) override;
 
@@ -107,6 +117,7 @@ class Gpu : public engine::Device {
   bool finished(engine::LaunchOrder& order) noexcept override { return static_cast<Order&>(order).finished(); }
 
  private:
+  std::unique_ptr<engine::DeviceMemory> allocateVirtual(size_t bytes, Virtual::Use use);
   SharedContext context_;
   engine::DeviceTraits traits_;
   Residency residency_;
@@ -114,6 +125,12 @@ class Gpu : public engine::Device {
   std::mutex checking_;  // guards wrong_
   Block wrong_;          // what a check of a pattern counts in
 };
+
+std::unique_ptr<engine::DeviceMemory> Gpu::allocateVirtual(size_t bytes, Virtual::Use use) {
+  auto memory = Virtual::make(context_, bytes, use);
+  if (!memory) return allocate(bytes);
+  return std::make_unique<BlockMemory>(std::make_shared<const Block>(context_, std::move(memory), bytes, side_.get()));
+}
 
 Bytes Gpu::exportMemory(const engine::DeviceMemory& memory) const {
   const auto* own = dynamic_cast<const BlockMemory*>(&memory);

@@ -27,6 +27,17 @@ Driver findAll() {
   find(found.retainPrimary, "cuDevicePrimaryCtxRetain");
   find(found.releasePrimary, "cuDevicePrimaryCtxRelease");
   find(found.addressRange, "cuMemGetAddressRange");
+  find(found.deviceAttribute, "cuDeviceGetAttribute");
+  find(found.granularity, "cuMemGetAllocationGranularity");
+  find(found.create, "cuMemCreate");
+  find(found.release, "cuMemRelease");
+  find(found.reserve, "cuMemAddressReserve");
+  find(found.unreserve, "cuMemAddressFree");
+  find(found.map, "cuMemMap");
+  find(found.unmap, "cuMemUnmap");
+  find(found.setAccess, "cuMemSetAccess");
+  find(found.exportHandle, "cuMemExportToShareableHandle");
+  find(found.importHandle, "cuMemImportFromShareableHandle");
   return found;
 }
 

@@ -13,6 +13,18 @@ struct Driver {
   decltype(&cuDevicePrimaryCtxRetain) retainPrimary = nullptr;
   decltype(&cuDevicePrimaryCtxRelease) releasePrimary = nullptr;
   decltype(&cuMemGetAddressRange) addressRange = nullptr;
+  decltype(&cuDeviceGetAttribute) deviceAttribute = nullptr;
+  // Virtual memory management.
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) unreserve = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) setAccess = nullptr;
+  decltype(&cuMemExportToShareableHandle) exportHandle = nullptr;
+  decltype(&cuMemImportFromShareableHandle) importHandle = nullptr;
 };
 
 // Throws Error(kCuda) when there is no driver, or one without them.

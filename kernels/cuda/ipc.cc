@@ -13,7 +13,7 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr uint32_t kMagic = 0x74754d31;  // names the form of the record, and changes with it
+constexpr uint32_t kMagic = 0x74754d32;  // names the form of the record, and changes with it
 
 uint64_t processNumber() {
   static const uint64_t number = [] {
@@ -73,7 +73,7 @@ class Mapped : public engine::DeviceMemory {
   Mapped(SharedContext context, const Exported& exported) : context_(std::move(context)) {
     const Aside aside(*context_);
     void* mapped = nullptr;
-    check(cudaIpcOpenMemHandle(&mapped, exported.handle, cudaIpcMemLazyEnablePeerAccess), context_->ordinal(),
+    check(cudaIpcOpenMemHandle(&mapped, *exported.handle, cudaIpcMemLazyEnablePeerAccess), context_->ordinal(),
           "mapping {} bytes of a GPU's memory from process {} (both processes must run as one user, see the GPU that "
           "has the memory, and share the IPC and PID namespaces of a container)",
           exported.bytes, exported.pid);
@@ -108,13 +108,39 @@ class Mapped : public engine::DeviceMemory {
   std::byte* base_ = nullptr;
 };
 
+// The same over the fabric; there the length is the driver's to check.
+class OverFabric : public engine::DeviceMemory {
+ public:
+  OverFabric(const SharedContext& context, const Exported& exported)
+      : memory_(Virtual::import(context, *exported.fabric, exported.bytes)) {
+    data = memory_->data();
+    bytes = exported.bytes;
+  }
+
+ private:
+  std::unique_ptr<Virtual> memory_;
+};
+
+// Empty for memory that only the fabric can hand out, or nothing.
+Bytes ipcHandleOf(const Block& block, const Range& all) {
+  if (block.asVirtual() != nullptr) return {};
+  cudaIpcMemHandle_t handle{};
+  check(cudaIpcGetMemHandle(&handle, all.begin), block.context().ordinal(), "exporting {} bytes", block.bytes());
+  const auto bytes = std::as_bytes(std::span(&handle, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+Bytes fabricHandleOf(const Block& block) {
+  if (block.asVirtual() == nullptr || !block.asVirtual()->fabric()) return {};
+  return {block.asVirtual()->fabric()->begin(), block.asVirtual()->fabric()->end()};
+}
+
 }  // namespace
 
 Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid) {
   const Aside aside(block->context());
-  const Range all = allocationAround(block->context(), block->data());
-  cudaIpcMemHandle_t handle{};
-  check(cudaIpcGetMemHandle(&handle, all.begin), block->context().ordinal(), "exporting {} bytes", block->bytes());
+  const bool isWhole = block->asVirtual() != nullptr;
+  const Range all = isWhole ? Range{block->data(), block->bytes()} : allocationAround(block->context(), block->data());
   return Writer()
       .value(kMagic)
       .value(processNumber())
@@ -123,7 +149,8 @@ Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid) {
       .block(std::as_bytes(std::span(uuid)))
       .value(static_cast<uint64_t>(block->bytes()))
       .value(static_cast<uint64_t>(block->data() - all.begin))
-      .block(std::as_bytes(std::span(&handle, 1)))
+      .block(ipcHandleOf(*block, all))
+      .block(fabricHandleOf(*block))
       .take();
 }
 
@@ -135,6 +162,11 @@ void fill(Target& target, std::span<const std::byte> block, const char* what) {
     throw Error(ErrorCode::kRemote, fmt::format("a record of a GPU's memory has {} bytes for its {}, not {}",
                                                 block.size(), what, sizeof target));
   std::memcpy(&target, block.data(), sizeof target);
+}
+
+template <class Target>
+void fill(std::optional<Target>& target, std::span<const std::byte> block, const char* what) {
+  if (!block.empty()) fill(target.emplace(), block, what);
 }
 
 }  // namespace
@@ -152,6 +184,7 @@ Exported Exported::read(std::span<const std::byte> bytes) {
   exported.bytes = in.value<uint64_t>();
   exported.offset = in.value<uint64_t>();
   fill(exported.handle, in.block(), "handle");
+  fill(exported.fabric, in.block(), "handle of the fabric");
   if (!in.empty()) throw Error(ErrorCode::kRemote, "a record of a GPU's memory goes on behind its end");
   return exported;
 }
@@ -172,6 +205,10 @@ std::shared_ptr<const Block> findBlock(const Exported& exported) {
 }
 
 std::unique_ptr<engine::DeviceMemory> mapExported(SharedContext context, const Exported& exported) {
+  if (exported.fabric) return std::make_unique<OverFabric>(context, exported);
+  if (!exported.handle)
+    throw Error(ErrorCode::kCuda, fmt::format("GPU {}: {} bytes of process {} are for that process alone",
+                                              context->ordinal(), exported.bytes, exported.pid));
   auto mapped = std::make_unique<Mapped>(std::move(context), exported);
   mapped->checkLength();
   return mapped;

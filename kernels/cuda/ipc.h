@@ -1,10 +1,13 @@
-// Memory of a GPU in the hands of another rank: by CUDA IPC when it is another process, by a ticket when it is not.
+// Memory of a GPU in the hands of another rank: by CUDA IPC, or over the fabric between GPUs, when it is another
+// process, by a ticket when it is not.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
 
@@ -24,7 +27,9 @@ struct Exported {
   Uuid uuid{};
   uint64_t bytes = 0;
   uint64_t offset = 0;  // of the memory in the allocation that the handle stands for
-  cudaIpcMemHandle_t handle{};
+  // How another process gets it: one of them, or none for what stays within the process.
+  std::optional<cudaIpcMemHandle_t> handle;
+  std::optional<FabricHandle> fabric;
 };
 
 // The block that a record of this process means. Throws Error(kRemote) when it has been freed, or never was.

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
 namespace {
@@ -90,16 +91,26 @@ Block::Block(SharedContext context, size_t bytes, cudaStream_t side) : context_(
   void* made = nullptr;
   check(cudaMalloc(&made, std::max<size_t>(bytes, 1)), gpu, "allocating {} bytes", bytes);
   data_ = static_cast<std::byte*>(made);
-  cudaError_t status = cudaMemsetAsync(data_, 0, bytes, side);
-  if (status == cudaSuccess) status = cudaStreamSynchronize(side);
+  const cudaError_t status = clear(side);
   if (status == cudaSuccess) return;
   complain(cudaFree(data_), gpu, "freeing memory");
   throw errorOf(status, gpu, fmt::format("zeroing {} bytes", bytes));
 }
 
+Block::Block(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side)
+    : context_(std::move(context)), virtual_(std::move(memory)), data_(virtual_->data()), bytes_(bytes) {
+  const Aside aside(*context_);
+  check(clear(side), context_->ordinal(), "zeroing {} bytes", bytes);
+}
+
+cudaError_t Block::clear(cudaStream_t side) noexcept {
+  const cudaError_t status = cudaMemsetAsync(data_, 0, bytes_, side);
+  return status == cudaSuccess ? cudaStreamSynchronize(side) : status;
+}
+
 // cudaFree() waits for all that runs on the GPU: whoever frees has ended its own kernels before.
 Block::~Block() {
-  giveBack(*context_, "freeing memory", [this] { return cudaFree(data_); });
+  if (!virtual_) giveBack(*context_, "freeing memory", [this] { return cudaFree(data_); });
 }
 
 BlockMemory::BlockMemory(std::shared_ptr<const Block> shared) : block(std::move(shared)) {

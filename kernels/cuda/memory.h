@@ -12,20 +12,27 @@ namespace tutti::cuda {
 
 using SharedContext = std::shared_ptr<const Context>;
 
+class Virtual;
+
 // A run of bytes of the GPU. Shared: another rank of this process that imports it owns it too.
 class Block {
  public:
   // Zeroed, by way of `side`, which has no other work to wait for.
   Block(SharedContext context, size_t bytes, cudaStream_t side);
+  Block(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block();
   const Context& context() const noexcept { return *context_; }
   std::byte* data() const noexcept { return data_; }
   size_t bytes() const noexcept { return bytes_; }
+  // Null: it is cudaMalloc()'s.
+  const Virtual* asVirtual() const noexcept { return virtual_.get(); }
 
  private:
+  cudaError_t clear(cudaStream_t side) noexcept;
   SharedContext context_;
+  std::unique_ptr<Virtual> virtual_;
   std::byte* data_ = nullptr;
   size_t bytes_;
 };

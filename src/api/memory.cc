@@ -8,26 +8,36 @@
 #include "api/check.h"
 #include "api/guard.h"
 #include "base/fd.h"
+#include "comm/user_memory.h"
 
 using namespace tutti;
 using namespace tutti::api;
 
 namespace {
 
-// What tuttiMemAlloc has given out; process-wide, as malloc's heap is.
+std::shared_ptr<void> allocateOnHost(size_t bytes) {
+  const UniqueFd file = createMemoryFile("tutti-memory", bytes);
+  const auto map = std::make_shared<UniqueMap>(mapShared(file.get(), bytes));
+  return {map, map->data()};
+}
+
+// What tuttiMemAlloc and tuttiMemAllocDevice have given out; process-wide, as malloc's heap is.
 class Allocations {
  public:
-  void* allocate(size_t bytes) {
-    const UniqueFd file = createMemoryFile("tutti-memory", bytes);
-    UniqueMap map = mapShared(file.get(), bytes);
-    void* const address = map.data();
+  void* keep(std::shared_ptr<void> memory) {
+    void* const address = memory.get();
     std::lock_guard lock(mutex_);
-    maps_.emplace(address, std::move(map));
+    all_.emplace(address, std::move(memory));
     return address;
   }
   bool release(void* pointer) {
+    std::shared_ptr<void> memory;  // goes without the lock: freeing memory of a GPU may wait
     std::lock_guard lock(mutex_);
-    return maps_.erase(pointer) != 0;
+    const auto found = all_.find(pointer);
+    if (found == all_.end()) return false;
+    memory = std::move(found->second);
+    all_.erase(found);
+    return true;
   }
   static Allocations& instance() {
     static auto* const all = new Allocations;  // outlives every thread of the program
@@ -36,7 +46,7 @@ class Allocations {
 
  private:
   std::mutex mutex_;
-  std::map<void*, UniqueMap> maps_;
+  std::map<void*, std::shared_ptr<void>> all_;
 };
 
 }  // namespace
@@ -46,7 +56,17 @@ extern "C" {
 tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
   return guarded(nullptr, [&] {
     checkPointer(pointer, "tuttiMemAlloc", "pointer");
-    *pointer = Allocations::instance().allocate(bytes == 0 ? 1 : bytes);
+    *pointer = Allocations::instance().keep(allocateOnHost(bytes == 0 ? 1 : bytes));
+  });
+}
+
+tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device) {
+  const char* name = "tuttiMemAllocDevice";
+  return guarded(nullptr, [&] {
+    checkPointer(pointer, name, "pointer");
+    if (device < -1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: device is {}", name, device));
+    const size_t some = bytes == 0 ? 1 : bytes;
+    *pointer = Allocations::instance().keep(device < 0 ? allocateOnHost(some) : comm::allocateOnDevice(device, some));
   });
 }
 
@@ -54,7 +74,7 @@ tuttiResult_t tuttiMemFree(void* pointer) {
   return guarded(nullptr, [&] {
     if (pointer != nullptr && !Allocations::instance().release(pointer))
       throw Error(ErrorCode::kInvalidArgument,
-                  "tuttiMemFree: pointer did not come from tuttiMemAlloc, or is freed already");
+                  "tuttiMemFree: pointer did not come from tuttiMemAlloc or tuttiMemAllocDevice, or is freed already");
   });
 }
 

@@ -24,7 +24,7 @@ DevicePeers::DevicePeers(control::Plane& plane, engine::Device& device, std::spa
       cards_(cards),
       shape_(shape),
       layout_(shape),
-      own_(device.allocate(layout_.bytes())),
+      own_(device.allocateForPeers(layout_.bytes())),
       mapped_(cards.size()),
       pools_(cards.size()) {
   const auto exported = plane_.allGather(device_.exportMemory(*own_), deadline);
@@ -43,7 +43,8 @@ DevicePeers::DevicePeers(control::Plane& plane, engine::Device& device, std::spa
 // Returns what is in the way, or nothing. Writes the peer's pattern at once.
 std::string DevicePeers::map(int peer, std::span<const std::byte> exported) try {
   const auto at = static_cast<size_t>(peer);
-  if (cards_[at].hostId != cards_[static_cast<size_t>(plane_.rank())].hostId) return "they are on different hosts";
+  const bool here = cards_[at].hostId == cards_[static_cast<size_t>(plane_.rank())].hostId;
+  if (!here && !device_.goesToOtherHosts(exported)) return "they are on different hosts, and no fabric joins these";
   if (peer == plane_.rank()) {
     pools_[at] = own_->data;
   } else {

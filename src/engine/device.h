@@ -50,13 +50,20 @@ class Device {
   // thread's current device stays as it was. None waits for the work of any stream but where it says so.
 
   // --- memory: for set-up, not for the path of a call ---
-  virtual std::unique_ptr<DeviceMemory> allocate(size_t bytes) = 0;        // of the GPU, zeroed
+  virtual std::unique_ptr<DeviceMemory> allocate(size_t bytes) = 0;  // of the GPU, zeroed
+  // As allocate(), for callers' buffers: where the GPU can, of the driver's virtual memory management, with which every
+  // GPU of this process that reaches this one may use it.
+  virtual std::unique_ptr<DeviceMemory> allocateForUsers(size_t bytes) = 0;
+  // As allocate(), for what other ranks map: also those of other hosts, where a fabric joins their GPUs to this one.
+  virtual std::unique_ptr<DeviceMemory> allocateForPeers(size_t bytes) = 0;
   virtual std::unique_ptr<DeviceMemory> allocatePinned(size_t bytes) = 0;  // of the host, zeroed, mapped for the GPU
   // Makes host memory that exists already, such as a shared mapping, one that the GPU can reach at the same address.
   virtual std::unique_ptr<DeviceMemory> pin(std::byte* data, size_t bytes) = 0;
-  // What another process needs to map memory that allocate() made here, and the mapping there.
+  // What another process needs to map memory that allocate() or allocateForPeers() made here, and the mapping there.
   virtual Bytes exportMemory(const DeviceMemory& memory) const = 0;
   virtual std::unique_ptr<DeviceMemory> importMemory(std::span<const std::byte> exported) = 0;
+  // Whether such a record may be imported on another host.
+  virtual bool goesToOtherHosts(std::span<const std::byte> exported) const = 0;
   // Lets kernels of this device use memory of another device of this process. False: it cannot be had (`why`).
   virtual bool reach(int peerOrdinal, std::string& why) = 0;
   // Copies to or from the GPU beside all streams, also while one of them captures a graph, and waits for that copy.

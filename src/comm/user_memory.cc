@@ -1,0 +1,12 @@
+#include "comm/user_memory.h"
+
+#include "engine/device.h"
+
+namespace tutti::comm {
+
+std::shared_ptr<void> allocateOnDevice(int device, size_t bytes) {
+  const std::shared_ptr<engine::DeviceMemory> memory = engine::openDevice(device)->allocateForUsers(bytes);
+  return {memory, memory->data};
+}
+
+}  // namespace tutti::comm
