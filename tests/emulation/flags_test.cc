@@ -52,6 +52,7 @@ class LoneSender {
     seat_.sendEnds = seat_.recvEnds = ends_.data();
     seat_.operations = &operations_;
     seat_.reporting = &reporting_;
+    seat_.directSlots = &directSlots_;
     seat_.abort = &abort_;
     seat_.report = &report_;
     seat_.progress = &progress_;
@@ -108,7 +109,7 @@ class LoneSender {
   cuda::Seat seat_;
   cuda::Report report_;
   cuda::Progress progress_;
-  uint32_t operations_ = 0, reporting_ = 0, abort_ = 0;
+  uint32_t operations_ = 0, reporting_ = 0, directSlots_ = 0, abort_ = 0;
 };
 
 // `bytesOf(n)`: the length of the message in slot number n.
