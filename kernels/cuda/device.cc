@@ -7,34 +7,19 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/collective.h"
+#include "kernels/cuda/driver.h"
+#include "kernels/cuda/fold_launch.h"
 #include "kernels/cuda/ipc.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/order.h"
 #include "kernels/cuda/pattern.h"
 #include "kernels/cuda/residency.h"
+#include "kernels/cuda/side_queue.h"
 #include "kernels/cuda/trace.h"
 #include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
 namespace {
-
-// A stream for what is done beside all others.
-class SideStream {
- public:
-  explicit SideStream(SharedContext context) : context_(std::move(context)) {
-    const Aside aside(*context_);
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), context_->ordinal(), "making a stream");
-  }
-  SideStream(const SideStream&) = delete;
-  SideStream& operator=(const SideStream&) = delete;
-  ~SideStream() { cudaStreamDestroy(stream_); }
-  cudaStream_t get() const noexcept { return stream_; }
-  void finish(const char* attempt) const { check(cudaStreamSynchronize(stream_), context_->ordinal(), "{}", attempt); }
-
- private:
-  SharedContext context_;
-  cudaStream_t stream_ = nullptr;
-};
 
 cudaDeviceProp propertiesOf(int ordinal) {
   cudaDeviceProp properties{};
@@ -49,6 +34,7 @@ engine::DeviceTraits traitsOf(const Context& context) {
   int resident = 0;
   check(loadKernels(resident), context.ordinal(), "loading the collective kernels");
   check(loadPatternKernels(), context.ordinal(), "loading the kernels of the self-test");
+  check(loadFoldKernel(), context.ordinal(), "loading the kernel that reduces without waiting");
   engine::DeviceTraits traits;
   traits.name = properties.name;
   static_assert(sizeof properties.uuid.bytes == sizeof traits.uuid);
@@ -69,7 +55,7 @@ class Gpu : public engine::Device {
       : context_(std::make_shared<Context>(ordinal)),
         traits_(traitsOf(*context_)),
         residency_(ordinal, traits_.residentBlocks),
-        side_(context_),
+        side_(context_, true),
         wrong_(context_, sizeof(uint32_t), side_.get()) {}
 
   int ordinal() const noexcept override { return context_->ordinal(); }
@@ -109,6 +95,16 @@ class Gpu : public engine::Device {
   std::unique_ptr<engine::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
   void launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
               std::span<engine::LaunchOrder* const> orders) override;
+  bool streamsWait(std::string& why) noexcept override;
+  std::unique_ptr<engine::SideQueue> newSideQueue() override { return std::make_unique<StreamQueue>(context_); }
+  void beside(std::span<engine::SideQueue* const> queues, std::span<const engine::DeviceStream> streams,
+              std::span<engine::LaunchOrder* const> orders, const std::function<void()>& queueAll) override;
+  uint64_t readWord(const uint64_t* word) override {
+    uint64_t value = 0;
+    copy(&value, word, sizeof value);
+    return value;
+  }
+  void writeWords(std::span<const engine::WordOp> ops) override;
   bool captures(engine::DeviceStream stream) override {
     const OnDevice device(*context_);
     return StreamState::of(stream, ordinal()).captures();
@@ -121,7 +117,7 @@ class Gpu : public engine::Device {
   SharedContext context_;
   engine::DeviceTraits traits_;
   Residency residency_;
-  SideStream side_;
+  OwnStream side_;       // for what is done beside all others
   std::mutex checking_;  // guards wrong_
   Block wrong_;          // what a check of a pattern counts in
 };
@@ -198,6 +194,44 @@ void Gpu::launch(const Launch& launch, uint32_t blocks, std::span<const engine::
   check(launchCollective(launch, blocks, turn.stream()), ordinal(), "launching {} blocks of the collective kernel",
         blocks);
   turn.end();
+}
+
+bool Gpu::streamsWait(std::string& why) noexcept try {
+  CUdevice device = 0;
+  int waits = 0;
+  check(statusOf(driver().deviceGet(&device, ordinal())), ordinal(), "looking for the GPU");
+  check(statusOf(driver().deviceAttribute(&waits, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device)),
+        ordinal(), "asking whether streams can wait for words in memory");
+  if (waits == 0) why = fmt::format("the streams of GPU {} can not wait for words of 64 bits in memory", ordinal());
+  return waits != 0;
+} catch (const std::exception& error) {
+  why = error.what();
+  return false;
+}
+
+void Gpu::beside(std::span<engine::SideQueue* const> queues, std::span<const engine::DeviceStream> streams,
+                 std::span<engine::LaunchOrder* const> orders, const std::function<void()>& queueAll) {
+  const TraceRange range("streamed");
+  const OnDevice device(*context_);
+  Turn turn(*context_, streams, orders);
+  for (engine::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->enter(turn.place());
+  const auto join = [&] {
+    for (engine::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->leave(turn.place());
+    turn.end();
+  };
+  try {
+    queueAll();
+  } catch (...) {
+    join();  // a capture with a branch that comes back from nowhere could not end
+    throw;
+  }
+  join();
+}
+
+void Gpu::writeWords(std::span<const engine::WordOp> ops) {
+  const Aside aside(*context_);
+  queueWords(side_.get(), ops, ordinal());
+  side_.finish("writing words");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ Driver findAll() {
   find(found.retainPrimary, "cuDevicePrimaryCtxRetain");
   find(found.releasePrimary, "cuDevicePrimaryCtxRelease");
   find(found.addressRange, "cuMemGetAddressRange");
+  find(found.words, "cuStreamBatchMemOp");
   find(found.deviceAttribute, "cuDeviceGetAttribute");
   find(found.granularity, "cuMemGetAllocationGranularity");
   find(found.create, "cuMemCreate");

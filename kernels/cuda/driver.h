@@ -13,6 +13,7 @@ struct Driver {
   decltype(&cuDevicePrimaryCtxRetain) retainPrimary = nullptr;
   decltype(&cuDevicePrimaryCtxRelease) releasePrimary = nullptr;
   decltype(&cuMemGetAddressRange) addressRange = nullptr;
+  decltype(&cuStreamBatchMemOp) words = nullptr;
   decltype(&cuDeviceGetAttribute) deviceAttribute = nullptr;
   // Virtual memory management.
   decltype(&cuMemGetAllocationGranularity) granularity = nullptr;

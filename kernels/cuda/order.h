@@ -81,6 +81,7 @@ class Turn {
   Turn(const Context& context, std::span<const engine::DeviceStream> streams,
        std::span<engine::LaunchOrder* const> orders);
   cudaStream_t stream() const noexcept { return first_.stream; }
+  const StreamState& place() const noexcept { return first_; }
   // Call it once the launch is queued.
   void end();
 

@@ -71,6 +71,9 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Into how many lanes a collective is split."},
     {"TUTTI_DEVICE", For::kRunning, Type::kText, "cpu", 0, 0, "cpu, cuda, cuda:N",
      "Where the buffers are: in host memory, on the calling thread's current GPU, or on that one."},
+    {"TUTTI_ENGINE", For::kRunning, Type::kText, "auto", 0, 0, "auto, kernel, copy, stream",
+     "What runs operations on GPUs: kernels that wait (kernel), streams that wait where data is only moved (copy), or "
+     "always (stream). auto: kernels, but streams where ranks of several processes share a GPU."},
     {"TUTTI_PROTOCOL", For::kRunning, Type::kText, "", 0, 0, "simple, ll, ll128",
      "How slots on GPUs say that they are full, instead of what the plan would choose."},
     {"TUTTI_GPU_BUFFER_MIB", For::kRunning, Type::kNumber, "128", 1, 1 << 16, "",

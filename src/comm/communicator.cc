@@ -23,6 +23,10 @@ topology::Card describeSelf(const Config& config) {
   card.device = config.device;
   card.gpu = words[0] ^ std::rotl(words[1], 1);
   card.gpuBlocks = device->freeBlocks();
+  std::string why;
+  card.gpuQueues = device->streamsWait(why) ? config.gpuQueues : 0;
+  card.gpuEngine = static_cast<uint8_t>(config.engine);
+  if (!why.empty()) log::info("{}", why);
   return card;
 }
 

@@ -17,6 +17,14 @@ Protocol protocolByName(const std::string& name) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PROTOCOL={}: simple, ll or ll128", name));
 }
 
+EngineWish engineByName(const std::string& name) {
+  if (name == "auto") return EngineWish::kAuto;
+  if (name == "kernel") return EngineWish::kKernel;
+  if (name == "copy") return EngineWish::kCopy;
+  if (name == "stream") return EngineWish::kStream;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_ENGINE={}: auto, kernel, copy or stream", name));
+}
+
 }  // namespace
 
 Config Config::fromEnvironment() {
@@ -34,6 +42,9 @@ Config Config::fromEnvironment() {
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   config.device = deviceByName(settings::text("TUTTI_DEVICE"));
+  config.engine = engineByName(settings::text("TUTTI_ENGINE"));
+  config.gpuQueues =
+      static_cast<uint32_t>(settings::Environment().number("CUDA_DEVICE_MAX_CONNECTIONS", 1, 32).value_or(8));
   config.deviceSlotBytes = static_cast<size_t>(settings::number("TUTTI_GPU_BUFFER_MIB")) << 20;
   config.deviceArgumentBytes = static_cast<size_t>(settings::number("TUTTI_GPU_ARGUMENT_KIB")) << 10;
   config.llFlagMask = (uint64_t{1} << settings::number("TUTTI_LL_FLAG_BITS")) - 1;

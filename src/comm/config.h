@@ -1,12 +1,16 @@
 // What the caller and the environment may set for one communicator; resolved once, when it is made.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "schedule/schedule.h"
 
 namespace tutti::comm {
+
+// TUTTI_ENGINE: what runs operations on GPUs (comm/device_engine.h).
+enum class EngineWish : uint8_t { kAuto, kKernel, kCopy, kStream };
 
 struct Config {
   std::chrono::milliseconds joinTimeout{60'000};
@@ -22,13 +26,16 @@ struct Config {
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
   int device = -1;  // the GPU where all buffers are, by its number in this process; -1: host memory
+  EngineWish engine = EngineWish::kAuto;
+  // Streams of this process that the GPU can keep apart (CUDA_DEVICE_MAX_CONNECTIONS): more share its queues.
+  uint32_t gpuQueues = 8;
   size_t deviceSlotBytes = size_t{128} << 20;    // what a rank may spend on slots on its GPU
   size_t deviceArgumentBytes = size_t{1} << 20;  // for arguments that do not fit into a launch
   uint64_t llFlagMask = 0xffffffff;              // tests shorten it: see kernels/cuda/ll.cuh
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
   // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_PROTOCOL, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT,
-  // TUTTI_DUMP_DIR, TUTTI_DEVICE and TUTTI_GPU_BUFFER_MIB. Throws Error(kInvalidArgument).
+  // TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and TUTTI_GPU_BUFFER_MIB. Throws Error(kInvalidArgument).
   static Config fromEnvironment();
 };
 

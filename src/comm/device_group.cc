@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "comm/device_side.h"
+#include "comm/device_streamed_group.h"
 
 namespace tutti::comm {
 namespace {
@@ -45,13 +46,15 @@ std::vector<Placed> place(const std::vector<DeviceCall>& calls) {
   return placed;
 }
 
-// One launch in the making.
+// One launch in the making; and what waits in streams, which goes out behind it, as on every other rank.
 class Batch {
  public:
   explicit Batch(engine::Device& device) : device_(device) {}
 
-  void add(const DeviceCall& one) {
+  void add(const Placed& placed) {
+    const DeviceCall& one = *placed.call;
     DeviceSide& side = *one.communicator->device();
+    if (side.streams(one.call)) return streamed_.push_back({&side, &one.call, one.stream, placed.distance});
     stays_ = stays_ || device_.captures(one.stream);
     cuda::Work work = side.workFor(one.call, stays_);
     work.firstBlock = blocks_;
@@ -63,6 +66,7 @@ class Batch {
   }
 
   void prepare() {
+    if (works_.empty()) return;
     launch_.count = static_cast<uint32_t>(works_.size());
     if (works_.size() <= cuda::kMaxInlineWorks)
       std::copy(works_.begin(), works_.end(), launch_.works);
@@ -71,11 +75,16 @@ class Batch {
   }
 
   void queue() {
+    if (!works_.empty()) launch();
+    if (!streamed_.empty()) queueStreamed(device_, streamed_);
+  }
+
+ private:
+  void launch() {
     device_.launch(launch_, blocks_, streams_, orders_);
     for (size_t i = 0; i < calls_.size(); ++i) calls_[i]->communicator->device()->launched(calls_[i]->call, works_[i]);
   }
 
- private:
   engine::Device& device_;
   cuda::Launch launch_;
   uint32_t blocks_ = 0;
@@ -84,6 +93,7 @@ class Batch {
   std::vector<const DeviceCall*> calls_;
   std::vector<engine::DeviceStream> streams_;
   std::vector<engine::LaunchOrder*> orders_;
+  std::vector<StreamedCall> streamed_;
 };
 
 // Splits the rounds into parts in which no communicator has more blocks than it was promised.
@@ -122,7 +132,7 @@ void launchCalls(const std::vector<DeviceCall>& calls) {
   std::map<std::pair<int, engine::Device*>, Batch> batches;
   for (const Placed& one : placed) {
     engine::Device& device = one.call->communicator->device()->device();
-    batches.try_emplace({one.part, &device}, device).first->second.add(*one.call);
+    batches.try_emplace({one.part, &device}, device).first->second.add(one);
   }
   // What can not be is said before anything is launched, which other ranks would wait in.
   for (auto& [key, batch] : batches) batch.prepare();

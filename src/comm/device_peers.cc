@@ -113,4 +113,21 @@ cuda::End DevicePeers::recvEnd(Protocol protocol, uint32_t channel, int peer) co
   return {fifo(protocol, channel, peer, plane_.rank()), 0, direct(peer)};
 }
 
+engine::StreamedEnd DevicePeers::streamed(int from, int to, int peer) const noexcept {
+  return {poolOf(to) + layout_.streamSlots(from),
+          reinterpret_cast<engine::Mark*>(poolOf(to) + layout_.marks(from)),
+          reinterpret_cast<uint64_t*>(poolOf(from) + layout_.taken(to)),
+          shape_.streamSlotBytes,
+          DeviceShape::kStreamDepth,
+          peer};
+}
+
+engine::StreamedEnd DevicePeers::streamedSendEnd(int peer) const noexcept {
+  return streamed(plane_.rank(), peer, peer);
+}
+
+engine::StreamedEnd DevicePeers::streamedRecvEnd(int peer) const noexcept {
+  return streamed(peer, plane_.rank(), peer);
+}
+
 }  // namespace tutti::comm

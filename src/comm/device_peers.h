@@ -10,6 +10,7 @@
 #include "comm/device_shape.h"
 #include "control/plane.h"
 #include "engine/device.h"
+#include "engine/streamed.h"
 
 namespace tutti::comm {
 
@@ -27,6 +28,9 @@ class DevicePeers {
   // The sender's and the receiver's end of the links between this rank and `peer`.
   cuda::End sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
   cuda::End recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
+  // The same for operations that wait in streams.
+  engine::StreamedEnd streamedSendEnd(int peer) const noexcept;
+  engine::StreamedEnd streamedRecvEnd(int peer) const noexcept;
 
  private:
   std::string map(int peer, std::span<const std::byte> exported);
@@ -34,6 +38,7 @@ class DevicePeers {
   bool direct(int peer) const noexcept;
   void agree(const std::vector<std::string>& troubles, Deadline deadline);
   std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
+  engine::StreamedEnd streamed(int from, int to, int peer) const noexcept;
   link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;
 
   control::Plane& plane_;

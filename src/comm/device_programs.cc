@@ -25,7 +25,7 @@ DevicePrograms::DevicePrograms(int rank, const Config& config, const DeviceShape
       groupOf_(std::move(groupOf)),
       device_(device),
       arena_(device.allocate(kArenaBytes)),
-      scratch_(device.allocate(std::max<size_t>(1, mostScratches()) * shape.channels * kScratchBytes)) {}
+      scratch_(device.allocate(std::max<size_t>(1, mostScratches()) * std::max(1u, shape.channels) * kScratchBytes)) {}
 
 uint32_t DevicePrograms::mostScratches() const {
   uint32_t most = 0;
@@ -39,16 +39,31 @@ uint32_t DevicePrograms::mostScratches() const {
   return most;
 }
 
+std::optional<schedule::Algorithm> DevicePrograms::forcedFor(const Call& call) const {
+  const auto available = schedule::algorithmsFor(call.collective);
+  const bool has = config_.algorithm && std::ranges::count(available, *config_.algorithm) != 0;
+  return has ? config_.algorithm : std::nullopt;
+}
+
 plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
   plan::DeviceMachine machine;
   machine.ranks = shape_.size;
   machine.channels = static_cast<int>(shape_.channels);
   machine.linesMoveWhole = shape_.linesMoveWhole;
   const std::optional<Protocol> protocol = shape_.bridged ? Protocol::kSimple : config_.protocol;
-  const auto available = schedule::algorithmsFor(call.collective);
-  const bool has = config_.algorithm && std::ranges::count(available, *config_.algorithm) != 0;
-  return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, machine,
-                            has ? config_.algorithm : std::nullopt, protocol, config_.channels);
+  return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, machine, forcedFor(call), protocol,
+                            config_.channels);
+}
+
+plan::DeviceChoice DevicePrograms::chooseStreamed(const Call& call) const {
+  if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
+  plan::DeviceMachine machine;
+  machine.ranks = shape_.size;
+  machine.mostLinks = cuda::kMostFolded - 2;  // the input, or the output, may come on top
+  plan::DeviceChoice choice =
+      plan::chooseStreamed({call.collective, call.planBytes(shape_.size)}, machine, forcedFor(call));
+  choice.channels = 0;
+  return choice;
 }
 
 plan::DeviceChoice DevicePrograms::chooseMessage(const Call& call) const {
@@ -58,12 +73,12 @@ plan::DeviceChoice DevicePrograms::chooseMessage(const Call& call) const {
   return {schedule::Algorithm::kDirect, protocol, bytes <= 64 << 10 ? 1 : static_cast<int>(shape_.messageChannels), 0};
 }
 
-const DeviceProgram& DevicePrograms::find(const Call& call) {
+const DeviceProgram& DevicePrograms::find(const Call& call, bool streamed) {
   const bool message = call.collective == Collective::kSendRecv;
-  const plan::DeviceChoice choice = message ? chooseMessage(call) : choose(call);
+  const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
   const int place = message ? (call.sends ? call.root : ~call.root) : call.root;
   auto& program = programs_[{call.collective, choice.algorithm, place, choice.protocol, choice.channels}];
-  if (!program) program = make(call, choice);
+  if (!program) program = streamed ? makeStreamed(call, choice) : make(call, choice);
   if (!message) last_ = choice.algorithm;
   return *program;
 }
@@ -93,6 +108,28 @@ std::unique_ptr<DeviceProgram> DevicePrograms::make(const Call& call, const plan
   log::info("{} of {} bytes on GPUs: {} over {}, {} channel(s), predicted {:.1f} us", nameOf(call.collective),
             call.planBytes(shape_.size), nameOf(choice.algorithm), nameOf(choice.protocol), choice.channels,
             choice.predictedUs);
+  return made;
+}
+
+std::unique_ptr<DeviceProgram> DevicePrograms::makeStreamed(const Call& call, const plan::DeviceChoice& choice) {
+  auto made = std::make_unique<DeviceProgram>();
+  made->schedule = build(call, choice.algorithm);
+  const schedule::Schedule& schedule = made->schedule;
+  const uint32_t slotBytes =
+      schedule.scratches > 0 ? std::min(shape_.streamSlotBytes, kScratchBytes) : shape_.streamSlotBytes;
+  made->chunkBytes = cuda::chunkBytes(Protocol::kSimple, slotBytes, schedule.maxSpan);
+  const bool narrow = std::ranges::all_of(schedule.steps, [](const schedule::Step& step) {
+    return step.fromCount <= cuda::kMostFolded && step.toCount <= cuda::kMostFolded;
+  });
+  if (made->chunkBytes == 0 || schedule.depth > DeviceShape::kStreamDepth || !narrow)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{} by {} on {} GPUs needs more slots than a link has, or more links than a step may have; "
+                            "choose another algorithm",
+                            nameOf(call.collective), nameOf(choice.algorithm), shape_.size));
+  made->program.scratch = scratch_->data;
+  made->program.scratchBytes = kScratchBytes;
+  log::info("{} of {} bytes on GPUs: {} in streams, {} bytes a slot, predicted {:.1f} us", nameOf(call.collective),
+            call.planBytes(shape_.size), nameOf(choice.algorithm), slotBytes, choice.predictedUs);
   return made;
 }
 

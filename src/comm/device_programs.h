@@ -29,18 +29,22 @@ class DevicePrograms {
   DevicePrograms(int rank, const Config& config, const DeviceShape& shape, std::vector<int> groupOf,
                  engine::Device& device);
 
-  // The program of a call. Throws Error. One thread at a time.
-  const DeviceProgram& find(const Call& call);
+  // The program of a call, for a kernel or for a stream, which reads the schedule on the host. Throws Error. One thread
+  // at a time.
+  const DeviceProgram& find(const Call& call, bool streamed = false);
   schedule::Algorithm lastAlgorithm() const noexcept { return last_; }
   size_t bytes() const noexcept { return arena_->bytes + scratch_->bytes; }
 
  private:
-  using Key = std::tuple<Collective, schedule::Algorithm, int, Protocol, int>;  // …, root or ~peer, …, channels
+  using Key = std::tuple<Collective, schedule::Algorithm, int, Protocol, int>;  // …, root or ~peer, …, channels or 0
 
   plan::DeviceChoice choose(const Call& call) const;
   plan::DeviceChoice chooseMessage(const Call& call) const;
+  plan::DeviceChoice chooseStreamed(const Call& call) const;
   schedule::Schedule build(const Call& call, schedule::Algorithm algorithm) const;
   std::unique_ptr<DeviceProgram> make(const Call& call, const plan::DeviceChoice& choice);
+  std::unique_ptr<DeviceProgram> makeStreamed(const Call& call, const plan::DeviceChoice& choice);
+  std::optional<schedule::Algorithm> forcedFor(const Call& call) const;
   cuda::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);
   template <class T>
   const T* place(const std::vector<T>& list);

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "comm/device_engine.h"
+#include "engine/streamed.h"
 
 namespace tutti::comm {
 namespace {
@@ -16,6 +18,7 @@ constexpr uint32_t kMostBridgeChannels = 2;
 constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
 // What a slot may be: long enough to make up for its hand-over, short enough for several to be under way.
 constexpr size_t kLeastSlot = 4 << 10, kMostSlot = 512 << 10;
+constexpr size_t kMostStreamSlot = 4 << 20;
 constexpr uint32_t kLLSlot = 16 << 10, kLL128Slot = 32 << 10;
 
 // Blocks that each rank of the most crowded GPU can have.
@@ -45,29 +48,12 @@ void checkKinds(std::span<const topology::Card> cards) {
                       cards[rank].device < 0 ? "in host memory" : "on a GPU"));
 }
 
-// Kernels of one process wait for each other while both are on the GPU. Those of different processes take turns there:
-// one that waits for the other would hold the GPU for its whole turn, again and again.
-void checkProcesses(std::span<const topology::Card> cards) {
-  std::map<uint64_t, size_t> first;
-  for (size_t rank = 0; rank < cards.size(); ++rank) {
-    const size_t other = first.emplace(cards[rank].gpu, rank).first->second;
-    if (cards[other].processToken != cards[rank].processToken)
-      throw Error(
-          ErrorCode::kInvalidUsage,
-          fmt::format("ranks {} and {} share a GPU from different processes (pid {} and {}), which take turns on "
-                      "it instead of running side by side: put the ranks of one GPU into one process",
-                      other, rank, cards[other].pid, cards[rank].pid));
-  }
+uint32_t slotBytesFor(size_t budget, size_t slots, size_t most) {
+  return static_cast<uint32_t>(std::clamp(std::bit_floor(budget / slots), kLeastSlot, most));
 }
 
-}  // namespace
-
-DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
-  checkKinds(cards);
-  checkProcesses(cards);
+void layOutChannels(DeviceShape& shape, std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
   const uint32_t blocks = blocksForEach(cards);
-  DeviceShape shape;
-  shape.size = static_cast<int>(cards.size());
   if (blocks < shape.blocks())
     throw Error(
         ErrorCode::kInvalidUsage,
@@ -82,8 +68,25 @@ DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, s
   shape.linesMoveWhole = std::ranges::all_of(cards, [&](const auto& card) { return card.gpu == cards[0].gpu; });
   shape.messageChannels = std::min(shape.messageChannels, shape.channels);
   const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();
-  const auto slotBytes = static_cast<uint32_t>(std::clamp(std::bit_floor(slotBudget / slots), kLeastSlot, kMostSlot));
+  const uint32_t slotBytes = slotBytesFor(slotBudget, slots, kMostSlot);
   shape.slotBytes = {slotBytes, std::min(slotBytes, kLLSlot), std::min(slotBytes, kLL128Slot)};
+}
+
+}  // namespace
+
+DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
+  checkKinds(cards);
+  const DeviceEngines engines = enginesFor(cards);
+  DeviceShape shape;
+  shape.size = static_cast<int>(cards.size());
+  shape.kernels = engines.kernels;
+  if (engines.kernels && engines.streams) slotBudget /= 2;
+  if (engines.kernels)
+    layOutChannels(shape, cards, forcedChannels, slotBudget);
+  else
+    shape.channels = shape.messageChannels = 0;
+  if (engines.streams)
+    shape.streamSlotBytes = slotBytesFor(slotBudget, size_t{shape.kStreamDepth} * cards.size(), kMostStreamSlot);
   return shape;
 }
 
@@ -92,7 +95,16 @@ PoolLayout::PoolLayout(const DeviceShape& shape) : shape_(shape) {
   for (int p = 0; p < kProtocols; ++p) perChannel_ += fifoBytes(static_cast<Protocol>(p));
   releasedAt_ = peers * kPatternBytes;
   inboundAt_ = releasedAt_ + peers * shape.allChannels() * kProtocols * sizeof(link::Counter);
-  bytes_ = inboundAt_ + peers * shape.allChannels() * perChannel_;
+  takenAt_ = inboundAt_ + peers * shape.allChannels() * perChannel_;
+  static_assert(DeviceShape::kStreamDepth * sizeof(engine::Mark) <= kMarkBytes);
+  static_assert(DeviceShape::kStreamDepth * sizeof(uint64_t) <= kTakenBytes);
+  inboundStreamAt_ = takenAt_ + peers * kTakenBytes;
+  bytes_ = inboundStream(shape.streamSlotBytes != 0 ? shape.size : 0);
+}
+
+size_t PoolLayout::inboundStream(int peer) const noexcept {
+  return inboundStreamAt_ +
+         static_cast<size_t>(peer) * (kMarkBytes + size_t{DeviceShape::kStreamDepth} * shape_.streamSlotBytes);
 }
 
 size_t PoolLayout::fifoBytes(Protocol protocol) const noexcept {

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "comm/device_engine.h"
 #include "engine/lane.h"
 
 namespace tutti::comm {
@@ -62,6 +64,7 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
       words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(cuda::Progress))),
       arguments_(device_->allocatePinned(config.deviceArgumentBytes)),
       order_(device_->newOrder()),
+      streamed_(makeStreamed(cards)),
       sent_(static_cast<size_t>(shape_.size)),
       received_(sent_),
       record_(recorder, reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt), shape_.channels) {
@@ -81,9 +84,29 @@ void DeviceSide::end() noexcept {
   // Release: pairs with the kernels' look at it.
   std::atomic_ref(abortWord()).store(1, std::memory_order_release);
   try {
+    while (streamed_ && !idle()) streamed_->letGo();
     drain();
   } catch (const Error&) {  // the GPU has failed: nothing runs there any more
   }
+}
+
+std::unique_ptr<DeviceStreamed> DeviceSide::makeStreamed(std::span<const topology::Card> cards) {
+  const DeviceEngines engines = enginesFor(cards);
+  if (!engines.why.empty()) log::info("{}", engines.why);
+  if (!engines.streams) return nullptr;
+  if (!peers_.anyUnreached())
+    return std::make_unique<DeviceStreamed>(*device_, peers_, programs_, config_.operationTimeout);
+  if (!engines.kernels)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}, but some of the GPUs do not reach each other's memory (TUTTI_DEBUG=info says which): "
+                            "put the ranks of one GPU into one process, and leave TUTTI_ENGINE at auto",
+                            engines.why));
+  log::info("some of the GPUs do not reach each other's memory: kernels run all operations");
+  return nullptr;
+}
+
+bool DeviceSide::streams(const Call& call) const noexcept {
+  return streamed_ && (!shape_.kernels || onlyMoves(call.collective));
 }
 
 // Programs go by the shortest slots of any link, on every rank alike.
@@ -239,6 +262,13 @@ void DeviceSide::launched(const Call& call, const cuda::Work& work) {
   changed_.notify_all();
 }
 
+// The recorder learns nothing of it but that the GPU has ended it, or that a later call has begun.
+void DeviceSide::launchedInStream(const Call& call) {
+  cuda::Work unknown;
+  unknown.seat.progress = reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt);
+  launched(call, unknown);
+}
+
 void DeviceSide::note() {
   std::lock_guard lock(mutex_);
   record_.look();
@@ -273,6 +303,19 @@ void DeviceSide::drive(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Nobody but the host can end the waits of a stream: it makes come what they are for. Needs the mutex.
+void DeviceSide::lookAtStream(bool stopping) {
+  try {
+    if (stopping) return streamed_->letGo();
+    const auto report = streamed_->look();
+    if (!report) return;
+    told_ = true;
+    onTrouble_.kernel(*report);
+  } catch (const Error& error) {  // the GPU has failed; whoever waits for the stream is told by CUDA
+    log::debug("{}", error.what());
+  }
+}
+
 // Needs the mutex.
 void DeviceSide::look() {
   // Release: pairs with the kernels' look at it.
@@ -282,6 +325,7 @@ void DeviceSide::look() {
     told_ = true;
     if (report().trouble != cuda::Trouble::kAborted) onTrouble_.kernel(report());
   }
+  if (streamed_) lookAtStream(told_ || plane_.failed().load(std::memory_order_acquire));
   if (!toldOfCut_ && bridges_.failure() && !record_.empty()) {
     toldOfCut_ = true;
     onTrouble_.cutOff(bridges_.failure()->peer, bridges_.failure()->text);

@@ -19,6 +19,7 @@
 #include "comm/device_programs.h"
 #include "comm/device_record.h"
 #include "comm/device_shape.h"
+#include "comm/device_streamed.h"
 #include "comm/registered.h"
 #include "control/plane.h"
 #include "engine/device.h"
@@ -59,10 +60,15 @@ class DeviceSide {
   // The call as a kernel sees it, all but its place in the launch. `stays`: a graph keeps it. Throws Error. One thread
   // at a time.
   cuda::Work workFor(const Call& call, bool stays);
+  // Whether the call waits in a stream and not in a kernel, and then what is queued. As workFor().
+  bool streams(const Call& call) const noexcept;
+  DeviceStreamed& streamed() noexcept { return *streamed_; }
+  engine::StreamedLane laneFor(const Call& call) { return streamed_->laneFor(call, nextNumber(call), barrierByte_); }
   // Works that do not fit into a launch's arguments, where the GPU can read them.
   const cuda::Work* placeWorks(std::span<const cuda::Work> works, bool stays);
   // It is in a launch that has been queued, as `work`.
   void launched(const Call& call, const cuda::Work& work);
+  void launchedInStream(const Call& call);
   // The number that the next call of its line gets: as on the host, the same at both ends of a line.
   uint64_t nextNumber(const Call& call) const noexcept;
   // Brings the recorder's lines of what runs up to date. Any thread.
@@ -85,6 +91,8 @@ class DeviceSide {
   void attend();
   void drive(std::unique_lock<std::mutex>& lock);
   void look();
+  void lookAtStream(bool stopping);
+  std::unique_ptr<DeviceStreamed> makeStreamed(std::span<const topology::Card> cards);
   cuda::Report& report() const noexcept { return *reinterpret_cast<cuda::Report*>(words_->data); }
   uint32_t& abortWord() const noexcept;
 
@@ -110,6 +118,7 @@ class DeviceSide {
   bool groupHasArguments_ = false;
   std::byte* barrierByte_ = nullptr;  // of the GPU: what a barrier reduces
   std::unique_ptr<engine::LaunchOrder> order_;
+  std::unique_ptr<DeviceStreamed> streamed_;  // null: kernels run everything
   cuda::Seat seat_;
   std::atomic<uint64_t> calls_{0};
   uint64_t collectives_ = 0;               // so far

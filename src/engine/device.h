@@ -1,14 +1,16 @@
-// A GPU as the runtime sees it: memory that other ranks can map, and launches of the collective kernel. A port: a build
-// with CUDA implements it in kernels/cuda; without, no device can be opened.
+// A GPU as the runtime sees it: memory that other ranks can map, launches of the collective kernel, and streams that
+// wait by themselves. A port: a build with CUDA implements it in kernels/cuda; without, no device can be opened.
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "base/bytes.h"
+#include "kernels/cuda/fold.h"
 #include "kernels/cuda/program.h"
 
 struct CUstream_st;
@@ -38,6 +40,26 @@ struct DeviceMemory {
 class LaunchOrder {
  public:
   virtual ~LaunchOrder() = default;
+};
+
+// What a stream does to a word of memory by itself, with no kernel: it waits until the word has the value, or writes
+// it.
+struct WordOp {
+  enum class Kind : uint8_t { kWait, kWrite } kind = Kind::kWait;
+  uint64_t* word = nullptr;  // of any GPU's memory that this one reaches, or pinned
+  uint64_t value = 0;
+};
+
+// A stream of one communicator's own, beside those of the user: what waits in it holds no multiprocessor. Used within
+// Device::beside() alone. Everything runs in the order in which it was queued; throws Error(kCuda).
+class SideQueue {
+ public:
+  virtual ~SideQueue() = default;
+  // Whoever waits for what one of them writes sees all that was queued before it.
+  virtual void words(std::span<const WordOp> ops) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;  // of GPUs, or pinned
+  virtual void fold(const cuda::Fold& fold) = 0;
+  virtual void requireAlive() = 0;  // throws when the GPU has failed: nothing goes on there
 };
 
 class Device {
@@ -86,6 +108,15 @@ class Device {
   // of `orders`. Returns before it runs. Nothing is allocated; legal during a capture.
   virtual void launch(const cuda::Launch& launch, uint32_t blocks, std::span<const DeviceStream> streams,
                       std::span<LaunchOrder* const> orders) = 0;
+  // Whether streams of this GPU can wait for words in memory. False: the driver or the GPU can not (`why`).
+  virtual bool streamsWait(std::string& why) noexcept = 0;
+  virtual std::unique_ptr<SideQueue> newSideQueue() = 0;
+  // What `queueAll` puts into `queues` runs as one launch would (see there) whose parts, one a queue, run side by side.
+  virtual void beside(std::span<SideQueue* const> queues, std::span<const DeviceStream> streams,
+                      std::span<LaunchOrder* const> orders, const std::function<void()>& queueAll) = 0;
+  // Words that streams wait for, looked at and changed beside all streams.
+  virtual uint64_t readWord(const uint64_t* word) = 0;
+  virtual void writeWords(std::span<const WordOp> ops) = 0;
   // Whether what is queued on the stream now goes into a graph.
   virtual bool captures(DeviceStream stream) = 0;
   // Waits until all that was queued behind `order` has ended; finished() only looks.

@@ -65,4 +65,8 @@ inline constexpr std::array<DeviceProtocolCost, 3> kDeviceProtocols{
 // Microseconds. The launch of a kernel, which every choice pays.
 inline constexpr double kDeviceLaunchUs = 4;
 
+// Operations that wait in streams, judgements: microseconds from a stream's write of a word to what another stream does
+// after it, of each further copy, and GB/s of one copy engine.
+inline constexpr double kStreamedHopUs = 10, kStreamedCopyUs = 2, kStreamedGBs = 150;
+
 }  // namespace tutti::plan

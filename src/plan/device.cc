@@ -36,6 +36,16 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
   return {algorithm, protocol, channels, kDeviceLaunchUs + work.steps * cost.hopUs + moved / bytesPerUs};
 }
 
+DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const DeviceMachine& machine) {
+  Machine model;
+  model.ranks = model.ranksPerHost = machine.ranks;
+  model.slotBytes = 1 << 20;
+  const Work work = workOf(algorithm, request.collective, static_cast<double>(request.bytes), model);
+  const double moved = work.busiest.sent + work.busiest.received + work.waiting;  // one copy after the other
+  return {algorithm, Protocol::kSimple, 1,
+          work.steps * kStreamedHopUs + work.busiest.messages * kStreamedCopyUs + moved / (kStreamedGBs * 1e3)};
+}
+
 }  // namespace
 
 DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
@@ -55,6 +65,17 @@ DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, 
     }
   }
   return best.value_or(DeviceChoice{Algorithm::kDirect, protocol.value_or(Protocol::kSimple), 1, 0});
+}
+
+DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced) {
+  std::optional<DeviceChoice> best;
+  for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
+    if (forced && algorithm != *forced) continue;
+    if (!forced && meetsAll(algorithm) && machine.ranks - 1 > machine.mostLinks) continue;
+    const DeviceChoice choice = priceStreamed(algorithm, request, machine);
+    if (!best || choice.predictedUs < best->predictedUs) best = choice;
+  }
+  return best.value_or(DeviceChoice{Algorithm::kDirect, Protocol::kSimple, 1, 0});
 }
 
 }  // namespace tutti::plan

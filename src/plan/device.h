@@ -28,4 +28,8 @@ DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine,
                           std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
                           int forcedChannels);
 
+// The cheapest for an operation that waits in streams, where every message is a copy; `algorithm` as above.
+DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine,
+                            std::optional<schedule::Algorithm> algorithm);
+
 }  // namespace tutti::plan

@@ -17,7 +17,7 @@ namespace tutti::topology {
 namespace {
 
 constexpr uint32_t kMagic = 0x64726163;  // "card"
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr size_t kMaxName = 256;
 
 // FNV-1a, for equality only.
@@ -82,7 +82,8 @@ std::vector<std::byte> encode(const Card& card) {
   Writer out;
   out.value(kMagic).value(kVersion).text(std::string_view(card.hostName).substr(0, kMaxName));
   out.value(card.hostId).value(card.processToken).value(card.pid).value(card.uid).value(card.cores);
-  return out.value(card.numaNode).value(card.device).value(card.gpu).value(card.gpuBlocks).take();
+  out.value(card.numaNode).value(card.device).value(card.gpu).value(card.gpuBlocks);
+  return out.value(card.gpuQueues).value(card.gpuEngine).take();
 }
 
 Card decodeCard(std::span<const std::byte> bytes) {
@@ -101,6 +102,8 @@ Card decodeCard(std::span<const std::byte> bytes) {
   card.device = in.value<int32_t>();
   card.gpu = in.value<uint64_t>();
   card.gpuBlocks = in.value<uint32_t>();
+  card.gpuQueues = in.value<uint32_t>();
+  card.gpuEngine = in.value<uint8_t>();
   if (!in.empty() || card.hostName.size() > kMaxName || card.cores == 0)
     throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
   return card;

@@ -21,6 +21,8 @@ struct Card {
   int32_t device = -1;
   uint64_t gpu = 0;        // tells one GPU from another, in every process
   uint32_t gpuBlocks = 0;  // blocks of the collective kernel that the GPU can still hold beside those promised
+  uint32_t gpuQueues = 0;  // streams of the process that can wait there at once; 0: its streams can not wait
+  uint8_t gpuEngine = 0;   // what its user wants operations run by: comm::EngineWish
 };
 
 // The card of the calling process. Throws nothing: what cannot be found out stays at its default.

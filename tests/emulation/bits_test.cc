@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emulation/pinned_memory.h"
 #include "emulation/reductions.h"
 #include "schedule/builders.h"
 
@@ -36,6 +37,7 @@ void PrintTo(const Way& way, std::ostream* out) { *out << way.algorithm << " on 
 
 class DeviceBits : public ::testing::TestWithParam<Way> {
  protected:
+  InPinnedMemory memory_;
   // The reductions that the algorithm has.
   static std::vector<Kind> kinds() {
     std::vector<Kind> kinds;
@@ -49,11 +51,10 @@ class DeviceBits : public ::testing::TestWithParam<Way> {
     const auto& [algorithm, ranks] = GetParam();
     const Settings grouped({Setting{"TUTTI_GROUP_SIZE", "2"}});
     const Outcomes host = runOnHost(jobs, ranks, algorithm);
-    for (int p = 0; p < kProtocols; ++p) {
-      const std::string protocol(nameOf(static_cast<Protocol>(p)));
-      const GpuRanks gpu(ranks,
-                         {{"TUTTI_ALGO", algorithm}, {"TUTTI_PROTOCOL", protocol}, {"TUTTI_CHANNELS", channels}});
-      EXPECT_EQ(firstDifference(jobs, host, runOnGpu(jobs, gpu)), "") << protocol;
+    for (const auto& way : std::vector<std::string>{"simple", "ll", "ll128", "stream"}) {
+      const GpuRanks gpu(
+          ranks, settingsOf(way) + std::vector<Setting>{{"TUTTI_ALGO", algorithm}, {"TUTTI_CHANNELS", channels}});
+      EXPECT_EQ(firstDifference(jobs, host, runOnGpu(jobs, gpu)), "") << way;
     }
   }
 };

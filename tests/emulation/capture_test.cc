@@ -8,12 +8,13 @@
 
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
+#include "emulation/pinned_memory.h"
 
 namespace tutti::testing {
 namespace {
 
 using engine::test::Stream;
-using Ints = std::vector<int32_t>;
+using Ints = std::pmr::vector<int32_t>;
 
 // Elements that depend on who gives them, and on the replay.
 void fill(Ints& to, int who, int replay) {
@@ -97,7 +98,8 @@ size_t freeBytes() {
 
 class DeviceCapture : public ::testing::TestWithParam<const char*> {
  protected:
-  static GpuRanks ranks(int size) { return GpuRanks(size, {{"TUTTI_PROTOCOL", GetParam()}, {"TUTTI_CHANNELS", "2"}}); }
+  static GpuRanks ranks(int size) { return GpuRanks(size, settingsOf(GetParam())); }
+  InPinnedMemory memory_;
 };
 
 TEST_P(DeviceCapture, OneCollectiveIsReplayedWithNewInput) {
@@ -305,8 +307,8 @@ TEST_P(DeviceCapture, AGroupOfManyMessagesKeepsItsArguments) {
   eager.expectAll();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceCapture, ::testing::Values("simple", "ll", "ll128"),
-                         [](const auto& protocol) { return std::string(protocol.param); });
+INSTANTIATE_TEST_SUITE_P(All, DeviceCapture, ::testing::Values("simple", "ll", "ll128", "copy", "stream"),
+                         [](const auto& way) { return std::string(way.param); });
 
 }  // namespace
 }  // namespace tutti::testing

@@ -16,6 +16,9 @@ void setDeviceCount(int count);
 // which there is no room waits for another one to end.
 void setMultiprocessors(unsigned count, unsigned blocksEach);
 
+// Whether every device says that its streams can wait for words in memory (yes).
+void setStreamsWait(bool can);
+
 // Whether the devices have virtual memory management (they do), and whether a fabric joins their processes (it does
 // not, but where TUTTI_TEST_FABRIC is in the environment). Before memory is made.
 enum class Sharing { kNone, kVirtual, kFabric };

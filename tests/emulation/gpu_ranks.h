@@ -31,6 +31,18 @@ class Settings {
   std::vector<Setting> values_;
 };
 
+// The ways in which GPUs run operations: a protocol of the kernels, or streams that wait, for what only moves data or
+// for everything. Ranks of tests are many in one process.
+inline std::vector<Setting> settingsOf(const std::string& way) {
+  if (way != "copy" && way != "stream") return {{"TUTTI_PROTOCOL", way}, {"TUTTI_CHANNELS", "2"}};
+  return {{"TUTTI_ENGINE", way}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}, {"TUTTI_CHANNELS", "2"}};
+}
+
+inline std::vector<Setting> operator+(std::vector<Setting> all, const std::vector<Setting>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 // Under a sanitizer every access costs many times as much: fewer sizes and counts do.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSlow = true;

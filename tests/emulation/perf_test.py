@@ -1,7 +1,10 @@
 """The measuring programs with --device cuda, on the emulated GPU: what they print, that they verify, and what they refuse."""
+import contextlib
 import os
 import re
+import signal
 import subprocess
+import time
 import unittest
 
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
@@ -14,6 +17,17 @@ PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
 LARGEST, SIZES = ("64K", 5) if PATIENCE == 1 else ("512", 3)
 ON_GPUS = ("--device", "cuda", "-b", "8", "-e", LARGEST, "-f", "8", "-n", "2", "-w", "1")
 GRID = ("-t", "1", "-g", "4")
+
+
+@contextlib.contextmanager
+def settings(**values):
+    before = dict(SETTINGS)
+    SETTINGS.update(values)
+    try:
+        yield
+    finally:
+        SETTINGS.clear()
+        SETTINGS.update(before)
 
 
 def run(program, *arguments):
@@ -76,8 +90,44 @@ class OnTheEmulatedGpu(unittest.TestCase):
         self.bad("share a GPU", "all_reduce", *ON_GPUS, "-t", "2", "-g", "1", "-y", "1")
         self.bad("-G", "all_reduce", "-g", "2", "-G", "1")
         self.bad("-G", "all_reduce", *ON_GPUS, "-g", "2", "-G", "1", "-I", "1")
-        # Two processes on one GPU: the library itself says why that cannot be.
-        self.bad("GPU", "all_reduce", *ON_GPUS, "--ranks", "2")
+        # Kernels of two processes on one GPU: the library itself says why that cannot be.
+        with settings(TUTTI_ENGINE="kernel"):
+            self.bad("TUTTI_ENGINE=kernel", "all_reduce", *ON_GPUS, "--ranks", "2")
+
+    def test_processes_share_the_gpu(self):
+        for ranks in (2, 4, 8):
+            with self.subTest(ranks):
+                self.good("all_reduce", *ON_GPUS, "--ranks", str(ranks), ranks=ranks)
+        for program in PROGRAMS[1:]:
+            with self.subTest(program):
+                self.good(program, *ON_GPUS, "--ranks", "3", ranks=3)
+
+    def test_processes_of_two_ranks_and_graphs_share_the_gpu(self):
+        self.good("all_reduce", *ON_GPUS, "--ranks", "2", "-g", "2", ranks=4)
+        self.good("alltoall", *ON_GPUS, "--ranks", "2", "-t", "2", ranks=4)
+        self.good("all_reduce", *ON_GPUS, "--ranks", "4", "-G", "2", ranks=4)
+
+    def test_a_process_that_dies_is_named_by_those_that_wait_for_it(self):
+        command = [os.path.join(FOLDER, "all_reduce_perf"), "--device", "cuda", "-b", "64K", "-e", "64K", "-n", "1000000",
+                   "--ranks", "3"]
+        with subprocess.Popen(command, env={**os.environ, **SETTINGS}, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as program:
+            try:
+                told, victim = "", None
+                for line in program.stdout:
+                    told += line
+                    rank = re.match(r"#  Rank +1 .* Pid +(\d+) ", line)
+                    victim = int(rank[1]) if rank else victim
+                    if "(us)" in line:  # what is measured has begun
+                        time.sleep(1)
+                        os.kill(victim, signal.SIGKILL)
+                told += program.communicate(timeout=PATIENCE)[0] or ""
+            finally:
+                program.kill()
+        self.assertNotEqual(program.returncode, 0, told)
+        for rank in (0, 2):
+            self.assertRegex(told, rf"rank {rank}: .*rank 1 \(host \S+, pid {victim}\) left")
+        self.assertNotIn("still running", told)
 
 
 if __name__ == "__main__":

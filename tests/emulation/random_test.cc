@@ -7,6 +7,7 @@
 
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
+#include "emulation/pinned_memory.h"
 
 namespace tutti::testing {
 namespace {
@@ -62,12 +63,11 @@ class Draws {
 };
 
 // Runs operations step by step: up to eight of any communicators on any streams, all at once or in one group.
-void runOperations(uint64_t seed, size_t operations) {
+void runOperations(uint64_t seed, size_t operations, const std::vector<Setting>& settings) {
   Draws draw(seed);
   std::vector<std::unique_ptr<GpuRanks>> gpus;
   for (int i = 0; i < kCommunicators; ++i)
-    gpus.push_back(
-        std::make_unique<GpuRanks>(static_cast<int>(2 + draw.below(3)), std::vector<Setting>{{"TUTTI_CHANNELS", "1"}}));
+    gpus.push_back(std::make_unique<GpuRanks>(static_cast<int>(2 + draw.below(3)), settings));
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < kStreams; ++i) streams.push_back(std::make_unique<Stream>());
   for (size_t done = 0; done < operations;) {
@@ -89,9 +89,23 @@ void runOperations(uint64_t seed, size_t operations) {
 // 10,000 in all.
 class DeviceRandom : public ::testing::TestWithParam<uint64_t> {};
 
-TEST_P(DeviceRandom, OperationsOfEightCommunicatorsOnFourStreams) { runOperations(GetParam(), kSlow ? 200 : 2500); }
+TEST_P(DeviceRandom, OperationsOfEightCommunicatorsOnFourStreams) {
+  runOperations(GetParam(), kSlow ? 200 : 2500, {{"TUTTI_CHANNELS", "1"}});
+}
 
 INSTANTIATE_TEST_SUITE_P(Seed, DeviceRandom, ::testing::Values(1, 2, 3, 4));
+
+// The same while all or some of the operations wait in streams.
+class DeviceRandomInStreams : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceRandomInStreams, OperationsOfEightCommunicatorsOnFourStreams) {
+  const InPinnedMemory memory;
+  for (const uint64_t seed : {5, 6})
+    runOperations(seed, kSlow ? 100 : 500, settingsOf(GetParam()) + std::vector<Setting>{{"TUTTI_CHANNELS", "1"}});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceRandomInStreams, ::testing::Values("copy", "stream"),
+                         [](const auto& way) { return std::string(way.param); });
 
 }  // namespace
 }  // namespace tutti::testing

@@ -1,9 +1,12 @@
 // Reductions of values of all kinds (any bits; NaNs, infinities, subnormals and zeros of both signs among them), to
 // compare what engines make of them bit for bit.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <memory_resource>
 #include <random>
 #include <string>
 #include <vector>
@@ -123,7 +126,7 @@ class ReductionPart {
  private:
   static constexpr size_t kAround = 64, kMargin = 128;  // bytes
   static constexpr std::byte kPoison{0xA5};
-  static size_t start(const std::vector<std::byte>& memory, size_t skew) {
+  static size_t start(const std::pmr::vector<std::byte>& memory, size_t skew) {
     return kAround + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 + skew;
   }
   std::byte* sendAt() { return send_.data() + start(send_, job_.sendSkew); }
@@ -132,7 +135,7 @@ class ReductionPart {
   const ReductionJob job_;
   size_t width_, within_ = 0;
   uint64_t factor_ = 0;
-  std::vector<std::byte> send_, recv_;
+  std::pmr::vector<std::byte> send_, recv_;
 };
 
 using Outcomes = std::vector<std::vector<std::byte>>;  // rank after rank, of each all jobs
@@ -178,10 +181,10 @@ inline std::string firstDifference(const std::vector<ReductionJob>& jobs, const 
     const size_t width = faults::sizeOf(job.type);
     size_t at = 0;
     while (std::memcmp(&host[i][at], &gpu[i][at], width) == 0) at += width;
-    const auto spell = [&](const Outcomes& outcomes) { return faults::spell(&outcomes[i][at], job.type).text; };
-    return job.describe() + ", rank " + std::to_string(i / jobs.size()) + ", element " + std::to_string(at / width) +
-           (job.inPlace ? "" : " counted from 64 bytes before the result") + ": the host's engine makes " +
-           std::string(spell(host)) + ", the GPU " + spell(gpu);
+    const auto spell = [&](const Outcomes& outcomes) { return faults::spell(&outcomes[i][at], job.type); };
+    return fmt::format("{}, rank {}, element {}{}: the host's engine makes {}, the GPU {}", job.describe(),
+                       i / jobs.size(), at / width, job.inPlace ? "" : " counted from 64 bytes before the result",
+                       spell(host).text, spell(gpu).text);
   }
   return "";
 }

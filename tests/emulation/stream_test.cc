@@ -119,6 +119,30 @@ TEST_F(StreamTest, streamsWaitForAndWriteValuesOfMemory) {
   EXPECT_EQ(wait(one, 8, 0, CU_STREAM_WAIT_VALUE_EQ), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(StreamTest, aBatchWaitsAndWritesInItsOrder) {
+  const auto queue = driverFunction<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+  TestStream one, two;
+  Pinned<uint64_t> words(3);
+  const auto batch = [&](cudaStream_t stream, std::vector<CUstreamBatchMemOpParams> ops) {
+    return queue(stream, static_cast<unsigned>(ops.size()), ops.data(), 0);
+  };
+  const auto op = [&](CUstreamBatchMemOpType type, size_t word, uint64_t value) {
+    CUstreamBatchMemOpParams params{};
+    params.waitValue.operation = type;
+    params.waitValue.address = reinterpret_cast<CUdeviceptr>(&words[word]);
+    params.waitValue.value64 = value;
+    params.waitValue.flags = type == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? CU_STREAM_WAIT_VALUE_EQ : 0;
+    return params;
+  };
+  constexpr auto kWait = CU_STREAM_MEM_OP_WAIT_VALUE_64, kWrite = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  ASSERT_EQ(batch(one, {op(kWait, 0, 5), op(kWrite, 0, 6), op(kWrite, 1, 7)}), CUDA_SUCCESS);
+  ASSERT_EQ(batch(two, {op(kWrite, 0, 5), op(kWait, 1, 7), op(kWrite, 2, 8)}), CUDA_SUCCESS);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(std::vector<uint64_t>(words.begin(), words.end()), (std::vector<uint64_t>{6, 7, 8}));
+  EXPECT_EQ(batch(one, {op(CU_STREAM_MEM_OP_WAIT_VALUE_32, 0, 5)}), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(batch(one, {}), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(StreamTest, misuseIsAnError) {
   Pinned<uint32_t> word(1);
   EXPECT_EQ(launch(set, 0, 1, 0, nullptr, word.data(), 1), cudaErrorInvalidConfiguration);

@@ -22,6 +22,7 @@ class Trouble : public ::testing::Test {
  protected:
   void open(int ranks, std::vector<Setting> settings = {}) {
     settings.push_back({"TUTTI_CHANNELS", "2"});
+    ASSERT_EQ(cudaHostRegister(memory_, sizeof memory_, cudaHostRegisterMapped), cudaSuccess);
     gpu_ = std::make_unique<GpuRanks>(ranks, std::move(settings));
     for (int rank = 0; rank < ranks; ++rank) streams_.push_back(std::make_unique<Stream>());
   }
@@ -55,6 +56,7 @@ class Trouble : public ::testing::Test {
 
   void TearDown() override {
     for (const auto& one : streams_) EXPECT_EQ(cudaStreamSynchronize(*one), cudaSuccess);
+    (void)cudaHostUnregister(memory_);  // a test that opened nothing registered nothing
     gpu_.reset();
     expectWorks();
   }
@@ -66,7 +68,7 @@ class Trouble : public ::testing::Test {
 
 class DeviceMismatch : public Trouble, public ::testing::WithParamInterface<const char*> {
  protected:
-  void SetUp() override { open(2, {{"TUTTI_PROTOCOL", GetParam()}}); }
+  void SetUp() override { open(2, settingsOf(GetParam())); }
   void expectBoth(std::initializer_list<const char*> words) {
     for (int rank = 0; rank < 2; ++rank) {
       expectError(rank, tuttiInvalidUsage, words);
@@ -114,13 +116,14 @@ TEST_P(DeviceMismatch, OfMessagesNamesBothSides) {
   expectBoth({"100 elements", "50 elements"});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::Values("simple", "ll", "ll128"),
-                         [](const auto& protocol) { return std::string(protocol.param); });
+INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::Values("simple", "ll", "ll128", "stream"),
+                         [](const auto& way) { return std::string(way.param); });
 
-class DeviceTrouble : public Trouble {};
+// What ends the waits of kernels, and of streams.
+class DeviceWaits : public Trouble, public ::testing::WithParamInterface<const char*> {};
 
-TEST_F(DeviceTrouble, ARankThatDoesNotComeIsNamedWhenTheTimeIsOver) {
-  open(3, {{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
+TEST_P(DeviceWaits, ForARankThatDoesNotComeEndWithTheTimeAndNameIt) {
+  open(3, settingsOf(GetParam()) + std::vector<Setting>{{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
   reduce(0, 100);
   reduce(1, 100);
   for (int rank = 0; rank < 2; ++rank) {
@@ -129,21 +132,37 @@ TEST_F(DeviceTrouble, ARankThatDoesNotComeIsNamedWhenTheTimeIsOver) {
   }
 }
 
-TEST_F(DeviceTrouble, AnAbortEndsAKernelThatWaits) {
-  open(2);
+TEST_P(DeviceWaits, EndWithAnAbort) {
+  open(2, settingsOf(GetParam()));
   reduce(0, 100);
   std::thread([&] { CHECK_TUTTI(tuttiCommAbort(comm(0))); }).join();
   expectLeft(0);
 }
 
-TEST_F(DeviceTrouble, ARevocationByAnotherRankEndsAKernelThatWaits) {
-  open(2);
+TEST_P(DeviceWaits, EndWithARevocationByAnotherRank) {
+  open(2, settingsOf(GetParam()));
   reduce(0, 100);
   std::thread([&] { CHECK_TUTTI(tuttiCommRevoke(comm(1))); }).join();
   expectLeft(0);
   expectError(0, tuttiRemoteError, {"rank 1 ("});
   EXPECT_EQ(tuttiAllReduce(memory_, memory_, 1, tuttiFloat32, tuttiSum, comm(0), stream(0)), tuttiRemoteError);
 }
+
+// Long messages: many slots are waited for, one after the other.
+TEST_P(DeviceWaits, EndWithAnAbortHoweverManyThereAre) {
+  open(2, settingsOf(GetParam()) + std::vector<Setting>{{"TUTTI_ALGO", "ring"}});
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 8 << 20), cudaSuccess);
+  CHECK_TUTTI(tuttiBroadcast(memory, memory, 8 << 20, tuttiInt8, 0, comm(0), stream(0)));
+  std::thread([&] { CHECK_TUTTI(tuttiCommAbort(comm(0))); }).join();
+  expectLeft(0);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceWaits, ::testing::Values("simple", "stream"),
+                         [](const auto& way) { return std::string(way.param); });
+
+class DeviceTrouble : public Trouble {};
 
 // --- what can not be made at all ---
 

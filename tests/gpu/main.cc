@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory_resource>
 #include <string>
 
@@ -12,6 +13,8 @@
 int main(int argc, char** argv) {
   constexpr int kSkipped = 77;
   testing::InitGoogleTest(&argc, argv);
+  // Read when CUDA begins: with fewer hardware queues the streams of eight ranks would wait for each other.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   std::string why;
   if (!testing::GTEST_FLAG(list_tests) && tutti::engine::deviceCount(why) == 0) {
     std::printf("skipped: no GPU: %s\n", why.c_str());

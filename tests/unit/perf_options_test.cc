@@ -77,7 +77,6 @@ TEST(PerfOptions, RefusesWhatMakesNoSense) {
                                                        {"-G", "1", "--device", "cuda", "-y", "1"},
                                                        {"-G", "1", "--device", "cuda", "-I", "1"},
                                                        {"--device", "tpu"},
-                                                       {"--device", "cuda", "-R", "2"},
                                                        {"-o", "xor"},
                                                        {"-d", "float128"},
                                                        {"-r", "-2"},

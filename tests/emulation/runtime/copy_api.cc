@@ -1,5 +1,7 @@
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 
 #include "emulation/runtime/capture.h"
@@ -29,7 +31,20 @@ cudaError_t check(void* to, const void* from, size_t bytes, cudaMemcpyKind kind)
   return good ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+// One aligned word is copied as a whole, and what was written before it is seen after it, as on a GPU: acquire and
+// release pair with those of streams that wait for words, write them and copy them.
+bool isWord(const void* to, const void* from, size_t bytes) {
+  return bytes == sizeof(uint64_t) &&
+         (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes == 0;
+}
+void copyWord(void* to, const void* from) {
+  auto* const source = static_cast<uint64_t*>(const_cast<void*>(from));
+  const uint64_t word = std::atomic_ref(*source).load(std::memory_order_acquire);
+  std::atomic_ref(*static_cast<uint64_t*>(to)).store(word, std::memory_order_release);
+}
+
 Work copying(void* to, const void* from, size_t bytes) {
+  if (isWord(to, from, bytes)) return [=] { copyWord(to, from); };
   return [=] { std::memmove(to, from, bytes); };
 }
 

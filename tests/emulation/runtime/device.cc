@@ -72,6 +72,10 @@ void forgetCurrentDevice() noexcept { current = kNone; }
 
 void setDeviceCount(int number) { count = std::clamp(number, 0, kMaxDevices); }
 
+void setStreamsWait(bool can) {
+  for (auto& device : devices()) device->streamsWait = can;
+}
+
 void setMultiprocessors(unsigned number, unsigned blocks) {
   for (auto& device : devices()) device->setMultiprocessors(number, blocks);
 }

@@ -26,6 +26,7 @@ struct Device {
   Residency residency{132};
   std::shared_ptr<Stream> legacy;
   std::atomic<int> blockingCaptures{0};  // of blocking streams
+  std::atomic<bool> streamsWait{true};   // for words in memory
 
   std::mutex mutex;  // of what follows
   std::set<int> peers;

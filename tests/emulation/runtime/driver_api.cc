@@ -40,6 +40,22 @@ void waitUntil(uint64_t* address, uint64_t value, unsigned condition, const Fail
     std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
+// One of a batch. What it does is done later, in the stream.
+CUresult toWork(const std::shared_ptr<Stream>& stream, const CUstreamBatchMemOpParams& params, Work& work) {
+  const auto& op = params.waitValue;
+  if (const auto error = check(stream, op.address); error != CUDA_SUCCESS) return error;
+  auto* word = reinterpret_cast<uint64_t*>(op.address);
+  if (params.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 && op.flags <= CU_STREAM_WAIT_VALUE_NOR) {
+    work = [word, op, &failure = stream->device.failure] { waitUntil(word, op.value64, op.flags, failure); };
+    return CUDA_SUCCESS;
+  }
+  if (params.operation != CU_STREAM_MEM_OP_WRITE_VALUE_64 || op.flags != CU_STREAM_WRITE_VALUE_DEFAULT)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  // Release: with whoever waits for it.
+  work = [word, op] { std::atomic_ref<uint64_t>(*word).store(op.value64, std::memory_order_release); };
+  return CUDA_SUCCESS;
+}
+
 struct Symbol {
   const char* name;
   void* function;
@@ -71,6 +87,18 @@ CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr address, cuuint64_t v
       submit(*stream, [=] { std::atomic_ref<uint64_t>(*word).store(value, order); }));  // with whoever waits for it
 }
 
+CUresult cuStreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpParams* params, unsigned flags) {
+  const auto stream = streamOf(handle);
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (count == 0 || count > 256 || !params || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<Work> all(count);
+  for (unsigned i = 0; i < count; ++i)
+    if (const auto error = toWork(stream, params[i], all[i]); error != CUDA_SUCCESS) return error;
+  return static_cast<CUresult>(submit(*stream, [all = std::move(all)] {
+    for (const Work& work : all) work();
+  }));
+}
+
 CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
   const auto known = memoryMap().find(reinterpret_cast<const void*>(address));
   if (!known) return CUDA_ERROR_NOT_FOUND;
@@ -93,6 +121,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                                              cudaDriverEntryPointQueryResult* result) {
   static const Symbol symbols[] = {symbol("cuStreamWaitValue64", cuStreamWaitValue64),
                                    symbol("cuStreamWriteValue64", cuStreamWriteValue64),
+                                   symbol("cuStreamBatchMemOp", cuStreamBatchMemOp),
                                    symbol("cuMemGetAddressRange", cuMemGetAddressRange),
                                    symbol("cuDeviceGet", cuDeviceGet),
                                    symbol("cuDeviceGetAttribute", cuDeviceGetAttribute),

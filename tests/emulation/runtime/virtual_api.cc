@@ -144,6 +144,10 @@ void setSharing(Sharing now) { sharing = now; }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (!value || !findDevice(device)) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) {
+    *value = findDevice(device)->streamsWait;
+    return CUDA_SUCCESS;
+  }
   const bool fabric = attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED;
   *value = fabric ? sharing == Sharing::kFabric : sharing != Sharing::kNone;
   return CUDA_SUCCESS;

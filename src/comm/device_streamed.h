@@ -1,0 +1,66 @@
+// What a communicator has for operations that wait in streams (engine/streamed.h): its stream, and an eye on where that
+// is, for nobody else sees a stream that waits for ever.
+#pragma once
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/call.h"
+#include "comm/device_peers.h"
+#include "comm/device_programs.h"
+#include "engine/device.h"
+#include "engine/streamed.h"
+
+namespace tutti::comm {
+
+class DeviceStreamed {
+ public:
+  DeviceStreamed(engine::Device& device, const DevicePeers& peers, DevicePrograms& programs,
+                 std::chrono::milliseconds timeout);
+
+  // --- of the thread that queues ---
+  engine::SideQueue& queue() noexcept { return *queue_; }
+  // Throws Error.
+  engine::StreamedLane laneFor(const Call& call, uint64_t number, std::byte* barrierByte);
+  // Where what is queued next leaves its places. `stays`: a graph keeps it.
+  engine::StreamedQueue newTrail(bool stays);
+
+  // --- of the attendant ---
+  // Whom the stream has waited for too long, or who sent what it did not expect. Throws Error.
+  std::optional<cuda::Report> look();
+  // Lets the stream go on as if everything that it waits for had come. Call it again and again until the stream has
+  // ended: what it makes is worth nothing. Throws Error.
+  void letGo();
+  bool atRest() const noexcept { return position() == 0; }
+
+ private:
+  engine::Whereabouts& whereabouts() const noexcept {
+    return *reinterpret_cast<engine::Whereabouts*>(whereabouts_->data);
+  }
+  uint64_t position() const noexcept;
+  void throwAwayTrails();
+  std::vector<engine::Awaited> awaited(uint64_t position) const;
+  std::optional<cuda::Report> mismatch(const engine::Awaited& awaited);
+
+  engine::Device& device_;
+  const DevicePeers& peers_;
+  DevicePrograms& programs_;
+  std::chrono::steady_clock::duration timeout_;
+  std::unique_ptr<engine::DeviceMemory> whereabouts_;  // of the host
+  std::unique_ptr<engine::SideQueue> queue_;
+
+  mutable std::mutex mutex_;                                   // guards what follows
+  std::map<uint64_t, std::shared_ptr<engine::Trail>> trails_;  // by their first positions
+  std::shared_ptr<engine::Trail> last_;                        // of those that are of no graph
+  uint64_t graphs_ = 0;
+
+  // Of the attendant: since when the stream has been where it is, and when its words were looked at.
+  uint64_t seen_ = 0;
+  std::chrono::steady_clock::time_point since_, looked_;
+};
+
+}  // namespace tutti::comm

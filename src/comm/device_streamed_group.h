@@ -1,0 +1,21 @@
+// Calls of a group that wait in streams.
+#pragma once
+#include <vector>
+
+#include "comm/call.h"
+#include "comm/device_side.h"
+#include "engine/device.h"
+
+namespace tutti::comm {
+
+struct StreamedCall {
+  DeviceSide* side = nullptr;
+  const Call* call = nullptr;
+  engine::DeviceStream stream = nullptr;
+  int distance = -1;  // of a message from sender to receiver; -1: a collective
+};
+
+// Queues all of them at once; of one communicator, of each link's calls one at most. Throws Error.
+void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls);
+
+}  // namespace tutti::comm

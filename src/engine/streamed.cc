@@ -1,0 +1,238 @@
+#include "engine/streamed.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace tutti::engine {
+
+using schedule::Operand;
+using schedule::Step;
+
+namespace {
+
+uint64_t mixed(uint64_t x) noexcept {
+  x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 29)) * 0xd6e8feb86659fd93;
+  return x ^ (x >> 32);
+}
+
+uint64_t restOf(const link::Fingerprint& fingerprint) noexcept {
+  uint64_t rest = 0;
+  static_assert(sizeof(link::Fingerprint) == sizeof fingerprint.count + sizeof rest);
+  std::memcpy(&rest, reinterpret_cast<const std::byte*>(&fingerprint) + sizeof fingerprint.count, sizeof rest);
+  return rest;
+}
+
+bool readsInput(const schedule::Schedule& schedule, const Step& step) noexcept {
+  return std::ranges::count(schedule.from(step), Operand::input()) != 0;
+}
+
+// Calls visit(piece) for what the step covers of each of its segments in this round.
+template <class Visit>
+void forEachPiece(const kernels::Layout& layout, const Step& step, size_t round, bool byInput, Visit visit) {
+  uint32_t segment = step.segment;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    const kernels::Piece piece = layout.piece(segment, round, byInput);
+    if (++segment == layout.segments) segment = 0;
+    if (piece.count != 0) visit(piece);
+  }
+}
+
+}  // namespace
+
+// The number of the operation is no part of it: that is one when a graph is captured and another when it is replayed,
+// and ranks need not capture the same calls.
+uint64_t stampOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept {
+  link::Fingerprint unnumbered = fingerprint;
+  unnumbered.operation = 0;
+  const uint64_t stamp = mixed(mixed(mixed(unnumbered.count) ^ restOf(unnumbered)) ^ bytes);
+  return stamp != 0 ? stamp : 1;
+}
+
+link::Fingerprint fingerprintOf(uint64_t count, uint64_t rest) noexcept {
+  return std::bit_cast<link::Fingerprint>(std::array<uint64_t, 2>{count, rest});
+}
+
+uint64_t Trail::end() const {
+  std::lock_guard lock(mutex_);
+  return first_ + begins_.size() + 1;  // a trail without places has a position of its own, too
+}
+
+uint64_t Trail::addPlace() {
+  std::lock_guard lock(mutex_);
+  begins_.push_back(awaited_.size());
+  return first_ + begins_.size() - 1;
+}
+
+void Trail::add(const Awaited& awaited) {
+  std::lock_guard lock(mutex_);
+  awaited_.push_back(awaited);
+}
+
+std::vector<Awaited> Trail::at(uint64_t position) const {
+  std::lock_guard lock(mutex_);
+  const uint64_t place = position - first_;
+  if (position < first_ || place >= begins_.size()) return {};
+  const size_t begin = begins_[place], end = place + 1 < begins_.size() ? begins_[place + 1] : awaited_.size();
+  return {awaited_.begin() + static_cast<std::ptrdiff_t>(begin), awaited_.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+void StreamedQueue::arrive() { write(&whereabouts_.position, trail_->addPlace()); }
+
+void StreamedQueue::await(const Awaited& awaited) {
+  pending_.push_back({WordOp::Kind::kWait, awaited.word, awaited.value});
+  trail_->add(awaited);
+}
+
+SideQueue& StreamedQueue::queue() {
+  if (!pending_.empty()) queue_.words(pending_);
+  pending_.clear();
+  return queue_;
+}
+
+void StreamedQueue::end() {
+  write(&whereabouts_.position, 0);
+  if (!trail_->ofGraph()) write(&whereabouts_.ended, trail_->end());
+  queue();
+}
+
+// Relaxed: only how far it is counts.
+uint64_t StreamedQueue::ahead() const {
+  if (trail_->ofGraph()) return 0;
+  const uint64_t position = std::atomic_ref(whereabouts_.position).load(std::memory_order_relaxed);
+  const bool known = position != 0 && position < Trail::kOfGraphs;
+  return trail_->end() - (known ? position : std::atomic_ref(whereabouts_.ended).load(std::memory_order_relaxed));
+}
+
+StreamedLane::StreamedLane(StreamedWork work)
+    : work_(std::move(work)),
+      rounds_(work_.work.layout.rounds()),
+      iterations_(rounds_ == 0 ? 0 : rounds_ + work_.schedule->maxLag),
+      passedIn_(work_.ins.size()),
+      passedOut_(work_.outs.size()) {}
+
+StreamedLane::Slot StreamedLane::slotOf(const std::vector<StreamedEnd>& ends, const std::vector<uint64_t>& passed,
+                                        Operand operand) noexcept {
+  const auto link = static_cast<size_t>(operand.index());
+  return {&ends[link], static_cast<uint32_t>(passed[link] % ends[link].depth)};
+}
+
+// In the order and with the lag of a host lane (engine/lane.cc).
+void StreamedLane::queueIteration(size_t iteration, StreamedQueue& queue) {
+  for (const Step& step : work_.schedule->steps) {
+    const size_t round = iteration - step.lag;  // wraps to a huge number before the step's first round
+    if (round < rounds_) queueStep(step, round, queue);
+  }
+}
+
+// A step's pieces, one a segment, lie side by side in the slot; see Lane::execute.
+void StreamedLane::queueStep(const Step& step, size_t round, StreamedQueue& queue) {
+  const kernels::Layout& layout = work_.work.layout;
+  const bool byInput = layout.inputCounts != nullptr && readsInput(*work_.schedule, step);
+  size_t count = 0;
+  forEachPiece(layout, step, round, byInput, [&](const kernels::Piece& piece) { count += piece.count; });
+  if (count == 0) return;
+  const auto bytes = static_cast<uint32_t>(count * work_.work.elementBytes);
+  prepare(step, bytes, queue);
+  kernels::Piece run;
+  size_t slotOffset = 0;
+  const auto flush = [&] {
+    if (run.count != 0) moveRun(step, run, slotOffset, queue);
+    slotOffset += run.count * work_.work.elementBytes;
+  };
+  forEachPiece(layout, step, round, byInput, [&](const kernels::Piece& piece) {
+    if (run.count != 0 && piece.input == run.input + run.count && piece.output == run.output + run.count) {
+      run.count += piece.count;
+      return;
+    }
+    flush();
+    run = piece;
+  });
+  flush();
+  settle(step, bytes, queue);
+}
+
+void StreamedLane::prepare(const Step& step, uint32_t bytes, StreamedQueue& queue) const {
+  const schedule::Schedule& schedule = *work_.schedule;
+  const link::Fingerprint& mine = work_.work.fingerprint;
+  const auto isLink = [](Operand operand) { return operand.isLink(); };
+  if (std::ranges::none_of(schedule.from(step), isLink) && std::ranges::none_of(schedule.to(step), isLink)) return;
+  queue.arrive();
+  for (const Operand operand : schedule.from(step)) {
+    if (!operand.isLink()) continue;
+    Mark& mark = source(operand).mark();
+    queue.await({&mark.full, stampOf(mine, bytes), source(operand).end->peer, &mark, bytes, mine});
+  }
+  for (const Operand operand : schedule.to(step))
+    if (operand.isLink())
+      queue.await({destination(operand).taken(), 0, destination(operand).end->peer, nullptr, bytes, mine});
+  for (const Operand operand : schedule.from(step))
+    if (operand.isLink()) queue.write(&source(operand).mark().full, 0);
+  for (const Operand operand : schedule.to(step))
+    if (operand.isLink()) queue.write(destination(operand).taken(), 1);
+}
+
+void StreamedLane::settle(const Step& step, uint32_t bytes, StreamedQueue& queue) {
+  const schedule::Schedule& schedule = *work_.schedule;
+  const link::Fingerprint& mine = work_.work.fingerprint;
+  for (const Operand operand : schedule.from(step)) {
+    if (!operand.isLink()) continue;
+    queue.write(source(operand).taken(), 0);
+    ++passedIn_[static_cast<size_t>(operand.index())];
+  }
+  for (const Operand operand : schedule.to(step)) {
+    if (!operand.isLink()) continue;
+    Mark& mark = destination(operand).mark();
+    queue.write(&mark.count, mine.count);
+    queue.write(&mark.rest, restOf(mine));
+    queue.write(&mark.bytes, bytes);
+    queue.write(&mark.full, stampOf(mine, bytes));
+    ++passedOut_[static_cast<size_t>(operand.index())];
+  }
+}
+
+std::byte* StreamedLane::placeOf(Operand operand, bool isSource, const kernels::Piece& run, size_t slotOffset) const {
+  const Work& work = work_.work;
+  switch (operand.kind()) {
+    case Operand::Kind::kInput:
+      return const_cast<std::byte*>(work.input) + run.input * work.elementBytes;
+    case Operand::Kind::kOutput:
+      return work.output + run.output * work.elementBytes;
+    case Operand::Kind::kScratch:
+      return work_.scratch + static_cast<size_t>(operand.index()) * work_.scratchBytes + slotOffset;
+    default:
+      return (isSource ? source(operand) : destination(operand)).data() + slotOffset;
+  }
+}
+
+cuda::Fold StreamedLane::foldOf(const Step& step, const kernels::Piece& run, size_t slotOffset) const {
+  const auto from = work_.schedule->from(step), to = work_.schedule->to(step);
+  if (from.size() > cuda::kMostFolded || to.size() > cuda::kMostFolded)
+    throw Error(ErrorCode::kInternal, "a step has more operands than the reduction of a stream takes");
+  cuda::Fold fold;
+  for (const Operand operand : from) {
+    if (operand == Operand::input() && work_.work.scalesInput) fold.scaledSource = static_cast<int>(fold.fromCount);
+    fold.from[fold.fromCount++] = placeOf(operand, true, run, slotOffset);
+  }
+  for (const Operand operand : to) fold.to[fold.toCount++] = placeOf(operand, false, run, slotOffset);
+  fold.bytes = static_cast<uint32_t>(run.count * work_.work.elementBytes);
+  fold.arithmetic = work_.work.arithmetic;
+  fold.factorAt = work_.factorAt;
+  if (!(step.flags & schedule::kFinalise)) fold.arithmetic.divisor = 1;
+  return fold;
+}
+
+void StreamedLane::moveRun(const Step& step, const kernels::Piece& run, size_t slotOffset, StreamedQueue& queue) const {
+  SideQueue& stream = queue.queue();
+  const cuda::Fold fold = foldOf(step, run, slotOffset);
+  if (fold.fromCount > 1 || fold.scaledSource >= 0 || fold.arithmetic.divisor > 1) return stream.fold(fold);
+  for (uint32_t i = 0; i < fold.toCount; ++i)
+    if (fold.to[i] != fold.from[0]) stream.copy(fold.to[i], fold.from[0], fold.bytes);
+}
+
+}  // namespace tutti::engine

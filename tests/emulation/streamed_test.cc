@@ -1,0 +1,51 @@
+// Operations that wait in streams, through the C API: every collective and algorithm, and messages.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "emulation/gpu_ranks.h"
+#include "emulation/pinned_memory.h"
+#include "schedule/schedule.h"
+
+namespace tutti::testing {
+namespace {
+
+using faults::Kind;
+using faults::Operation;
+
+// Counts around a word and a slot, and odd ones: with 1 MiB, 8 ranks have slots of 32 KiB.
+const std::vector<size_t> kCounts =
+    kSlow ? std::vector<size_t>{0, 33, 40'001} : std::vector<size_t>{0, 1, 7, 1000, 100'001};
+const std::vector<int> kSizes = kSlow ? std::vector<int>{2, 5} : std::vector<int>{1, 2, 3, 5, 8};
+
+class StreamedCollective : public ::testing::TestWithParam<std::string> {
+ protected:
+  InPinnedMemory memory_;
+};
+
+TEST_P(StreamedCollective, GivesRightResults) {
+  for (const int size : kSizes) {
+    const GpuRanks gpu(
+        size, settingsOf("stream") + std::vector<Setting>{{"TUTTI_ALGO", GetParam()}, {"TUTTI_GROUP_SIZE", "2"}});
+    uint64_t salt = 1;
+    for (int kind = 0; kind < faults::kKinds; ++kind)
+      for (const size_t count : kCounts) {
+        Operation operation;
+        operation.kind = static_cast<Kind>(kind);
+        operation.count = count;
+        operation.salt = ++salt;
+        operation.root = static_cast<int>(salt) % size;
+        operation.inPlace = salt % 2 == 0;
+        operation.type = static_cast<tuttiDataType_t>(salt % tuttiNumTypes);
+        ASSERT_EQ(gpu.run(operation), "") << size << " ranks";
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StreamedCollective,
+                         ::testing::Values("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct",
+                                           "hierarchical"),
+                         [](const auto& algorithm) { return algorithm.param; });
+
+}  // namespace
+}  // namespace tutti::testing
