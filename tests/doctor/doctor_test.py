@@ -110,7 +110,8 @@ class Files(unittest.TestCase):
     def test_a_trace(self):
         run_story("chain", self.folder)
         trace = os.path.join(self.folder, "trace.json")
-        self.assertEqual(ask_doctor(self.folder, "--trace", trace)[0], 1)
+        code, output, errors = ask_doctor(self.folder, "--trace", trace)
+        self.assertEqual(code, 1, f"{output}\n{errors}")
         with open(trace, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
         processes = {event["pid"] for event in events if event["name"] == "process_name"}
