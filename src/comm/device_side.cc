@@ -196,6 +196,7 @@ void DeviceSide::placeTables(const Call& call, kernels::Layout& layout, bool sta
 // What peers may use in place: registered buffers, and where input and output are the same memory only if the schedule
 // is right then. Offsets of tables are this rank's own, so nobody else can know where to write.
 void DeviceSide::openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work) const {
+  if (registered_.empty()) return;
   const size_t size = sizeOf(call.type);
   const Range input{call.send, inputCount(work.layout) * size}, output{call.recv, outputCount(work.layout) * size};
   if (input.overlaps(output) && !program.schedule.directInPlace) return;

@@ -29,6 +29,7 @@ class Registered {
   bool remove(const void* handle) {
     return std::erase_if(ranges_, [handle](const auto& range) { return range.get() == handle; }) != 0;
   }
+  bool empty() const noexcept { return ranges_.empty(); }
   // Whether one of them holds the whole range.
   bool holds(const Range& range) const noexcept {
     for (const auto& registered : ranges_)

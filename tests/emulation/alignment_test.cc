@@ -21,7 +21,7 @@ class DeviceAlignment : public ::testing::TestWithParam<Protocol> {
 
 TEST_P(DeviceAlignment, EveryShortCountIsRight) {
   std::vector<ReductionJob> jobs;
-  for (size_t count = 1; count <= 70; ++count)
+  for (size_t count = 1; count <= 70; count += kSlow ? 3 : 1)
     for (const bool inPlace : {false, true})
       jobs.push_back({Kind::kAllReduce, tuttiFloat32, tuttiSum, count, 0, 0, inPlace, 2 * count + inPlace});
   for (const char* algorithm : {"ring", "oneshot"}) expectTheSame(jobs, 3, algorithm);

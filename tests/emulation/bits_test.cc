@@ -30,6 +30,7 @@ std::vector<Way> ways() {
     return !has(Collective::kAllReduce, way.algorithm) && !has(Collective::kReduceScatter, way.algorithm) &&
            !has(Collective::kReduce, way.algorithm);
   });
+  if (kSlow) std::erase_if(all, [](const Way& way) { return way.algorithm != "ring" && way.algorithm != "tree"; });
   return all;
 }
 
