@@ -96,7 +96,7 @@ TEST_P(Proof, HoldsForEveryGrouping) {
 // reduce-scatter, whose outputs or inputs alone are n² cells) a proof for 4096 ranks would take minutes and gigabytes;
 // the sizes below take seconds. Trees and chains, and hierarchical broadcast and reduce, go all the way.
 int largestFor(Collective collective, Algorithm algorithm) {
-  if (kThin) return 128;
+  if (kThin) return 100;
   const bool rooted = hasRoot(collective), whole = collective == Collective::kAllReduce;
   switch (algorithm) {
     case Algorithm::kTree:
