@@ -13,7 +13,6 @@
 namespace tutti::testing {
 namespace {
 
-using faults::Kind;
 using faults::Operation;
 
 struct Variant {
@@ -53,18 +52,7 @@ const std::vector<int> kSizes = kSlow ? std::vector<int>{3} : std::vector<int>{2
 TEST_P(DeviceCollective, GivesRightResults) {
   for (const int size : kSizes) {
     const GpuRanks gpu = ranks(size);
-    uint64_t salt = 1;
-    for (int kind = 0; kind < faults::kKinds; ++kind)
-      for (const size_t count : kCounts) {
-        Operation operation;
-        operation.kind = static_cast<Kind>(kind);
-        operation.count = count;
-        operation.salt = ++salt;
-        operation.root = static_cast<int>(salt) % size;
-        operation.inPlace = salt % 2 == 0;
-        operation.type = static_cast<tuttiDataType_t>(salt % tuttiNumTypes);
-        ASSERT_EQ(gpu.run(operation), "") << size << " ranks";
-      }
+    for (const Operation& operation : everyKind(size, kCounts)) ASSERT_EQ(gpu.run(operation), "") << size << " ranks";
   }
 }
 

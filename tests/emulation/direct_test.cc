@@ -12,7 +12,6 @@
 namespace tutti::testing {
 namespace {
 
-using faults::Kind;
 using faults::Operation;
 
 // All buffers of an operation come from here while it lives.
@@ -66,20 +65,12 @@ class DirectLinks : public ::testing::TestWithParam<int> {
     const GpuRanks gpu = simpleRanks(size, algorithm());
     for (int rank = 0; rank < size; ++rank)
       if (registers(mask, rank)) arena.registerAt(gpu[rank]);
-    uint64_t salt = 1;
-    for (int kind = 0; kind < faults::kKinds; ++kind)
-      for (const size_t count : kCounts)
-        for (const bool inPlace : {false, true}) {
-          Operation operation;
-          operation.kind = static_cast<Kind>(kind);
-          operation.count = count;
-          operation.salt = ++salt;
-          operation.root = static_cast<int>(salt) % size;
-          operation.inPlace = inPlace;
-          operation.type = static_cast<tuttiDataType_t>(salt % tuttiNumTypes);
-          EXPECT_EQ(gpu.run(operation), "") << size << " ranks, mask " << mask;
-          arena.reset();
-        }
+    for (Operation operation : everyKind(size, kCounts))
+      for (const bool inPlace : {false, true}) {
+        operation.inPlace = inPlace;
+        EXPECT_EQ(gpu.run(operation), "") << size << " ranks, mask " << mask;
+        arena.reset();
+      }
     return directSlots(gpu);
   }
 };

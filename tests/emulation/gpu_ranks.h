@@ -63,6 +63,23 @@ void inGroup(Body body) {
   CHECK_TUTTI(tuttiGroupEnd());
 }
 
+// An operation of every kind for each count: of all types in turn, from all roots, in place and out of place.
+inline std::vector<faults::Operation> everyKind(int ranks, const std::vector<size_t>& counts) {
+  std::vector<faults::Operation> all;
+  for (int kind = 0; kind < faults::kKinds; ++kind)
+    for (const size_t count : counts) {
+      faults::Operation operation;
+      operation.kind = static_cast<faults::Kind>(kind);
+      operation.count = count;
+      operation.salt = all.size() + 2;
+      operation.root = static_cast<int>(operation.salt) % ranks;
+      operation.inPlace = operation.salt % 2 == 0;
+      operation.type = static_cast<tuttiDataType_t>(operation.salt % tuttiNumTypes);
+      all.push_back(operation);
+    }
+  return all;
+}
+
 // `settings`: TUTTI_ALGO, TUTTI_PROTOCOL, ….
 class GpuRanks {
  public:

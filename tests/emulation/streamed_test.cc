@@ -10,13 +10,12 @@
 namespace tutti::testing {
 namespace {
 
-using faults::Kind;
 using faults::Operation;
 
 // Counts around a word and a slot, and odd ones: with 1 MiB, 8 ranks have slots of 32 KiB.
 const std::vector<size_t> kCounts =
     kSlow ? std::vector<size_t>{0, 33, 40'001} : std::vector<size_t>{0, 1, 7, 1000, 100'001};
-const std::vector<int> kSizes = kSlow ? std::vector<int>{2, 5} : std::vector<int>{1, 2, 3, 5, 8};
+const std::vector<int> kSizes = kSlow ? std::vector<int>{3} : std::vector<int>{1, 2, 3, 5, 8};
 
 class StreamedCollective : public ::testing::TestWithParam<std::string> {
  protected:
@@ -27,18 +26,7 @@ TEST_P(StreamedCollective, GivesRightResults) {
   for (const int size : kSizes) {
     const GpuRanks gpu(
         size, settingsOf("stream") + std::vector<Setting>{{"TUTTI_ALGO", GetParam()}, {"TUTTI_GROUP_SIZE", "2"}});
-    uint64_t salt = 1;
-    for (int kind = 0; kind < faults::kKinds; ++kind)
-      for (const size_t count : kCounts) {
-        Operation operation;
-        operation.kind = static_cast<Kind>(kind);
-        operation.count = count;
-        operation.salt = ++salt;
-        operation.root = static_cast<int>(salt) % size;
-        operation.inPlace = salt % 2 == 0;
-        operation.type = static_cast<tuttiDataType_t>(salt % tuttiNumTypes);
-        ASSERT_EQ(gpu.run(operation), "") << size << " ranks";
-      }
+    for (const Operation& operation : everyKind(size, kCounts)) ASSERT_EQ(gpu.run(operation), "") << size << " ranks";
   }
 }
 
