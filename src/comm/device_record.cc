@@ -12,6 +12,19 @@ constexpr uint32_t kNobody = ~0u;
 // A look that decides nothing: relaxed, as the kernel's stores are.
 uint32_t peek(uint32_t& word) noexcept { return std::atomic_ref(word).load(std::memory_order_relaxed); }
 
+// For the next call. Relaxed: the kernel of the last one is through with the words, but has not told so with an order.
+void clear(cuda::Progress& words) noexcept {
+  const cuda::Progress fresh;
+  const auto set = [](uint32_t& word, uint32_t value) {
+    std::atomic_ref(word).store(value, std::memory_order_relaxed);
+  };
+  set(words.begun, fresh.begun);
+  set(words.ended, fresh.ended);
+  set(words.iteration, fresh.iteration);
+  set(words.iterations, fresh.iterations);
+  set(words.waitingFor, fresh.waitingFor);
+}
+
 }  // namespace
 
 // What the channels of a call say together.
@@ -32,7 +45,7 @@ cuda::Progress* DeviceRecord::place(bool stays) noexcept {
   const uint64_t first = oldest == running_.end() ? group_ : std::min(group_, *oldest->row);
   if (stays || next_ - first >= kRows) return words_;
   cuda::Progress* const words = wordsOf(next_++);
-  std::fill_n(words, channels_, cuda::Progress{});
+  std::for_each_n(words, channels_, clear);
   return words;
 }
 
