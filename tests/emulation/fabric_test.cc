@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <future>
 
 #include "device_fixture.h"
 #include "emulation/control.h"
@@ -16,6 +15,8 @@ namespace {
 
 using emulation::setSharing;
 using emulation::Sharing;
+using emulation::startOtherProcess;
+using emulation::statusOf;
 using emulation::statusOfOtherProcess;
 using engine::test::expectSays;
 using engine::test::thrownBy;
@@ -226,10 +227,9 @@ void reduceFromHostToHost(bool fabric) {
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   std::vector<std::string> settings = {std::string(kVariable) + "=" + toHex(std::as_bytes(std::span(&id, 1)))};
   if (fabric) settings.push_back("TUTTI_TEST_FABRIC=1");
-  auto other = std::async(std::launch::async,
-                          [&] { return statusOfOtherProcess("FabricProcess.DISABLED_ReducesAsRank1", settings); });
+  const pid_t other = startOtherProcess("FabricProcess.DISABLED_ReducesAsRank1", settings);
   reduceAsRank(0, id, fabric ? "p2p" : "tcp");
-  EXPECT_EQ(other.get(), 0);
+  EXPECT_EQ(statusOf(other), 0);
   emulation::setDeviceCount(1);
   setSharing(Sharing::kVirtual);
 }
