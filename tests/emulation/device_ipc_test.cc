@@ -1,52 +1,20 @@
 // Memory of a GPU in the hands of another rank: of this process, and of another.
-#include <spawn.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
-
 #include "device_fixture.h"
-
-extern char** environ;
+#include "emulation/handed_over.h"
+#include "emulation/other_process.h"
 
 namespace tutti::engine::test {
 namespace {
 
-constexpr const char* kVariable = "TUTTI_TEST_EXPORTED";
 constexpr size_t kBytes = 40000;
 constexpr uint64_t kOfMaker = 17, kOfTaker = 18;
 
 using DeviceIpcTest = OnGpu;
+using emulation::handedOver;
 
-std::string toHex(std::span<const std::byte> bytes) {
-  std::string hex;
-  for (const std::byte b : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
-  return hex;
-}
-
-Bytes fromHex(const std::string& hex) {
-  Bytes bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
-// This program again, running only the test `name`, which finds `exported` in its environment. Returns its status.
+// This program again, running only the test `name`, which finds `exported` handed over. Returns its status.
 int runInAnotherProcess(const std::string& name, const Bytes& exported) {
-  ::setenv(kVariable, toHex(exported).c_str(), 1);
-  std::string program = "/proc/self/exe", filter = "--gtest_filter=OtherProcess.DISABLED_" + name,
-              also = "--gtest_also_run_disabled_tests", quiet = "--gtest_brief=1";
-  char* arguments[] = {program.data(), filter.data(), also.data(), quiet.data(), nullptr};
-  pid_t pid = -1;
-  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
-  ::unsetenv(kVariable);
-  int status = -1;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  return status;
-}
-
-Bytes handedOver() {
-  const char* hex = std::getenv(kVariable);
-  return hex != nullptr ? fromHex(hex) : Bytes{};
+  return emulation::statusOfOtherProcess("OtherProcess.DISABLED_" + name, {emulation::handing(exported)});
 }
 
 TEST(OtherProcess, DISABLED_MapsAndAnswers) {

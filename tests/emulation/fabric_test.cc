@@ -8,11 +8,14 @@
 #include "device_fixture.h"
 #include "emulation/control.h"
 #include "emulation/gpu_ranks.h"
+#include "emulation/handed_over.h"
 #include "emulation/other_process.h"
 
 namespace tutti::testing {
 namespace {
 
+using emulation::handedOver;
+using emulation::handing;
 using emulation::setSharing;
 using emulation::Sharing;
 using emulation::startOtherProcess;
@@ -21,22 +24,8 @@ using emulation::statusOfOtherProcess;
 using engine::test::expectSays;
 using engine::test::thrownBy;
 
-constexpr const char* kVariable = "TUTTI_TEST_EXPORTED";
 constexpr size_t kBytes = 40000;
 constexpr uint64_t kOfMaker = 17, kOfTaker = 18;
-
-std::string toHex(std::span<const std::byte> bytes) {
-  std::string hex;
-  for (const std::byte b : bytes) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
-  return hex;
-}
-
-Bytes fromHex(const std::string& hex) {
-  Bytes bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
 
 bool isVirtual(const void* memory) {
   cudaIpcMemHandle_t handle;
@@ -50,22 +39,34 @@ bool isVirtual(const void* memory) {
 class DeviceFabric : public engine::test::OnGpu {
  protected:
   void TearDown() override { setSharing(Sharing::kVirtual); }
+
+  // Another process maps the memory, finds this one's pattern there and leaves its own. Returns what was exported.
+  Bytes expectMappedElsewhere(const engine::DeviceMemory& memory, bool overFabric) {
+    device_->writePattern(memory.data, kBytes, kOfMaker);
+    const Bytes exported = device_->exportMemory(memory);
+    EXPECT_EQ(device_->goesToOtherHosts(exported), overFabric);
+    std::vector<std::string> settings = {handing(exported)};
+    if (overFabric) settings.push_back("TUTTI_TEST_FABRIC=1");
+    EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_MapsAndAnswers", settings), 0);
+    EXPECT_TRUE(device_->checkPattern(memory.data, kBytes, kOfTaker));
+    return exported;
+  }
 };
 
 TEST(FabricProcess, DISABLED_MapsAndAnswers) {
-  const char* hex = std::getenv(kVariable);
-  if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
+  const Bytes exported = handedOver();
+  if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
   const auto device = engine::openDevice(0);
-  const auto memory = device->importMemory(fromHex(hex));
+  const auto memory = device->importMemory(exported);
   ASSERT_EQ(memory->bytes, kBytes);
   ASSERT_TRUE(device->checkPattern(memory->data, kBytes, kOfMaker));
   device->writePattern(memory->data, kBytes, kOfTaker);
 }
 
 TEST(FabricProcess, DISABLED_IsRefused) {
-  const char* hex = std::getenv(kVariable);
-  if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
-  expectSays(thrownBy([&] { engine::openDevice(0)->importMemory(fromHex(hex)); }), ErrorCode::kCuda,
+  const Bytes exported = handedOver();
+  if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
+  expectSays(thrownBy([&] { engine::openDevice(0)->importMemory(exported); }), ErrorCode::kCuda,
              {"GPU 0", "40000 bytes", "process"});
 }
 
@@ -73,26 +74,16 @@ TEST_F(DeviceFabric, AnotherProcessMapsAPoolOverIt) {
   setSharing(Sharing::kFabric);
   const auto memory = device_->allocateForPeers(kBytes);
   EXPECT_EQ(read(memory->data, kBytes), std::vector<std::byte>(kBytes));
-  device_->writePattern(memory->data, kBytes, kOfMaker);
-  const Bytes exported = device_->exportMemory(*memory);
-  EXPECT_TRUE(device_->goesToOtherHosts(exported));
-  const std::string variable = std::string(kVariable) + "=" + toHex(exported);
-  EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_MapsAndAnswers", {variable, "TUTTI_TEST_FABRIC=1"}), 0);
-  EXPECT_TRUE(device_->checkPattern(memory->data, kBytes, kOfTaker));
+  const Bytes exported = expectMappedElsewhere(*memory, true);
   // A process that the fabric does not serve is told so.
-  EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_IsRefused", {variable}), 0);
+  EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_IsRefused", {handing(exported)}), 0);
 }
 
 TEST_F(DeviceFabric, WithoutItAPoolGoesByCudaIpcToThisHostAlone) {
   for (const Sharing sharing : {Sharing::kVirtual, Sharing::kNone}) {
     setSharing(sharing);
     const auto memory = device_->allocateForPeers(kBytes);
-    device_->writePattern(memory->data, kBytes, kOfMaker);
-    const Bytes exported = device_->exportMemory(*memory);
-    EXPECT_FALSE(device_->goesToOtherHosts(exported));
-    const std::string variable = std::string(kVariable) + "=" + toHex(exported);
-    EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_MapsAndAnswers", {variable}), 0);
-    EXPECT_TRUE(device_->checkPattern(memory->data, kBytes, kOfTaker));
+    expectMappedElsewhere(*memory, false);
   }
 }
 
@@ -112,19 +103,13 @@ TEST_F(DeviceFabric, UsersMemoryStaysWithinTheProcess) {
   const Bytes exported = device_->exportMemory(*memory);
   EXPECT_FALSE(device_->goesToOtherHosts(exported));
   EXPECT_EQ(device_->importMemory(exported)->data, memory->data);
-  const std::string variable = std::string(kVariable) + "=" + toHex(exported);
-  EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_IsRefused", {variable}), 0);
+  EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_IsRefused", {handing(exported)}), 0);
 }
 
 TEST_F(DeviceFabric, UsersMemoryGoesOverItToo) {
   setSharing(Sharing::kFabric);
   const auto memory = device_->allocateForUsers(kBytes);
-  device_->writePattern(memory->data, kBytes, kOfMaker);
-  const Bytes exported = device_->exportMemory(*memory);
-  EXPECT_TRUE(device_->goesToOtherHosts(exported));
-  const std::string variable = std::string(kVariable) + "=" + toHex(exported);
-  EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_MapsAndAnswers", {variable, "TUTTI_TEST_FABRIC=1"}), 0);
-  EXPECT_TRUE(device_->checkPattern(memory->data, kBytes, kOfTaker));
+  expectMappedElsewhere(*memory, true);
 }
 
 // --- tuttiMemAllocDevice ---
@@ -212,9 +197,8 @@ void reduceAsRank(int rank, const tuttiUniqueId& id, const char* wanted) {
 }
 
 TEST(FabricProcess, DISABLED_ReducesAsRank1) {
-  const char* hex = std::getenv(kVariable);
-  if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
-  const Bytes bytes = fromHex(hex);
+  const Bytes bytes = handedOver();
+  if (bytes.empty()) GTEST_SKIP() << "runs only as a process of another test";
   tuttiUniqueId id;
   ASSERT_EQ(bytes.size(), sizeof id);
   std::memcpy(&id, bytes.data(), sizeof id);
@@ -225,7 +209,7 @@ void reduceFromHostToHost(bool fabric) {
   setSharing(fabric ? Sharing::kFabric : Sharing::kVirtual);
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  std::vector<std::string> settings = {std::string(kVariable) + "=" + toHex(std::as_bytes(std::span(&id, 1)))};
+  std::vector<std::string> settings = {handing(std::as_bytes(std::span(&id, 1)))};
   if (fabric) settings.push_back("TUTTI_TEST_FABRIC=1");
   const pid_t other = startOtherProcess("FabricProcess.DISABLED_ReducesAsRank1", settings);
   reduceAsRank(0, id, fabric ? "p2p" : "tcp");
