@@ -209,8 +209,11 @@ TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int de
 /* Of both. Nothing that uses the memory may be under way. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
 /* Tells the communicator about a buffer that will be used often. Local: the other ranks need not do the same, and
- * correctness never depends on it. On a GPU, ranks of the process then read operands in it, and write results to it, in
- * place instead of through slots; an operation ends when they have. It must stay allocated until it is deregistered. */
+ * correctness never depends on it. On a GPU, other ranks then read operands in it, and write results to it, in place
+ * instead of through slots; an operation ends when they have. Those of the process do so at once; those of other
+ * processes map it first, in the background, which is possible for memory of tuttiMemAllocDevice, or of the driver's
+ * virtual memory management made to be shared; it remains in use on the GPU until they have unmapped it again. It must
+ * stay allocated until it is deregistered, which is when no call that uses it is under way. */
 TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 

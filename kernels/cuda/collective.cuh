@@ -41,7 +41,7 @@ __device__ inline void begin(Block& block, const Work& work) {
   for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
     block.outs[i] = seat.sendEnds[seat.endIndex(work.protocol, channel, program.outPeers[i])];
   __syncthreads();
-  if (work.opensOutput) openOutput(block);
+  if (work.opened.any()) openOutput(block);
 }
 
 // After the last step: the thread that settled an end may be another one than writes its counter back.
@@ -65,7 +65,7 @@ __device__ void runWork(const Work& work) {
   Block& block = blockShared<Block>();
   begin(block, work);
   if (!runSteps<Protocol, Arithmetic>(block)) return;
-  if (work.lendsInput && !awaitReaders(block)) return;
+  if (work.lent.any() && !awaitReaders(block)) return;
   end(block);
 }
 

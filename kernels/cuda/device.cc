@@ -16,6 +16,7 @@
 #include "kernels/cuda/residency.h"
 #include "kernels/cuda/side_queue.h"
 #include "kernels/cuda/trace.h"
+#include "kernels/cuda/users_buffer.h"
 #include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
@@ -81,6 +82,16 @@ class Gpu : public engine::Device {
   std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override;
   bool goesToOtherHosts(std::span<const std::byte> exported) const override {
     return Exported::read(exported).fabric.has_value();
+  }
+  engine::BufferOffer offerBuffer(const std::byte* buffer, size_t bytes) override {
+    return cuda::offerBuffer(*context_, buffer, bytes);
+  }
+  std::unique_ptr<engine::DeviceMemory> acceptBuffer(std::span<const std::byte> record,
+                                                     const UniqueFd& descriptor) override {
+    return cuda::acceptBuffer(context_, record, descriptor);
+  }
+  bool opensTo(const std::byte* buffer, int peerOrdinal) override {
+    return cuda::opensTo(*context_, buffer, peerOrdinal);
   }
   bool reach(int peerOrdinal, std::string& why) override;
   void copy(void* to, const void* from, size_t bytes) override;

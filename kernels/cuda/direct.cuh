@@ -18,25 +18,46 @@ namespace tutti::cuda {
 // How the value for one destination gets there.
 struct Carriage {
   link::Carried carried = link::Carried::kInSlot;
-  const std::byte* at = nullptr;  // kAtSender
+  link::Spot at;  // kAtSender
 };
+
+// Tells `spot`, for the other end of a link, where in a buffer of this rank's it is. False: it can not get there.
+__device__ inline bool locate(const Shared& buffer, Direct direct, const std::byte* begin, size_t offset,
+                              link::Spot& spot) {
+  if (direct == Direct::kHere && buffer.here)
+    spot = {reinterpret_cast<uint64_t>(begin + offset), 0};
+  else if (direct == Direct::kMapped && buffer.window != 0)
+    spot = {buffer.offset + offset, buffer.window};
+  else
+    return false;
+  return true;
+}
+
+// Where a peer's spot is for this rank. A look is enough: the peer named the window after this rank had said that its
+// address stands in the table.
+__device__ inline std::byte* follow(const Block& block, int peer, const link::Spot& spot) {
+  const uint64_t* const table = block.work.seat.windows + static_cast<size_t>(peer) * kWindows;
+  const uint64_t base = spot.window == 0 ? 0 : peek(table + spot.window);
+  return reinterpret_cast<std::byte*>(base + spot.at);
+}
 
 // The receiver's part at the begin of an operation: its senders may write to its output from now on.
 __device__ inline void openOutput(const Block& block) {
   for (uint32_t i = threadIdx.x; i < block.work.program.inCount; i += kThreads) {
-    if (!block.ins[i].direct) continue;
+    link::Spot output;
+    if (!locate(block.work.opened, block.ins[i].direct, block.work.output, 0, output)) continue;
     link::Counter& line = *block.ins[i].fifo.released;
-    line.output = reinterpret_cast<uint64_t>(block.work.output);
+    line.output = output;
     storeRelease(&line.outputOf, uint64_t{block.fingerprint.operation} + 1);  // pairs with openedOutput
   }
 }
 
 // Where the receiver's output begins, if it is known to be open by now; else null.
-__device__ inline std::byte* openedOutput(const Block& block, const End& end) {
+__device__ inline std::byte* openedOutput(const Block& block, const End& end, int peer) {
   const link::Counter& line = *end.fifo.released;
   // Acquire: pairs with openOutput.
   if (loadAcquire(&line.outputOf) != uint64_t{block.fingerprint.operation} + 1) return nullptr;
-  return reinterpret_cast<std::byte*>(line.output);
+  return follow(block, peer, line.output);
 }
 
 // Whether the step only hands a segment of the input on.
@@ -49,13 +70,14 @@ __device__ inline bool passesInput(const Block& block, const schedule::Step& ste
 __device__ inline Carriage chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
                                           Place& place) {
   Carriage carriage;
-  std::byte* const output = (step.flags & schedule::kLands) != 0 ? openedOutput(block, end) : nullptr;
+  std::byte* const output = (step.flags & schedule::kLands) != 0 ? openedOutput(block, end, place.peer) : nullptr;
   if (output != nullptr) {
     carriage.carried = link::Carried::kAtReceiver;
     place.base = output;
     place.kind = PlaceKind::kOutput;
-  } else if (block.work.lendsInput && passesInput(block, step)) {
-    carriage = {link::Carried::kAtSender, block.work.input + first.input};
+  } else if (passesInput(block, step) &&
+             locate(block.work.lent, end.direct, block.work.input, first.input, carriage.at)) {
+    carriage.carried = link::Carried::kAtSender;
     place.kind = PlaceKind::kNowhere;
     end.lent = true;
   }
@@ -70,7 +92,9 @@ __device__ inline void followCarriage(const Block& block, const End& end, Place&
     place.base = block.work.output;
     place.kind = PlaceKind::kOutput;
   } else if (header.carried == link::Carried::kAtSender) {
-    memcpy(&place.base, header.inlined, sizeof place.base);
+    link::Spot at;
+    memcpy(&at, header.inlined, sizeof at);
+    place.base = follow(block, place.peer, at);
     place.kind = PlaceKind::kBuffer;
   }
 }

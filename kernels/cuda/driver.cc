@@ -39,6 +39,10 @@ Driver findAll() {
   find(found.setAccess, "cuMemSetAccess");
   find(found.exportHandle, "cuMemExportToShareableHandle");
   find(found.importHandle, "cuMemImportFromShareableHandle");
+  find(found.retainHandle, "cuMemRetainAllocationHandle");
+  find(found.propertiesOf, "cuMemGetAllocationPropertiesFromHandle");
+  find(found.getAccess, "cuMemGetAccess");
+  find(found.pointerAttribute, "cuPointerGetAttribute");
   return found;
 }
 

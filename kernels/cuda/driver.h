@@ -26,6 +26,11 @@ struct Driver {
   decltype(&cuMemSetAccess) setAccess = nullptr;
   decltype(&cuMemExportToShareableHandle) exportHandle = nullptr;
   decltype(&cuMemImportFromShareableHandle) importHandle = nullptr;
+  decltype(&cuMemRetainAllocationHandle) retainHandle = nullptr;
+  decltype(&cuMemGetAllocationPropertiesFromHandle) propertiesOf = nullptr;
+  decltype(&cuMemGetAccess) getAccess = nullptr;
+  // Of any memory.
+  decltype(&cuPointerGetAttribute) pointerAttribute = nullptr;
 };
 
 // Throws Error(kCuda) when there is no driver, or one without them.

@@ -53,20 +53,6 @@ class Tickets {
   std::unordered_map<uint64_t, std::weak_ptr<const Block>> blocks_;
 };
 
-struct Range {
-  std::byte* begin = nullptr;
-  size_t bytes = 0;
-};
-
-// The allocation that an address is in, as the driver knows it.
-Range allocationAround(const Context& context, const std::byte* at) {
-  CUdeviceptr begin = 0;
-  size_t bytes = 0;
-  check(statusOf(driver().addressRange(&begin, &bytes, reinterpret_cast<CUdeviceptr>(at))), context.ordinal(),
-        "asking how large an allocation is");
-  return {reinterpret_cast<std::byte*>(begin), bytes};
-}
-
 // Another process's memory, mapped for as long as this lives.
 class Mapped : public engine::DeviceMemory {
  public:
@@ -92,7 +78,7 @@ class Mapped : public engine::DeviceMemory {
   // The record's word is not enough: the mapping must be as long as it says.
   void checkLength() const {
     const Aside aside(*context_);
-    const Range all = allocationAround(*context_, base_);
+    const Allocation all = allocationAround(*context_, base_);
     const auto inFront = static_cast<size_t>(base_ - all.begin);
     const size_t mapped = all.bytes - inFront;
     const auto offset = static_cast<size_t>(data - base_);
@@ -112,7 +98,8 @@ class Mapped : public engine::DeviceMemory {
 class OverFabric : public engine::DeviceMemory {
  public:
   OverFabric(const SharedContext& context, const Exported& exported)
-      : memory_(Virtual::import(context, *exported.fabric, exported.bytes)) {
+      : memory_(Virtual::import(context, *exported.fabric,
+                                Virtual::wholeBytes(*context, exported.bytes, CU_MEM_HANDLE_TYPE_FABRIC))) {
     data = memory_->data();
     bytes = exported.bytes;
   }
@@ -122,7 +109,7 @@ class OverFabric : public engine::DeviceMemory {
 };
 
 // Empty for memory that only the fabric can hand out, or nothing.
-Bytes ipcHandleOf(const Block& block, const Range& all) {
+Bytes ipcHandleOf(const Block& block, const Allocation& all) {
   if (block.asVirtual() != nullptr) return {};
   cudaIpcMemHandle_t handle{};
   check(cudaIpcGetMemHandle(&handle, all.begin), block.context().ordinal(), "exporting {} bytes", block.bytes());
@@ -140,7 +127,8 @@ Bytes fabricHandleOf(const Block& block) {
 Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid) {
   const Aside aside(block->context());
   const bool isWhole = block->asVirtual() != nullptr;
-  const Range all = isWhole ? Range{block->data(), block->bytes()} : allocationAround(block->context(), block->data());
+  const Allocation all =
+      isWhole ? Allocation{block->data(), block->bytes()} : allocationAround(block->context(), block->data());
   return Writer()
       .value(kMagic)
       .value(processNumber())

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/driver.h"
 #include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
@@ -111,6 +112,14 @@ cudaError_t Block::clear(cudaStream_t side) noexcept {
 // cudaFree() waits for all that runs on the GPU: whoever frees has ended its own kernels before.
 Block::~Block() {
   if (!virtual_) giveBack(*context_, "freeing memory", [this] { return cudaFree(data_); });
+}
+
+Allocation allocationAround(const Context& context, const std::byte* at) {
+  CUdeviceptr begin = 0;
+  size_t bytes = 0;
+  check(statusOf(driver().addressRange(&begin, &bytes, reinterpret_cast<CUdeviceptr>(at))), context.ordinal(),
+        "asking how large an allocation is");
+  return {reinterpret_cast<std::byte*>(begin), bytes};
 }
 
 BlockMemory::BlockMemory(std::shared_ptr<const Block> shared) : block(std::move(shared)) {

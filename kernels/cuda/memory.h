@@ -37,6 +37,13 @@ class Block {
   size_t bytes_;
 };
 
+// The allocation that an address is in, as the driver knows it. Throws Error(kCuda) where there is none.
+struct Allocation {
+  std::byte* begin = nullptr;
+  size_t bytes = 0;
+};
+Allocation allocationAround(const Context& context, const std::byte* at);
+
 // What allocate() gives out, and what an import within the process does.
 struct BlockMemory : engine::DeviceMemory {
   explicit BlockMemory(std::shared_ptr<const Block> shared);

@@ -36,6 +36,7 @@ struct alignas(16) LLLine {
 
 __device__ inline uint64_t loadAcquire(const uint64_t* word) { return emulation::loadAcquire(word); }
 __device__ inline uint32_t peek(const uint32_t* word) { return emulation::loadRelaxed(word); }
+__device__ inline uint64_t peek(const uint64_t* word) { return emulation::loadRelaxed(word); }
 __device__ inline void storeRelease(uint64_t* word, uint64_t value) { emulation::storeRelease(word, value); }
 __device__ inline void storeRelease(uint32_t* word, uint32_t value) { emulation::storeRelease(word, value); }
 __device__ inline void storeRelaxed(uint64_t* word, uint64_t value) { emulation::storeRelaxed(word, value); }
@@ -64,6 +65,11 @@ __device__ inline uint64_t loadAcquire(const uint64_t* word) {
 __device__ inline uint32_t peek(const uint32_t* word) {
   uint32_t value;
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ inline uint64_t peek(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
   return value;
 }
 __device__ inline void storeRelease(uint64_t* word, uint64_t value) {

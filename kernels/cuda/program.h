@@ -37,13 +37,28 @@ constexpr uint32_t chunkBytes(Protocol protocol, uint32_t slotBytes, uint32_t ma
   return slotBytes / grain.bytes / maxSpan * grain.payload;
 }
 
+// Whether the two ranks of a link reach each other's registered buffers: at the same addresses, or those that the
+// reader or writer has mapped.
+enum class Direct : uint8_t { kNever, kHere, kMapped };
+
+// The numbers of the buffers that one rank lets others map: 1 and up. 0 is the address space as it is.
+inline constexpr uint32_t kWindows = 64;
+
+// A call's part of a registered buffer, and who may use it in place.
+struct Shared {
+  size_t offset = 0;    // of it in the window
+  uint16_t window = 0;  // 0: not everyone whom it is for has mapped it
+  bool here = false;    // every rank to which links are Direct::kHere
+  constexpr bool any() const noexcept { return here || window != 0; }
+};
+
 // One end of one direction of a link, on one channel, for one protocol. `fifo.slots` and `fifo.headers` lie where the
 // receiver reads fast, `fifo.released` where the sender does.
 struct End {
   link::Fifo fifo;
   uint64_t passed = 0;  // slots posted so far (sender) or taken (receiver)
-  bool direct = false;  // each of the two ranks reaches the other's registered buffers, at the same addresses
-  bool lent = false;    // during an operation: the peer has been told to read this rank's input in place
+  Direct direct = Direct::kNever;
+  bool lent = false;  // during an operation: the peer has been told to read this rank's input in place
 };
 
 // A rank's schedule in the memory of its GPU. `inPeers` and `outPeers` are ranks, as in schedule::Schedule.
@@ -85,14 +100,15 @@ struct alignas(64) Progress {
 struct Seat {
   End* sendEnds = nullptr;  // at endIndex()
   End* recvEnds = nullptr;
-  uint32_t* operations = nullptr;    // a counter a channel: numbers the operations for their fingerprints
-  uint32_t* directSlots = nullptr;   // beside each of them: slots that were read or written in place
-  uint32_t* reporting = nullptr;     // set by the first block that reports
-  const uint32_t* abort = nullptr;   // host memory: not 0 ends every wait
-  Report* report = nullptr;          // host memory
-  Progress* progress = nullptr;      // host memory, one a channel
-  uint64_t deadlineNs = 0;           // how long a wait may last; 0: for ever
-  uint64_t llFlagMask = 0xffffffff;  // tests shorten it, to see the flags wrap around
+  uint32_t* operations = nullptr;     // a counter a channel: numbers the operations for their fingerprints
+  uint32_t* directSlots = nullptr;    // beside each of them: slots that were read or written in place
+  uint32_t* reporting = nullptr;      // set by the first block that reports
+  const uint64_t* windows = nullptr;  // where the buffers of each peer are mapped, kWindows a peer
+  const uint32_t* abort = nullptr;    // host memory: not 0 ends every wait
+  Report* report = nullptr;           // host memory
+  Progress* progress = nullptr;       // host memory, one a channel
+  uint64_t deadlineNs = 0;            // how long a wait may last; 0: for ever
+  uint64_t llFlagMask = 0xffffffff;   // tests shorten it, to see the flags wrap around
   int32_t size = 1;
   uint32_t channels = 1;      // of the communicator, all together
   uint32_t firstChannel = 0;  // of the work
@@ -116,10 +132,9 @@ struct Work {
   uint32_t firstBlock = 0;         // of the launch; the work has layout.channels of them
   Protocol protocol = Protocol::kSimple;
   bool scalesInput = false;  // pre-mul-sum: every read of the input is multiplied by the factor
-  // Over direct links: peers may read the input, and write the output, in place.
-  bool lendsInput = false, opensOutput = false;
+  Shared lent, opened;       // over direct links: the input, for peers to read, and the output, for peers to write
 
-  constexpr bool direct() const noexcept { return lendsInput || opensOutput; }
+  constexpr bool direct() const noexcept { return lent.any() || opened.any(); }
 };
 
 // The arguments of a launch.

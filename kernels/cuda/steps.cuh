@@ -73,7 +73,7 @@ __device__ inline void postSlot(const Block& block, const Hold& hold, uint32_t b
   header.fingerprint = block.fingerprint;
   header.bytes = bytes;
   header.carried = hold.carriage.carried;
-  if (header.carried == link::Carried::kAtSender) memcpy(header.inlined, &hold.carriage.at, sizeof hold.carriage.at);
+  if (header.carried == link::Carried::kAtSender) memcpy(header.inlined, &hold.carriage.at, sizeof(link::Spot));
   storeRelease(sequenceOf(fifo, hold.number), hold.number + 1);  // pairs with awaitPosted
 }
 
@@ -105,7 +105,7 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
     if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {.failed = true};
     place = {payloadOf<Protocol>(end, bytes), PlaceKind::kSlot, peer, end.passed, end.fifo.slotBytes, end.fifo.depth};
     Hold hold{&end, end.passed, isSource};
-    if (Protocol::kProtocol != tutti::Protocol::kSimple || !end.direct) return hold;
+    if (Protocol::kProtocol != tutti::Protocol::kSimple || end.direct == Direct::kNever) return hold;
     if (isSource)
       followCarriage(block, end, place);
     else if (block.work.direct())

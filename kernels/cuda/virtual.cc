@@ -17,7 +17,24 @@ bool has(CUdevice_attribute attribute, int gpu) {
   return driver().deviceAttribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
 }
 
+CUmemAllocationProp propertiesFor(const Context& context, int handles) noexcept {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(handles);
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = context.ordinal();
+  return properties;
+}
+
 }  // namespace
+
+size_t Virtual::wholeBytes(const Context& context, size_t bytes, int handles) {
+  const auto properties = propertiesFor(context, handles);
+  size_t granule = 0;
+  check(statusOf(driver().granularity(&granule, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)), context.ordinal(),
+        "asking in which pieces memory comes");
+  return (std::max<size_t>(bytes, 1) + granule - 1) / granule * granule;
+}
 
 std::unique_ptr<Virtual> Virtual::make(const SharedContext& context, size_t bytes, Use use) noexcept try {
   const int gpu = context->ordinal();
@@ -36,9 +53,8 @@ std::unique_ptr<Virtual> Virtual::make(const SharedContext& context, size_t byte
 std::unique_ptr<Virtual> Virtual::tryToMake(const SharedContext& context, size_t bytes, int handles) try {
   const Aside aside(*context);
   std::unique_ptr<Virtual> made(new Virtual(context));
-  const auto properties = made->properties(handles);
-  made->measure(bytes, properties);
-  made->create(properties);
+  made->bytes_ = wholeBytes(*context, bytes, handles);
+  made->create(propertiesFor(*context, handles));
   if (handles & CU_MEM_HANDLE_TYPE_FABRIC) made->exportToFabric();
   made->map();
   made->openForAll();
@@ -48,20 +64,31 @@ std::unique_ptr<Virtual> Virtual::tryToMake(const SharedContext& context, size_t
   return nullptr;
 }
 
-std::unique_ptr<Virtual> Virtual::import(const SharedContext& context, const FabricHandle& handle, size_t bytes) {
+std::unique_ptr<Virtual> Virtual::import(const SharedContext& context, void* shareable, CUmemAllocationHandleType type,
+                                         size_t wholeBytes, const char* remedy) {
   const Aside aside(*context);
   std::unique_ptr<Virtual> made(new Virtual(context));
-  made->measure(bytes, made->properties(CU_MEM_HANDLE_TYPE_FABRIC));
-  FabricHandle copy = handle;
+  made->bytes_ = wholeBytes;
   CUmemGenericAllocationHandle physical = 0;
-  check(statusOf(driver().importHandle(&physical, copy.data(), CU_MEM_HANDLE_TYPE_FABRIC)), context->ordinal(),
-        "mapping {} bytes of another process over the fabric (both GPUs must be in one fabric partition, and the "
-        "processes must share an IMEX channel)",
-        bytes);
+  check(statusOf(driver().importHandle(&physical, shareable, type)), context->ordinal(),
+        "mapping {} bytes of another process ({})", wholeBytes, remedy);
   made->physical_ = physical;
   made->map();
   made->open(context->ordinal());
   return made;
+}
+
+std::unique_ptr<Virtual> Virtual::import(const SharedContext& context, const FabricHandle& handle, size_t wholeBytes) {
+  FabricHandle copy = handle;
+  return import(context, copy.data(), CU_MEM_HANDLE_TYPE_FABRIC, wholeBytes,
+                "over the fabric: both GPUs must be in one partition of it, and the processes must share an IMEX "
+                "channel");
+}
+
+std::unique_ptr<Virtual> Virtual::import(const SharedContext& context, int descriptor, size_t wholeBytes) {
+  return import(context, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, wholeBytes,
+                "by a descriptor: this GPU must reach the one that has the memory");
 }
 
 // In the order opposite to how it came to be. Whatever uses the memory has ended.
@@ -70,22 +97,6 @@ Virtual::~Virtual() {
   if (mapped_) complain(statusOf(driver().unmap(address_, bytes_)), gpu, "unmapping memory");
   if (address_ != 0) complain(statusOf(driver().unreserve(address_, bytes_)), gpu, "giving addresses back");
   if (physical_) complain(statusOf(driver().release(*physical_)), gpu, "freeing memory");
-}
-
-CUmemAllocationProp Virtual::properties(int handles) const noexcept {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(handles);
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = context_->ordinal();
-  return properties;
-}
-
-void Virtual::measure(size_t bytes, const CUmemAllocationProp& properties) {
-  size_t granule = 0;
-  check(statusOf(driver().granularity(&granule, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)),
-        context_->ordinal(), "asking in which pieces memory comes");
-  bytes_ = (std::max<size_t>(bytes, 1) + granule - 1) / granule * granule;
 }
 
 void Virtual::create(const CUmemAllocationProp& properties) {

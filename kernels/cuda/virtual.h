@@ -18,8 +18,12 @@ class Virtual {
 
   // Null where this GPU can not make such memory, or has none left. A handle of the fabric has been tried.
   static std::unique_ptr<Virtual> make(const SharedContext& context, size_t bytes, Use use) noexcept;
-  // Memory of another process, of this host or another one. Throws Error(kCuda).
-  static std::unique_ptr<Virtual> import(const SharedContext& context, const FabricHandle& handle, size_t bytes);
+  // The length of what make() makes for so many bytes.
+  static size_t wholeBytes(const Context& context, size_t bytes, int handles);
+  // Memory of another process, of this host or another one: all of it, `wholeBytes`. Throws Error(kCuda).
+  static std::unique_ptr<Virtual> import(const SharedContext& context, const FabricHandle& handle, size_t wholeBytes);
+  // By a descriptor, which stays the caller's: of this host.
+  static std::unique_ptr<Virtual> import(const SharedContext& context, int descriptor, size_t wholeBytes);
   Virtual(const Virtual&) = delete;
   Virtual& operator=(const Virtual&) = delete;
   ~Virtual();
@@ -29,9 +33,9 @@ class Virtual {
 
  private:
   explicit Virtual(SharedContext context) : context_(std::move(context)) {}
+  static std::unique_ptr<Virtual> import(const SharedContext& context, void* shareable, CUmemAllocationHandleType type,
+                                         size_t wholeBytes, const char* remedy);
   static std::unique_ptr<Virtual> tryToMake(const SharedContext& context, size_t bytes, int handles);
-  CUmemAllocationProp properties(int handles) const noexcept;
-  void measure(size_t bytes, const CUmemAllocationProp& properties);
   void create(const CUmemAllocationProp& properties);
   void exportToFabric();
   void map();

@@ -84,7 +84,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, vo
     Visit visit(comm, name);
     checkPointer(buffer, name, "buffer");
     checkPointer(handle, name, "handle");
-    *handle = const_cast<void*>(visit->registered().add(buffer, bytes));
+    *handle = const_cast<void*>(visit->addBuffer(buffer, bytes));
   });
 }
 
@@ -92,7 +92,7 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   const char* name = "tuttiCommDeregister";
   return guarded(comm, [&] {
     Visit visit(comm, name);
-    if (!visit->registered().remove(handle))
+    if (!visit->endBuffer(handle))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}: handle was not made by tuttiCommRegister on this communicator", name));
   });

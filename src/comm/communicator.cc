@@ -82,8 +82,7 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       receives_(static_cast<size_t>(size())) {
   const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
   if (onGpus)
-    device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, registered_,
-                                           deviceTroubles());
+    device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
 }
 
 // Freeing memory of a GPU waits for all that runs there. That may be the kernel of another rank of this process, which
@@ -92,6 +91,17 @@ Communicator::~Communicator() {
   if (!device_) return;
   device_->end();
   plane_->leave();
+}
+
+const void* Communicator::addBuffer(const void* buffer, size_t bytes) {
+  const void* const handle = registered_.add(buffer, bytes);
+  if (device_) device_->windows().add(handle, {static_cast<const std::byte*>(buffer), bytes});
+  return handle;
+}
+
+bool Communicator::endBuffer(const void* handle) {
+  if (device_) device_->windows().remove(handle);
+  return registered_.remove(handle);
 }
 
 DeviceTroubles Communicator::deviceTroubles() {

@@ -57,7 +57,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Plans& plans() noexcept { return plans_; }
   Recorder& recorder() noexcept { return *recorder_; }
   const Recorder& recorder() const noexcept { return *recorder_; }
-  Registered& registered() noexcept { return registered_; }
+  // A registration of the user's buffer: what it returns stands for it until endBuffer(), which returns false for what
+  // stands for none. One thread at a time.
+  const void* addBuffer(const void* buffer, size_t bytes);
+  bool endBuffer(const void* handle);
   const topology::Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
   uint64_t id() const noexcept { return plane_->id(); }
   link::Bell& bell() noexcept { return links_.bell(); }

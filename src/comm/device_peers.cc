@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -98,11 +100,13 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
           shape_.slotBytes[static_cast<size_t>(protocol)], shape_.depth};
 }
 
-// Whatever memory one rank of a process has on a GPU, the others on that GPU reach at the same address.
-bool DevicePeers::direct(int peer) const noexcept {
+// A process has one address space, also for its GPUs.
+cuda::Direct DevicePeers::direct(int peer) const noexcept {
+  if (!shape_.kernels || cards_.size() > schedule::kMostDirect || std::ranges::count(unreached_, peer) != 0)
+    return cuda::Direct::kNever;
   const topology::Card& other = cards_[static_cast<size_t>(peer)];
   const topology::Card& own = cards_[static_cast<size_t>(plane_.rank())];
-  return cards_.size() <= schedule::kMostDirect && other.processToken == own.processToken && other.gpu == own.gpu;
+  return other.processToken == own.processToken ? cuda::Direct::kHere : cuda::Direct::kMapped;
 }
 
 cuda::End DevicePeers::sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {

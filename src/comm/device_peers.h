@@ -25,6 +25,8 @@ class DevicePeers {
   // says why.
   const std::vector<int>& unreached() const noexcept { return unreached_; }
   bool anyUnreached() const noexcept { return anyUnreached_; }
+  // Whether links to that rank may be direct: the proof that ranks do not meet in memory is for so many ranks.
+  cuda::Direct direct(int peer) const noexcept;
   // The sender's and the receiver's end of the links between this rank and `peer`.
   cuda::End sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
   cuda::End recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
@@ -35,7 +37,6 @@ class DevicePeers {
  private:
   std::string map(int peer, std::span<const std::byte> exported);
   std::string tryOut(int peer, uint64_t seed);
-  bool direct(int peer) const noexcept;
   void agree(const std::vector<std::string>& troubles, Deadline deadline);
   std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
   engine::StreamedEnd streamed(int from, int to, int peer) const noexcept;

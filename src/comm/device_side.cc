@@ -48,16 +48,15 @@ size_t outputCount(const kernels::Layout& layout) {
 }  // namespace
 
 DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards,
-                       std::vector<int> groupOf, const Config& config, Recorder& recorder, const Registered& registered,
-                       DeviceTroubles onTrouble)
+                       std::vector<int> groupOf, const Config& config, Recorder& recorder, DeviceTroubles onTrouble)
     : plane_(plane),
       config_(config),
-      registered_(registered),
       onTrouble_(std::move(onTrouble)),
       shape_(shapeOf(cards, config.channels, config.deviceSlotBytes)),
       device_(engine::openDevice(config.device)),
       promise_(*device_, shape_.blocks()),
       peers_(plane, *device_, cards, shape_, Deadline::in(config.joinTimeout)),
+      windows_(plane, *device_, peers_, cards),
       bridges_(links, *device_, peers_.unreached(), shape_.allChannels(), Deadline::in(config.connectTimeout)),
       programs_(plane.rank(), config, bridgedShape(), std::move(groupOf), *device_),
       state_(device_->allocate(stateBytes(shape_))),
@@ -148,6 +147,7 @@ void DeviceSide::writeState() {
   seat_.reporting = reinterpret_cast<uint32_t*>(barrierByte_ + kBarrierBytes);
   seat_.operations = seat_.reporting + 1;
   seat_.directSlots = seat_.operations + countersOf(shape_);
+  seat_.windows = windows_.table();
   seat_.abort = &abortWord();
   seat_.report = &report();
   seat_.llFlagMask = config_.llFlagMask;
@@ -195,13 +195,13 @@ void DeviceSide::placeTables(const Call& call, kernels::Layout& layout, bool sta
 
 // What peers may use in place: registered buffers, and where input and output are the same memory only if the schedule
 // is right then. Offsets of tables are this rank's own, so nobody else can know where to write.
-void DeviceSide::openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work) const {
-  if (registered_.empty()) return;
+void DeviceSide::openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work, bool stays) {
+  if (windows_.empty()) return;
   const size_t size = sizeOf(call.type);
   const Range input{call.send, inputCount(work.layout) * size}, output{call.recv, outputCount(work.layout) * size};
   if (input.overlaps(output) && !program.schedule.directInPlace) return;
-  work.lendsInput = call.send != nullptr && registered_.holds(input);
-  work.opensOutput = call.recv != nullptr && !call.tables && registered_.holds(output);
+  work.lent = windows_.share(input, stays);
+  if (!call.tables) work.opened = windows_.share(output, stays);
 }
 
 uint64_t DeviceSide::directSlots() const {
@@ -230,7 +230,7 @@ cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
   work.fingerprint = plain.fingerprint;
   work.protocol = program.protocol;
   work.scalesInput = plain.scalesInput;
-  if (program.protocol == Protocol::kSimple) openBuffers(call, program, work);
+  if (program.protocol == Protocol::kSimple) openBuffers(call, program, work, stays);
   placeTables(call, work.layout, stays);
   {
     std::lock_guard lock(mutex_);
@@ -331,6 +331,7 @@ void DeviceSide::look() {
     toldOfCut_ = true;
     onTrouble_.cutOff(bridges_.failure()->peer, bridges_.failure()->text);
   }
+  windows_.look(record_.empty());
   if (record_.empty()) return;
   if (device_->finished(*order_))
     record_.endAll(told_);

@@ -20,7 +20,7 @@
 #include "comm/device_record.h"
 #include "comm/device_shape.h"
 #include "comm/device_streamed.h"
-#include "comm/registered.h"
+#include "comm/device_windows.h"
 #include "control/plane.h"
 #include "engine/device.h"
 
@@ -38,7 +38,7 @@ class DeviceSide {
  public:
   // Collective over the plane. Blocks, at most for config.joinTimeout; throws Error.
   DeviceSide(control::Plane& plane, Links& links, std::span<const topology::Card> cards, std::vector<int> groupOf,
-             const Config& config, Recorder& recorder, const Registered& registered, DeviceTroubles onTrouble);
+             const Config& config, Recorder& recorder, DeviceTroubles onTrouble);
   ~DeviceSide();
   // Ends every wait of a kernel that is still running, and waits for it to leave the GPU. Nothing is launched
   // afterwards; the destructor does it too.
@@ -50,7 +50,9 @@ class DeviceSide {
   engine::LaunchOrder& order() noexcept { return *order_; }
   const DeviceShape& shape() const noexcept { return shape_; }
   const DevicePrograms& programs() const noexcept { return programs_; }
-  size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes; }
+  size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes + windows_.bytes(); }
+  // The buffers that the user registers. The calling thread is that of workFor().
+  DeviceWindows& windows() noexcept { return windows_; }
 
   // Whether any peer's memory is used directly.
   bool reachesSome() const noexcept { return peers_.unreached().size() + 1 < static_cast<size_t>(shape_.size); }
@@ -85,7 +87,7 @@ class DeviceSide {
   std::byte* placeArguments(const void* data, size_t bytes, bool stays);
   const size_t* placeTable(const std::vector<size_t>& table, bool stays);
   void placeTables(const Call& call, kernels::Layout& layout, bool stays);
-  void openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work) const;
+  void openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work, bool stays);
   DeviceShape bridgedShape() const;
   cuda::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
@@ -98,7 +100,6 @@ class DeviceSide {
 
   control::Plane& plane_;
   const Config& config_;
-  const Registered& registered_;
   DeviceTroubles onTrouble_;
   DeviceShape shape_;  // first: it is what tells ranks that do not go together
   std::shared_ptr<engine::Device> device_;
@@ -109,6 +110,7 @@ class DeviceSide {
     ~Promise() { device.giveBack(blocks); }
   } promise_;
   DevicePeers peers_;
+  DeviceWindows windows_;
   DeviceBridges bridges_;
   DevicePrograms programs_;
   std::unique_ptr<engine::DeviceMemory> state_;      // of the GPU: ends, counters

@@ -29,13 +29,6 @@ class Registered {
   bool remove(const void* handle) {
     return std::erase_if(ranges_, [handle](const auto& range) { return range.get() == handle; }) != 0;
   }
-  bool empty() const noexcept { return ranges_.empty(); }
-  // Whether one of them holds the whole range.
-  bool holds(const Range& range) const noexcept {
-    for (const auto& registered : ranges_)
-      if (registered->holds(range)) return true;
-    return false;
-  }
 
  private:
   std::vector<std::unique_ptr<Range>> ranges_;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/program.h"
 
@@ -33,6 +34,12 @@ struct DeviceMemory {
   virtual ~DeviceMemory() = default;
   std::byte* data = nullptr;  // of the GPU; pinned host memory has the same address for both
   size_t bytes = 0;
+};
+
+// A user's buffer for another process to map: bytes for it, and, unless these are enough, a descriptor that it needs.
+struct BufferOffer {
+  Bytes record;
+  UniqueFd descriptor;
 };
 
 // The order between the launches of one communicator, whatever streams they are on: a communicator's operations run one
@@ -86,6 +93,13 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> importMemory(std::span<const std::byte> exported) = 0;
   // Whether such a record may be imported on another host.
   virtual bool goesToOtherHosts(std::span<const std::byte> exported) const = 0;
+  // The same for memory of the user's, of which only such of the driver's virtual memory management, in one piece, can
+  // be mapped elsewhere: it stays there, whatever its owner does with it, until it is unmapped. Throws for other
+  // memory. Another host takes only an offer without a descriptor.
+  virtual BufferOffer offerBuffer(const std::byte* buffer, size_t bytes) = 0;
+  virtual std::unique_ptr<DeviceMemory> acceptBuffer(std::span<const std::byte> record, const UniqueFd& descriptor) = 0;
+  // Whether kernels of another GPU of this process may use this memory; reach() that GPU first.
+  virtual bool opensTo(const std::byte* buffer, int peerOrdinal) = 0;
   // Lets kernels of this device use memory of another device of this process. False: it cannot be had (`why`).
   virtual bool reach(int peerOrdinal, std::string& why) = 0;
   // Copies to or from the GPU beside all streams, also while one of them captures a graph, and waits for that copy.

@@ -30,21 +30,28 @@ inline constexpr uint32_t kInlineBytes = 32;
 // be in the sender's input, which the receiver reads in place, or in the receiver's output already.
 enum class Carried : uint32_t { kInSlot, kAtSender, kAtReceiver };
 
+// A place in a registered buffer, as the rank that has it tells a peer: an address where both have one address space,
+// else what is in front of it in a buffer that the peer has mapped, under the number `window`, which is not 0 then.
+struct Spot {
+  uint64_t at = 0, window = 0;
+};
+
 // Two header lines never share what an adjacent-line prefetcher fetches together.
 struct alignas(128) SlotHeader {
   std::atomic<uint64_t> sequence{0};
   Fingerprint fingerprint;
   uint32_t bytes = 0;  // payload
   Carried carried = Carried::kInSlot;
-  std::byte inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: its address
+  std::byte inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: its Spot
 };
 static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);
 
 struct alignas(128) Counter {
   std::atomic<uint64_t> value{0};
-  // Of a direct link, written by the receiver at the begin of its operation, behind `outputOf`, the operation's number
-  // + 1: the address of its output, which the sender may write to; 0 when it may not.
-  uint64_t output = 0, outputOf = 0;
+  // Of a direct link, written by the receiver at the begin of its operation: where its output begins, which the sender
+  // may write to during that operation, whose number + 1 is in `outputOf`.
+  Spot output;
+  uint64_t outputOf = 0;
 };
 
 // Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release.

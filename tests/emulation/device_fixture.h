@@ -68,7 +68,7 @@ inline void expectSays(const Thrown& thrown, ErrorCode code, std::initializer_li
   for (const char* word : words) EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
 }
 
-class OnGpu : public testing::Test {
+class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;

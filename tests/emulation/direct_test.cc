@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <memory_resource>
 #include <vector>
 
+#include "emulation/arena.h"
 #include "emulation/gpu_ranks.h"
 #include "schedule/builders.h"
 
@@ -14,33 +14,9 @@ namespace {
 
 using faults::Operation;
 
-// All buffers of an operation come from here while it lives.
-class Arena {
- public:
-  Arena() : before_(std::pmr::set_default_resource(&resource_)) {}
-  ~Arena() { std::pmr::set_default_resource(before_); }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  void registerAt(tuttiComm_t comm) {
-    void* handle = nullptr;
-    CHECK_TUTTI(tuttiCommRegister(comm, memory_.data(), memory_.size(), &handle));
-  }
-  void reset() { resource_.release(); }
-
- private:
-  std::pmr::vector<std::byte> memory_ = std::pmr::vector<std::byte>(64 << 20);
-  std::pmr::monotonic_buffer_resource resource_{memory_.data(), memory_.size(), std::pmr::null_memory_resource()};
-  std::pmr::memory_resource* before_;
-};
-
-uint64_t directSlots(const GpuRanks& gpu) {
+uint64_t allDirectSlots(const GpuRanks& gpu) {
   uint64_t sum = 0;
-  for (int rank = 0; rank < gpu.size(); ++rank) {
-    tuttiCommStats_t stats = {};
-    stats.size = sizeof stats;
-    CHECK_TUTTI(tuttiCommGetStats(gpu[rank], &stats));
-    sum += stats.directSlots;
-  }
+  for (int rank = 0; rank < gpu.size(); ++rank) sum += directSlots(gpu[rank]);
   return sum;
 }
 
@@ -61,7 +37,8 @@ class DirectLinks : public ::testing::TestWithParam<int> {
 
   // Every collective, in and out of place. Returns the number of direct slots.
   static uint64_t runAll(int size, uint64_t mask) {
-    Arena arena;
+    std::pmr::vector<std::byte> memory(64 << 20);
+    Arena arena(memory.data(), memory.size());
     const GpuRanks gpu = simpleRanks(size, algorithm());
     for (int rank = 0; rank < size; ++rank)
       if (registers(mask, rank)) arena.registerAt(gpu[rank]);
@@ -71,7 +48,7 @@ class DirectLinks : public ::testing::TestWithParam<int> {
         EXPECT_EQ(gpu.run(operation), "") << size << " ranks, mask " << mask;
         arena.reset();
       }
-    return directSlots(gpu);
+    return allDirectSlots(gpu);
   }
 };
 
@@ -124,7 +101,7 @@ TEST_F(DirectPair, ASendEndsWhenItsBufferHasBeenRead) {
   buffers_[0].assign(kCount, 7);
   gpu_.finish(streams_[1]);
   EXPECT_EQ(buffers_[1], Floats(kCount, 1));
-  EXPECT_EQ(directSlots(gpu_), 1u);
+  EXPECT_EQ(allDirectSlots(gpu_), 1u);
 }
 
 TEST_F(DirectPair, ARegistrationEnds) {
@@ -134,7 +111,7 @@ TEST_F(DirectPair, ARegistrationEnds) {
                           nullptr);
   });
   EXPECT_EQ(buffers_[0], Floats(kCount, 3));
-  EXPECT_EQ(directSlots(gpu_), 0u);
+  EXPECT_EQ(allDirectSlots(gpu_), 0u);
 }
 
 // A graph that is replayed opens and lends its buffers each time.
@@ -154,7 +131,7 @@ TEST_F(DirectPair, GraphsReplay) {
   gpu_.finish(stream);
   EXPECT_EQ(buffers_[0], Floats(kCount, 12));
   EXPECT_EQ(buffers_[1], Floats(kCount, 12));
-  EXPECT_GT(directSlots(gpu_), 0u);
+  EXPECT_GT(allDirectSlots(gpu_), 0u);
   cudaGraphExecDestroy(ready);
   cudaGraphDestroy(graph);
 }

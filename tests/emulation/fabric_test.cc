@@ -67,7 +67,7 @@ TEST(FabricProcess, DISABLED_IsRefused) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
   expectSays(thrownBy([&] { engine::openDevice(0)->importMemory(exported); }), ErrorCode::kCuda,
-             {"GPU 0", "40000 bytes", "process"});
+             {"GPU 0", "bytes", "process"});
 }
 
 TEST_F(DeviceFabric, AnotherProcessMapsAPoolOverIt) {

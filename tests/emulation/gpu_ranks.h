@@ -83,11 +83,14 @@ inline std::vector<faults::Operation> everyKind(int ranks, const std::vector<siz
 // `settings`: TUTTI_ALGO, TUTTI_PROTOCOL, ….
 class GpuRanks {
  public:
-  explicit GpuRanks(int ranks, std::vector<Setting> settings = {}) : comms_(static_cast<size_t>(ranks)) {
+  explicit GpuRanks(int ranks, std::vector<Setting> settings = {})
+      : GpuRanks(std::vector<int>(static_cast<size_t>(ranks), 0), std::move(settings)) {}
+  // The rank's GPUs.
+  explicit GpuRanks(const std::vector<int>& devices, std::vector<Setting> settings)
+      : devices_(devices), comms_(devices.size()) {
     settings.insert(settings.begin(), {{"TUTTI_GPU_BUFFER_MIB", "1"}, {"TUTTI_OPERATION_TIMEOUT_MS", "20000"}});
     const Settings set(std::move(settings));
-    const std::vector<int> devices(comms_.size(), 0);
-    CHECK_TUTTI(tuttiCommInitAll(comms_.data(), ranks, devices.data()));
+    CHECK_TUTTI(tuttiCommInitAll(comms_.data(), size(), devices.data()));
   }
   ~GpuRanks() {
     for (const tuttiComm_t comm : comms_) tuttiCommDestroy(comm);
@@ -109,7 +112,9 @@ class GpuRanks {
 
   // Waits for the stream. Throws when a communicator has failed.
   void finish(cudaStream_t stream = nullptr) const {
-    if (cudaStreamSynchronize(stream) != cudaSuccess) throw std::runtime_error("the stream failed");
+    for (const int device : devices_)  // each has a legacy default stream of its own
+      if (cudaSetDevice(device) != cudaSuccess || cudaStreamSynchronize(stream) != cudaSuccess)
+        throw std::runtime_error("the stream failed");
     for (int rank = 0; rank < size(); ++rank) expectHealthy(rank);
   }
 
@@ -130,6 +135,7 @@ class GpuRanks {
     CHECK_TUTTI(tuttiCommGetAsyncError((*this)[rank], &state));
     check(state, "the communicator afterwards", (*this)[rank]);
   }
+  std::vector<int> devices_;
   std::vector<tuttiComm_t> comms_;
 };
 

@@ -107,6 +107,15 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr addr
   return CUDA_SUCCESS;
 }
 
+// Nothing here is managed.
+CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  const auto known = memoryMap().find(reinterpret_cast<const void*>(address));
+  if (!value || !known) return CUDA_ERROR_INVALID_VALUE;
+  const bool legacy = attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE;
+  *static_cast<unsigned*>(value) = legacy && known->kind == MemoryKind::kDevice;
+  return CUDA_SUCCESS;
+}
+
 // The driver's errors have the runtime's numbers.
 CUresult cuGetErrorString(CUresult error, const char** text) {
   *text = cudaGetErrorString(static_cast<cudaError_t>(error));
@@ -119,28 +128,33 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
-  static const Symbol symbols[] = {symbol("cuStreamWaitValue64", cuStreamWaitValue64),
-                                   symbol("cuStreamWriteValue64", cuStreamWriteValue64),
-                                   symbol("cuStreamBatchMemOp", cuStreamBatchMemOp),
-                                   symbol("cuMemGetAddressRange", cuMemGetAddressRange),
-                                   symbol("cuDeviceGet", cuDeviceGet),
-                                   symbol("cuDeviceGetAttribute", cuDeviceGetAttribute),
-                                   symbol("cuMemGetAllocationGranularity", cuMemGetAllocationGranularity),
-                                   symbol("cuMemCreate", cuMemCreate),
-                                   symbol("cuMemRelease", cuMemRelease),
-                                   symbol("cuMemAddressReserve", cuMemAddressReserve),
-                                   symbol("cuMemAddressFree", cuMemAddressFree),
-                                   symbol("cuMemMap", cuMemMap),
-                                   symbol("cuMemUnmap", cuMemUnmap),
-                                   symbol("cuMemSetAccess", cuMemSetAccess),
-                                   symbol("cuMemExportToShareableHandle", cuMemExportToShareableHandle),
-                                   symbol("cuMemImportFromShareableHandle", cuMemImportFromShareableHandle),
-                                   symbol("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain),
-                                   symbol("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease),
-                                   symbol("cuCtxGetCurrent", cuCtxGetCurrent),
-                                   symbol("cuCtxSetCurrent", cuCtxSetCurrent),
-                                   symbol("cuGetErrorString", cuGetErrorString),
-                                   symbol("cuGetErrorName", cuGetErrorName)};
+  static const Symbol symbols[] = {
+      symbol("cuStreamWaitValue64", cuStreamWaitValue64),
+      symbol("cuStreamWriteValue64", cuStreamWriteValue64),
+      symbol("cuStreamBatchMemOp", cuStreamBatchMemOp),
+      symbol("cuMemGetAddressRange", cuMemGetAddressRange),
+      symbol("cuDeviceGet", cuDeviceGet),
+      symbol("cuDeviceGetAttribute", cuDeviceGetAttribute),
+      symbol("cuMemGetAllocationGranularity", cuMemGetAllocationGranularity),
+      symbol("cuMemCreate", cuMemCreate),
+      symbol("cuMemRelease", cuMemRelease),
+      symbol("cuMemAddressReserve", cuMemAddressReserve),
+      symbol("cuMemAddressFree", cuMemAddressFree),
+      symbol("cuMemMap", cuMemMap),
+      symbol("cuMemUnmap", cuMemUnmap),
+      symbol("cuMemSetAccess", cuMemSetAccess),
+      symbol("cuMemExportToShareableHandle", cuMemExportToShareableHandle),
+      symbol("cuMemImportFromShareableHandle", cuMemImportFromShareableHandle),
+      symbol("cuMemRetainAllocationHandle", cuMemRetainAllocationHandle),
+      symbol("cuMemGetAllocationPropertiesFromHandle", cuMemGetAllocationPropertiesFromHandle),
+      symbol("cuMemGetAccess", cuMemGetAccess),
+      symbol("cuPointerGetAttribute", cuPointerGetAttribute),
+      symbol("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain),
+      symbol("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease),
+      symbol("cuCtxGetCurrent", cuCtxGetCurrent),
+      symbol("cuCtxSetCurrent", cuCtxSetCurrent),
+      symbol("cuGetErrorString", cuGetErrorString),
+      symbol("cuGetErrorName", cuGetErrorName)};
   if (!name || !function) return cudaErrorInvalidValue;
   const auto* found = std::find_if(std::begin(symbols), std::end(symbols),
                                    [&](const Symbol& symbol) { return std::strcmp(symbol.name, name) == 0; });

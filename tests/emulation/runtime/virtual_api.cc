@@ -56,6 +56,7 @@ struct Mapping {
   size_t bytes;
   std::shared_ptr<Physical> physical;
   bool accessible;
+  uint32_t open = 0;  // a bit for each device that has been let in
 };
 
 struct State {
@@ -103,6 +104,14 @@ bool isFree(CUdeviceptr address, size_t bytes) {
   const auto next = state().mapped.lower_bound(address);
   if (next != state().mapped.end() && next->first < address + bytes) return false;
   return next == state().mapped.begin() || std::prev(next)->first + std::prev(next)->second.bytes <= address;
+}
+
+// Needs the mutex.
+const Mapping* mappingAround(CUdeviceptr address) {
+  const auto next = state().mapped.upper_bound(address);
+  if (next == state().mapped.begin()) return nullptr;
+  const auto& [begin, mapping] = *std::prev(next);
+  return address < begin + mapping.bytes ? &mapping : nullptr;
 }
 
 std::byte* bytesAt(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
@@ -217,7 +226,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
     return CUDA_ERROR_INVALID_VALUE;
   if (mmap(bytesAt(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd, 0) == MAP_FAILED)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  state().mapped.emplace(address, Mapping{bytes, std::move(physical), false});
+  state().mapped.emplace(address, Mapping{bytes, std::move(physical), false, 0});
   return CUDA_SUCCESS;
 }
 
@@ -231,7 +240,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// The emulated devices see each other's memory alike: one with access lets all of them in.
+// What the emulated devices are let into is noted, and nothing more: once one is, any thread gets there.
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* accesses, size_t count) {
   const std::lock_guard lock(state().mutex);
   const auto found = state().mapped.find(address);
@@ -239,10 +248,43 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i)
     if (!good(accesses[i])) return CUDA_ERROR_INVALID_DEVICE;
+  for (size_t i = 0; i < count; ++i)
+    if (accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) found->second.open |= 1u << accesses[i].location.id;
   if (found->second.accessible || accesses[0].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_SUCCESS;
   if (mprotect(bytesAt(address), bytes, PROT_READ | PROT_WRITE) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   found->second.accessible = true;
   memoryMap().add({bytesAt(address), bytes, MemoryKind::kVirtual, found->second.physical->device, nullptr});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  std::shared_ptr<Physical> physical;
+  {
+    const std::lock_guard lock(state().mutex);
+    const Mapping* const mapping = mappingAround(reinterpret_cast<CUdeviceptr>(address));
+    if (!handle || !mapping) return CUDA_ERROR_INVALID_VALUE;
+    physical = mapping->physical;
+  }
+  return add(handle, std::move(physical));
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+  const std::lock_guard lock(state().mutex);
+  const auto physical = find(handle);
+  if (!properties || !physical) return CUDA_ERROR_INVALID_VALUE;
+  *properties = {};
+  properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(physical->handleTypes);
+  properties->location = {CU_MEM_LOCATION_TYPE_DEVICE, physical->device};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+  const std::lock_guard lock(state().mutex);
+  const Mapping* const mapping = mappingAround(address);
+  if (!flags || !location || !findDevice(location->id) || !mapping) return CUDA_ERROR_INVALID_VALUE;
+  const bool open = (mapping->open >> location->id & 1) != 0;
+  *flags = open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 

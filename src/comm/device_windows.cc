@@ -1,0 +1,226 @@
+#include "comm/device_windows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/pass_fd.h"
+
+namespace tutti::comm {
+namespace {
+
+// The mailbox and the stream of all this: no link has this number (see comm/links.cc).
+constexpr uint64_t kKey = ~uint64_t{0} << 32;
+
+Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(window).take(); }
+
+}  // namespace
+
+DeviceWindows::DeviceWindows(control::Plane& plane, engine::Device& device, const DevicePeers& peers,
+                             std::span<const topology::Card> cards)
+    : plane_(plane), device_(device) {
+  const topology::Card& own = cards[static_cast<size_t>(plane.rank())];
+  for (int rank = 0; rank < plane.size(); ++rank) {
+    const topology::Card& card = cards[static_cast<size_t>(rank)];
+    const cuda::Direct direct = peers.direct(rank);
+    if (direct == cuda::Direct::kHere && card.gpu != own.gpu) gpusHere_.insert(card.device);
+    if (direct != cuda::Direct::kMapped) continue;
+    severalHosts_ = severalHosts_ || card.hostId != own.hostId;
+    peers_.emplace_back().rank = rank;
+  }
+  if (!peers_.empty()) table_ = device.allocate(cards.size() * cuda::kWindows * sizeof(uint64_t));
+}
+
+void DeviceWindows::add(const void* handle, const Range& buffer) {
+  const uint16_t window = peers_.empty() ? uint16_t{0} : offer(buffer);
+  buffers_.push_back({handle, buffer, opensHere(buffer), window, false});
+}
+
+bool DeviceWindows::opensHere(const Range& buffer) const {
+  return std::ranges::all_of(gpusHere_, [&](int gpu) { return device_.opensTo(buffer.begin, gpu); });
+}
+
+void DeviceWindows::remove(const void* handle) {
+  const auto found = std::ranges::find(buffers_, handle, &Buffer::handle);
+  if (found == buffers_.end()) return;
+  // A graph may be replayed at any time, so its windows stay as long as the communicator.
+  if (found->window != 0 && !found->inGraph) withdraw(found->window);
+  buffers_.erase(found);
+}
+
+cuda::Shared DeviceWindows::share(const Range& part, bool inGraph) {
+  cuda::Shared shared;
+  if (buffers_.empty() || part.begin == nullptr) return shared;
+  const std::lock_guard lock(mutex_);
+  for (Buffer& buffer : buffers_) {
+    if (!buffer.range.holds(part)) continue;
+    shared.here = shared.here || buffer.here;
+    if (shared.window != 0 || !isOpen(buffer.window)) continue;
+    shared.window = buffer.window;
+    shared.offset = static_cast<size_t>(part.begin - buffer.range.begin);
+    buffer.inGraph = buffer.inGraph || inGraph;
+  }
+  return shared;
+}
+
+// --- this rank's windows ---
+
+uint16_t DeviceWindows::freeWindow() const noexcept {
+  for (uint16_t window = 1; window < cuda::kWindows; ++window)
+    if (!windows_[window].taken) return window;
+  return 0;
+}
+
+bool DeviceWindows::isOpen(uint16_t window) const noexcept {
+  const Window& of = windows_[window];
+  return window != 0 && of.taken && of.answersOwed == 0 && !of.refused;
+}
+
+uint16_t DeviceWindows::offer(const Range& buffer) try {
+  engine::BufferOffer offered = device_.offerBuffer(buffer.begin, buffer.bytes);
+  const bool needsDescriptor = static_cast<bool>(offered.descriptor);
+  if (needsDescriptor && severalHosts_)
+    throw Error(ErrorCode::kCuda, "its memory can not be mapped on other hosts, and some ranks are there");
+  const std::lock_guard lock(mutex_);
+  const uint16_t window = freeWindow();
+  if (window == 0)
+    throw Error(ErrorCode::kCuda, fmt::format("{} registered buffers are mapped already", cuda::kWindows - 1));
+  const Bytes message = Writer()
+                            .value(static_cast<uint8_t>(Say::kOffer))
+                            .value(window)
+                            .value(needsDescriptor)
+                            .block(offered.record)
+                            .take();
+  for (Peer& peer : peers_) {
+    plane_.post(peer.rank, kKey, message);
+    if (!needsDescriptor) continue;
+    peer.toSend.push_back(window);
+    requestStream(peer);
+  }
+  windows_[window].taken = true;
+  windows_[window].answersOwed = peers_.size();
+  windows_[window].descriptor = std::move(offered.descriptor);
+  return window;
+} catch (const Error& error) {
+  log::info("a registered buffer of {} bytes is not used in place by ranks of other processes: {}", buffer.bytes,
+            error.what());
+  return 0;
+}
+
+void DeviceWindows::withdraw(uint16_t window) {
+  const std::lock_guard lock(mutex_);
+  windows_[window].withdrawn = true;
+  windows_[window].answersOwed += peers_.size();
+  for (const Peer& peer : peers_) tell(peer, Say::kWithdrawn, window);
+}
+
+void DeviceWindows::hearAnswer(Say what, uint16_t window) {
+  Window& of = windows_[window];
+  if (of.answersOwed == 0) throw Error(ErrorCode::kRemote, "a peer answers what it was not asked");
+  of.refused = of.refused || what == Say::kRefused;
+  if (--of.answersOwed != 0) return;
+  of.descriptor.reset();
+  if (of.withdrawn) of = {};
+}
+
+// --- those of the peers ---
+
+void DeviceWindows::look(bool idle) noexcept {
+  if (peers_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  try {
+    for (Peer& peer : peers_) {
+      while (const auto message = plane_.poll(peer.rank, kKey)) hear(peer, *message);
+      passDescriptors(peer);
+      if (idle) unmap(peer);
+    }
+  } catch (const std::exception& error) {  // the communicator has failed; or what came is no message of ours
+    ended_ = true;
+    log::info("registered buffers are not mapped any more: {}", error.what());
+  }
+}
+
+void DeviceWindows::tell(const Peer& peer, Say what, uint16_t window) const {
+  plane_.post(peer.rank, kKey, saying(static_cast<uint8_t>(what), window));
+}
+
+void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
+  Reader in(message);
+  const auto what = static_cast<Say>(in.value<uint8_t>());
+  const auto window = in.value<uint16_t>();
+  if (window == 0 || window >= cuda::kWindows)
+    throw Error(ErrorCode::kRemote, fmt::format("rank {} speaks of its buffer {}", peer.rank, window));
+  if (what == Say::kOffer) {
+    const bool needsDescriptor = in.value<bool>();
+    const auto record = in.block();
+    hearOffer(peer, {window, {record.begin(), record.end()}}, needsDescriptor);
+  } else if (what == Say::kWithdrawn) {
+    peer.leaving.push_back(window);
+  } else {
+    hearAnswer(what, window);
+  }
+}
+
+void DeviceWindows::hearOffer(Peer& peer, Offer offer, bool needsDescriptor) {
+  if (!needsDescriptor) return map(peer, offer, {});
+  peer.toMap.push_back(std::move(offer));
+  requestStream(peer);
+}
+
+// Both ends ask for it, each when it first has to do with a descriptor.
+void DeviceWindows::requestStream(Peer& peer) {
+  if (!std::exchange(peer.askedForStream, true)) plane_.requestStream(peer.rank, kKey, control::StreamKind::kUnix);
+}
+
+// Beside each descriptor goes the number of its window; they come in the order of their offers.
+void DeviceWindows::passDescriptors(Peer& peer) {
+  if (peer.toSend.empty() && peer.toMap.empty()) return;
+  if (!peer.stream) peer.stream = plane_.pollStream(peer.rank, kKey);
+  if (!peer.stream) return;
+  while (!peer.toSend.empty()) {
+    const uint16_t window = peer.toSend.front();
+    const int descriptor = windows_[window].descriptor.get();
+    if (sendWithFds(peer.stream->fd.get(), std::as_bytes(std::span(&window, 1)), {&descriptor, 1}) == 0) break;
+    peer.toSend.pop_front();
+  }
+  while (!peer.toMap.empty()) {
+    uint16_t window = 0;
+    std::vector<UniqueFd> came;
+    if (receiveWithFds(peer.stream->fd.get(), std::as_writable_bytes(std::span(&window, 1)), 1, came) == 0) break;
+    if (came.empty() || window != peer.toMap.front().window)
+      throw Error(ErrorCode::kRemote, fmt::format("rank {} passed no descriptor, or another one's", peer.rank));
+    map(peer, peer.toMap.front(), came.front());
+    peer.toMap.pop_front();
+  }
+}
+
+// Whoever is told that it is mapped may name it from then on, so the table comes first.
+void DeviceWindows::map(Peer& peer, const Offer& offer, const UniqueFd& descriptor) noexcept {
+  Say answer = Say::kRefused;
+  try {
+    auto memory = device_.acceptBuffer(offer.record, descriptor);
+    const auto address = reinterpret_cast<uint64_t>(memory->data);
+    const size_t at = static_cast<size_t>(peer.rank) * cuda::kWindows + offer.window;
+    device_.copy(table_->data + at * sizeof address, &address, sizeof address);
+    peer.mapped[offer.window] = std::move(memory);
+    answer = Say::kTaken;
+  } catch (const std::exception& error) {
+    log::info("a registered buffer of rank {} is not used in place: {}", peer.rank, error.what());
+  }
+  tell(peer, answer, offer.window);
+}
+
+void DeviceWindows::unmap(Peer& peer) {
+  std::erase_if(peer.leaving, [&](uint16_t window) {
+    if (std::ranges::count(peer.toMap, window, &Offer::window) != 0) return false;  // its descriptor is still to come
+    peer.mapped[window].reset();
+    tell(peer, Say::kGone, window);
+    return true;
+  });
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,98 @@
+// Registered buffers as direct links reach them: who may use them in place, and how ranks of other processes get there.
+//
+// Whoever registers a buffer offers it to those ranks. Each maps it, writes where into a table on its GPU, and says so;
+// when all have, calls name the buffer by the number of its window. When a registration ends they are told, unmap it
+// when their GPU has nothing to do, and say that too; then the number is free again. Nobody ever waits for any of this:
+// as long as a window is not open, data goes through slots.
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "comm/device_peers.h"
+#include "comm/registered.h"
+#include "control/plane.h"
+#include "engine/device.h"
+
+namespace tutti::comm {
+
+class DeviceWindows {
+ public:
+  DeviceWindows(control::Plane& plane, engine::Device& device, const DevicePeers& peers,
+                std::span<const topology::Card> cards);
+
+  // The table for Seat::windows. Null where no peer is in another process.
+  const uint64_t* table() const noexcept { return reinterpret_cast<const uint64_t*>(table_ ? table_->data : nullptr); }
+  size_t bytes() const noexcept { return table_ ? table_->bytes : 0; }
+
+  // One thread at a time: a registration begins and ends, and who may use a part of it now. `inGraph`: what is told may
+  // be used as long as the communicator lives.
+  void add(const void* handle, const Range& buffer);
+  void remove(const void* handle);
+  bool empty() const noexcept { return buffers_.empty(); }
+  cuda::Shared share(const Range& part, bool inGraph);
+
+  // Another thread, now and then: hears and answers the peers. `idle`: nothing of this rank runs on the GPU.
+  void look(bool idle) noexcept;
+
+ private:
+  enum class Say : uint8_t { kOffer, kTaken, kRefused, kWithdrawn, kGone };
+  struct Buffer {
+    const void* handle;
+    Range range;
+    bool here;
+    uint16_t window;  // 0: it has none
+    bool inGraph;
+  };
+  // One of this rank's. It is open when every answer has come, and none was a refusal.
+  struct Window {
+    bool taken = false, refused = false, withdrawn = false;
+    size_t answersOwed = 0;
+    UniqueFd descriptor;
+  };
+  struct Offer {
+    uint16_t window;
+    Bytes record;
+  };
+  struct Peer {
+    int rank = -1;
+    bool askedForStream = false;
+    std::optional<SecureSocket> stream;  // for descriptors
+    std::deque<uint16_t> toSend;         // this rank's windows
+    std::deque<Offer> toMap;             // offers whose descriptor has not come
+    std::array<std::unique_ptr<engine::DeviceMemory>, cuda::kWindows> mapped;
+    std::vector<uint16_t> leaving;
+  };
+
+  bool opensHere(const Range& buffer) const;
+  uint16_t offer(const Range& buffer);
+  uint16_t freeWindow() const noexcept;
+  bool isOpen(uint16_t window) const noexcept;
+  void tell(const Peer& peer, Say what, uint16_t window) const;
+  void withdraw(uint16_t window);
+  void hear(Peer& peer, std::span<const std::byte> message);
+  void hearOffer(Peer& peer, Offer offer, bool needsDescriptor);
+  void hearAnswer(Say what, uint16_t window);
+  void requestStream(Peer& peer);
+  void passDescriptors(Peer& peer);
+  void map(Peer& peer, const Offer& offer, const UniqueFd& descriptor) noexcept;
+  void unmap(Peer& peer);
+
+  control::Plane& plane_;
+  engine::Device& device_;
+  std::set<int> gpusHere_;       // of ranks of this process, but for this rank's
+  bool severalHosts_ = false;    // among the peers
+  std::vector<Buffer> buffers_;  // of the one thread
+  std::unique_ptr<engine::DeviceMemory> table_;
+  std::mutex mutex_;         // guards what follows
+  std::vector<Peer> peers_;  // those in other processes
+  std::array<Window, cuda::kWindows> windows_;
+  bool ended_ = false;
+};
+
+}  // namespace tutti::comm
