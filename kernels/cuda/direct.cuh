@@ -15,12 +15,6 @@
 
 namespace tutti::cuda {
 
-// How the value for one destination gets there.
-struct Carriage {
-  link::Carried carried = link::Carried::kInSlot;
-  link::Spot at;  // kAtSender
-};
-
 // Tells `spot`, for the other end of a link, where in a buffer of this rank's it is. False: it can not get there.
 __device__ inline bool locate(const Shared& buffer, Direct direct, const std::byte* begin, size_t offset,
                               link::Spot& spot) {
@@ -66,28 +60,36 @@ __device__ inline bool passesInput(const Block& block, const schedule::Step& ste
          block.work.program.operands[step.fromBegin].kind() == schedule::Operand::Kind::kInput;
 }
 
-// The sender's choice for one destination, whose place it sets. `first`: the first run of the step.
-__device__ inline Carriage chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
-                                          Place& place) {
-  Carriage carriage;
+__device__ inline link::SlotHeader& headerOf(const End& end) {
+  return end.fifo.headers[end.passed & (end.fifo.depth - 1)];
+}
+
+// The sender's choice for one destination, whose place it sets. It goes into the header, which is posted later: nobody
+// keeps it. `first`: the first run of the step.
+__device__ inline void chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
+                                      Place& place) {
+  link::SlotHeader& header = headerOf(end);
   std::byte* const output = (step.flags & schedule::kLands) != 0 ? openedOutput(block, end, place.peer) : nullptr;
+  link::Spot at;
+  header.carried = link::Carried::kInSlot;
   if (output != nullptr) {
-    carriage.carried = link::Carried::kAtReceiver;
+    header.carried = link::Carried::kAtReceiver;
     place.base = output;
     place.kind = PlaceKind::kOutput;
-  } else if (passesInput(block, step) &&
-             locate(block.work.lent, end.direct, block.work.input, first.input, carriage.at)) {
-    carriage.carried = link::Carried::kAtSender;
+  } else if (passesInput(block, step) && locate(block.work.lent, end.direct, block.work.input, first.input, at)) {
+    header.carried = link::Carried::kAtSender;
+    memcpy(header.inlined, &at, sizeof at);
     place.kind = PlaceKind::kNowhere;
     end.lent = true;
+  } else {
+    return;
   }
-  if (carriage.carried != link::Carried::kInSlot) atomicAdd(&block.directSlots, 1u);
-  return carriage;
+  atomicAdd(&block.directSlots, 1u);
 }
 
 // The receiver's part: the slot has come, and says where its payload is.
 __device__ inline void followCarriage(const Block& block, const End& end, Place& place) {
-  const link::SlotHeader& header = end.fifo.headers[end.passed & (end.fifo.depth - 1)];
+  const link::SlotHeader& header = headerOf(end);
   if (header.carried == link::Carried::kAtReceiver) {
     place.base = block.work.output;
     place.kind = PlaceKind::kOutput;

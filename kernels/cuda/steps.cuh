@@ -25,7 +25,6 @@ struct Hold {
   uint64_t number = 0;
   bool isSource = false;
   bool failed = false;  // there is trouble
-  Carriage carriage;    // of a destination
 };
 
 __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) {
@@ -54,7 +53,7 @@ __device__ inline bool awaitPosted(Block& block, const End& end, int peer, uint3
   Patience patience(block, peer);
   while (loadAcquire(sequence) != end.passed + 1)
     if (!patience.goesOn()) return false;
-  return matches(block, end.fifo.headers[end.passed & (end.fifo.depth - 1)], peer, bytes);
+  return matches(block, headerOf(end), peer, bytes);
 }
 
 // Acquire: pairs with the release in releaseSlot; the slot that is about to be overwritten has been read.
@@ -72,8 +71,6 @@ __device__ inline void postSlot(const Block& block, const Hold& hold, uint32_t b
   link::SlotHeader& header = fifo.headers[hold.number & (fifo.depth - 1)];
   header.fingerprint = block.fingerprint;
   header.bytes = bytes;
-  header.carried = hold.carriage.carried;
-  if (header.carried == link::Carried::kAtSender) memcpy(header.inlined, &hold.carriage.at, sizeof(link::Spot));
   storeRelease(sequenceOf(fifo, hold.number), hold.number + 1);  // pairs with awaitPosted
 }
 
@@ -109,7 +106,9 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
     if (isSource)
       followCarriage(block, end, place);
     else if (block.work.direct())
-      hold.carriage = chooseCarriage(block, step, end, first, place);
+      chooseCarriage(block, step, end, first, place);
+    else
+      headerOf(end).carried = link::Carried::kInSlot;
     return hold;
   }
   if (operand.kind() == Kind::kInput)
