@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -16,32 +17,53 @@ using namespace tutti::api;
 
 namespace {
 
-// The environment's settings, and over them what the caller's struct says.
-comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
-  if (given == nullptr) return config;
-  if (given->size < offsetof(tuttiConfig_t, version) + sizeof given->version || given->size > sizeof(tuttiConfig_t))
+// Wraps what is wrong with a field of the caller's struct: of which call it was.
+template <class Read>
+auto field(const char* call, const char* name, Read&& read) {
+  try {
+    return std::forward<Read>(read)();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: config.{}: {}", call, name, error.what()));
+  }
+}
+
+tuttiConfig_t completed(const tuttiConfig_t& given, const char* call) {
+  if (given.size < offsetof(tuttiConfig_t, version) + sizeof given.version || given.size > sizeof(tuttiConfig_t))
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: config.size is {}; start from TUTTI_CONFIG_INITIALIZER", call, given->size));
+                fmt::format("{}: config.size is {}; start from TUTTI_CONFIG_INITIALIZER", call, given.size));
   tuttiConfig_t full = TUTTI_CONFIG_INITIALIZER;  // an older caller's shorter struct leaves the rest at its default
-  std::memcpy(&full, given, given->size);
-  const auto timeout = [call](const char* field, int value, std::chrono::milliseconds& into) {
-    if (value < 0) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.{} is {}", call, field, value));
+  std::memcpy(&full, &given, given.size);
+  return full;
+}
+
+void resolveTimes(const tuttiConfig_t& full, comm::Config& config, const char* call) {
+  const auto timeout = [call](const char* name, int value, std::chrono::milliseconds& into) {
+    if (value < 0) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.{} is {}", call, name, value));
     if (value > 0) into = std::chrono::milliseconds(value);
   };
   timeout("joinTimeoutMs", full.joinTimeoutMs, config.joinTimeout);
   timeout("connectTimeoutMs", full.connectTimeoutMs, config.connectTimeout);
   timeout("operationTimeoutMs", full.operationTimeoutMs, config.operationTimeout);
-  if (full.channels < 0 || full.channels > 64)
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.channels is {}: 0 to 64", call, full.channels));
-  if (full.channels > 0) config.channels = full.channels;
-  if (full.transports) config.transports = full.transports;
-  if (full.algorithm) config.algorithm = plan::algorithmByName(full.algorithm);
-  if (full.name) config.name = full.name;
   if (full.heartbeatMs < -1)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.heartbeatMs is {}", call, full.heartbeatMs));
   if (full.heartbeatMs != 0) config.heartbeat = std::chrono::milliseconds(std::max(0, full.heartbeatMs));
+}
+
+// The environment's settings, and over them what the caller's struct says.
+comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
+  if (given == nullptr) return config;
+  const tuttiConfig_t full = completed(*given, call);
+  resolveTimes(full, config, call);
+  if (full.channels < 0 || full.channels > 64)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.channels is {}: 0 to 64", call, full.channels));
+  if (full.channels > 0) config.channels = full.channels;
+  if (full.transports)
+    config.transports = field(call, "transports", [&] { return comm::checkedTransports(full.transports); });
+  if (full.algorithm)
+    config.algorithm = field(call, "algorithm", [&] { return plan::algorithmByName(full.algorithm); });
+  if (full.device) config.device = field(call, "device", [&] { return comm::deviceByName(full.device); });
+  if (full.name) config.name = full.name;
   if (full.encrypt != 0) config.encrypt = true;
-  if (full.device) config.device = comm::deviceByName(full.device);
   return config;
 }
 
@@ -64,27 +86,75 @@ tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* c
   return inBackground ? tuttiInProgress : tuttiSuccess;
 }
 
-// Ranks that are threads must not wait for one another in turn: each joins on a thread of its own.
+void checkDevices(const int* devices, int ranks, const char* call) {
+  for (int r = 0; devices && r < ranks; ++r)
+    if (devices[r] < -1)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: devices[{}] is {}: -1 for host memory, or a GPU's number", call, r, devices[r]));
+}
+
+// Ranks that are threads must not wait for one another in turn: each joins on a thread of its own. The first that fails
+// stops the others, who would wait for it until their deadline.
+class JoinOfAll {
+ public:
+  explicit JoinOfAll(int ranks) : made_(static_cast<size_t>(ranks)) {}
+
+  void start(const control::UniqueId& id, comm::Config config, const int* devices) {
+    threads_.reserve(made_.size());
+    for (size_t r = 0; r < made_.size() && !failed_.load(std::memory_order_relaxed); ++r) {
+      if (devices) config.device = devices[r];
+      attempt([&] { threads_.emplace_back([this, id, r, config] { attempt([&] { join(id, r, config); }); }); });
+    }
+  }
+  std::vector<std::shared_ptr<comm::Communicator>> finish() {
+    for (auto& thread : threads_) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(made_);
+  }
+
+ private:
+  void join(const control::UniqueId& id, size_t rank, const comm::Config& config) {
+    made_[rank] = comm::Communicator::join(id, static_cast<int>(rank), static_cast<int>(made_.size()), config,
+                                           [this] { return failed_.load(std::memory_order_relaxed); });
+  }
+  // Keeps the first failure. Who wrote it is joined before it is read.
+  template <class Body>
+  void attempt(Body&& body) noexcept {
+    try {
+      std::forward<Body>(body)();
+    } catch (...) {
+      if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
+    }
+  }
+
+  std::vector<std::shared_ptr<comm::Communicator>> made_;
+  std::vector<std::thread> threads_;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;
+};
+
 void initAll(tuttiComm_t* comms, int ranks, const int* devices) {
   const comm::Config config = comm::Config::fromEnvironment();
   const auto id = control::openRoot(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
-  std::vector<std::shared_ptr<comm::Communicator>> made(static_cast<size_t>(ranks));
-  std::vector<std::exception_ptr> failures(made.size());
-  std::vector<std::thread> threads;
-  for (size_t r = 0; r < made.size(); ++r)
-    threads.emplace_back([&, r] {
-      try {
-        comm::Config own = config;
-        if (devices) own.device = devices[r];
-        made[r] = comm::Communicator::join(id, static_cast<int>(r), ranks, own);
-      } catch (...) {
-        failures[r] = std::current_exception();
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  JoinOfAll all(ranks);
+  all.start(id, config, devices);
+  const auto made = all.finish();
   std::transform(made.begin(), made.end(), comms, makeHandle);
+}
+
+tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, int rank, const tuttiConfig_t* config,
+                       const char* name) {
+  tuttiResult_t result = tuttiSuccess;
+  const tuttiResult_t failed = guarded(nullptr, [&] {
+    checkPointer(comm, name, "comm");
+    checkRanks(ranks, rank, name);
+    const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
+    const auto where = decodeId(id);
+    result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
+      return comm::Communicator::join(where, rank, ranks, settings, cancelled);
+    });
+  });
+  return failed == tuttiSuccess ? result : failed;
 }
 
 void copyText(char* into, size_t room, const std::string& text) {
@@ -107,23 +177,12 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
 }
 
 tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank) {
-  return tuttiCommInitRankConfig(comm, ranks, id, rank, nullptr);
+  return initRank(comm, ranks, id, rank, nullptr, "tuttiCommInitRank");
 }
 
 tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                       const tuttiConfig_t* config) {
-  const char* name = "tuttiCommInitRank";
-  tuttiResult_t result = tuttiSuccess;
-  const tuttiResult_t failed = guarded(nullptr, [&] {
-    checkPointer(comm, name, "comm");
-    checkRanks(ranks, rank, name);
-    const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    const auto where = decodeId(id);
-    result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
-      return comm::Communicator::join(where, rank, ranks, settings, cancelled);
-    });
-  });
-  return failed == tuttiSuccess ? result : failed;
+  return initRank(comm, ranks, id, rank, config, "tuttiCommInitRankConfig");
 }
 
 tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
@@ -147,6 +206,7 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices
   return guarded(nullptr, [&] {
     checkPointer(comms, name, "comms");
     checkRanks(ranks, 0, name);
+    checkDevices(devices, ranks, name);
     initAll(comms, ranks, devices);
   });
 }
@@ -194,7 +254,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
 tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
   return guarded(comm, [&] {
     checkHandle(comm, "tuttiCommAbort");
-    abortHandle(comm);
+    abortHandle(comm, "tuttiCommAbort");
   });
 }
 
@@ -223,9 +283,10 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
   return guarded(comm, [&] {
     checkHandle(comm, name);
     checkPointer(result, name, "result");
-    const bool joining = comm->state.load(std::memory_order_acquire) & kJoining;
+    const uint32_t now = comm->state.load(std::memory_order_acquire);
+    refuseGone(*comm, name, now);
     std::lock_guard lock(comm->errorMutex);
-    *result = joining ? tuttiInProgress : comm->asyncError;
+    *result = now & kJoining ? tuttiInProgress : comm->asyncError;
     if (*result != tuttiSuccess) return;
     const auto communicator = comm->stopper.lock();
     if (!communicator) return;

@@ -3,6 +3,7 @@
 #pragma once
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "api/handle.h"
@@ -23,6 +24,8 @@ tuttiResult_t guarded(tuttiComm_t comm, Body&& body) noexcept {
     return record(comm, static_cast<tuttiResult_t>(error.code()), error.what());
   } catch (const std::bad_alloc&) {
     return record(comm, tuttiSystemError, "out of host memory");
+  } catch (const std::system_error& error) {  // no further thread, mostly
+    return record(comm, tuttiSystemError, error.what());
   } catch (const std::exception& error) {
     return record(comm, tuttiInternalError, error.what());
   }

@@ -100,6 +100,10 @@ void checkHandle(tuttiComm_t comm, const char* call) {
                             call, comm->rank));
 }
 
+void refuseGone(const tuttiComm& comm, const char* call, uint32_t state) {
+  if ((state & kGone) && !(state & kAborted)) refuse(comm, call, kGone);
+}
+
 Visit::Visit(tuttiComm_t comm, const char* call) : comm_(comm) {
   checkHandle(comm, call);
   const uint32_t before = comm->state.fetch_or(kInside, kBoth);
@@ -116,6 +120,7 @@ std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call) {
   checkHandle(comm, call);
   const uint32_t state = comm->state.load(std::memory_order_acquire);
   if (state & kJoining) refuse(*comm, call, state);
+  refuseGone(*comm, call, state);
   return comm->stopper.lock();
 }
 
@@ -126,12 +131,12 @@ bool dropStray(tuttiComm_t comm) {
   return true;
 }
 
-void abortHandle(tuttiComm_t comm) {
+void abortHandle(tuttiComm_t comm, const char* call) {
   if (dropStray(comm)) return;
   const uint32_t before = comm->state.fetch_or(kInside | kAborted, kBoth);
   if (before & (kAborted | kGone | kStray)) {
-    if (!(before & kInside)) comm->state.fetch_and(~kInside, kBoth);
-    return;
+    comm->state.fetch_and(~(kInside | kAborted) | before, kBoth);  // what was over stays as it was
+    return refuseGone(*comm, call, before);
   }
   if (before & kJoining)  // whoever joins ends it
     return comm->cancelled.store(true, std::memory_order_relaxed);

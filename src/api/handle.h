@@ -73,11 +73,15 @@ class Visit {
 
 // Throws Error: kInvalidArgument for NULL and foreign pointers, kInvalidUsage in a forked child.
 void checkHandle(tuttiComm_t comm, const char* call);
-// The communicator, for a thread that is not inside; null once it is gone. Throws Error while it is joining.
+// Throws Error when it was destroyed: for calls that any thread may make, whoever is inside.
+void refuseGone(const tuttiComm& comm, const char* call, uint32_t state);
+// The communicator, for a thread that is not inside; null once it is aborted. Throws Error while it is joining, and
+// when it was destroyed.
 std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call);
 // True for one that could not join and is not ended yet: it has nothing to leave, and is gone now. Any thread.
 bool dropStray(tuttiComm_t comm);
-void abortHandle(tuttiComm_t comm);    // any thread
+// Any thread; once more does no harm. Throws Error when it was destroyed.
+void abortHandle(tuttiComm_t comm, const char* call);
 void destroyHandle(tuttiComm_t comm);  // by a thread that is inside (holds a Visit)
 
 }  // namespace tutti::api

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/settings.h"
 #include "engine/device.h"
+#include "link/registry.h"
 #include "plan/plan.h"
 
 namespace tutti::comm {
@@ -34,7 +35,7 @@ Config Config::fromEnvironment() {
   config.connectTimeout = settings::milliseconds("TUTTI_CONNECT_TIMEOUT_MS");
   config.operationTimeout = settings::milliseconds("TUTTI_OPERATION_TIMEOUT_MS");
   config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS"));
-  config.transports = settings::text("TUTTI_TRANSPORT");
+  config.transports = checkedTransports(settings::text("TUTTI_TRANSPORT"));
   if (const auto name = settings::find("TUTTI_ALGO")) config.algorithm = plan::algorithmByName(*name);
   if (const auto name = settings::find("TUTTI_PROTOCOL")) config.protocol = protocolByName(*name);
   config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
@@ -49,6 +50,11 @@ Config Config::fromEnvironment() {
   config.deviceArgumentBytes = static_cast<size_t>(settings::number("TUTTI_GPU_ARGUMENT_KIB")) << 10;
   config.llFlagMask = (uint64_t{1} << settings::number("TUTTI_LL_FLAG_BITS")) - 1;
   return config;
+}
+
+std::string checkedTransports(std::string list) {
+  link::builtinTransports(list);
+  return list;
 }
 
 int deviceByName(const std::string& name) {

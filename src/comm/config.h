@@ -39,6 +39,9 @@ struct Config {
   static Config fromEnvironment();
 };
 
+// `list` as it is, when this build has what it names. Throws Error(kInvalidArgument): before anybody joins.
+std::string checkedTransports(std::string list);
+
 // "cpu" → -1, "cuda:2" → 2, "cuda" → the calling thread's current GPU. Throws Error(kInvalidArgument).
 int deviceByName(const std::string& name);
 
