@@ -254,7 +254,8 @@ TUTTI_API tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count
                                       tuttiComm_t comm, tuttiStream_t stream);
 
 /* The v-variants: a count for each rank. Displacements are elements from the start of the buffer. The arrays have one
- * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. */
+ * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. The
+ * parts of a receive buffer may not overlap. */
 TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts,
                                         const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
                                         tuttiStream_t stream);

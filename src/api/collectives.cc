@@ -1,6 +1,8 @@
 // The collectives: check the arguments, say them as a Call, submit.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "api/check.h"
@@ -34,21 +36,22 @@ tuttiResult_t operation(const char* name, Collective collective, tuttiDataType_t
   });
 }
 
+[[noreturn]] void invalid(const char* name, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", name, what));
+}
+
 void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char* name) {
   const int number = static_cast<int>(op);
   if (number >= 0 && number < tuttiNumOps) {
     call.op = static_cast<ReduceOp>(number);
     return;
   }
-  const auto index = static_cast<size_t>(number - tuttiNumOps);
-  if (number < 0 || index >= comm->operators.size() || !comm->operators[index].alive)
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: op is {}: neither a built-in operator nor one made on this communicator", name, number));
+  const size_t index = number < 0 ? SIZE_MAX : static_cast<size_t>(number - tuttiNumOps);
+  if (index >= comm->operators.size() || !comm->operators[index].alive)
+    invalid(name, fmt::format("op is {}: neither a built-in operator nor one made on this communicator", number));
   const Operator& made = comm->operators[index];
   if (made.type != call.type)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: op was made for {}, the call is of {}", name, nameOf(made.type), nameOf(call.type)));
+    invalid(name, fmt::format("op was made for {}, the call is of {}", nameOf(made.type), nameOf(call.type)));
   call.op = ReduceOp::kPreMulSum;
   call.factor = made.factor;
   call.factorAt = made.factorAt;
@@ -71,14 +74,38 @@ std::vector<size_t> offsetsOf(const std::vector<size_t>& counts) {
   return offsets;
 }
 
-size_t sum(const std::vector<size_t>& counts) { return std::accumulate(counts.begin(), counts.end(), size_t{0}); }
+size_t sum(const std::vector<size_t>& counts, const char* name, const char* argument) {
+  size_t total = 0;
+  for (const size_t count : counts)
+    if (__builtin_add_overflow(total, count, &total))
+      invalid(name, fmt::format("{}: the sum of all does not fit into memory", argument));
+  return total;
+}
 
-// Elements from the start of a buffer to the end of its last part.
-size_t extent(const std::vector<size_t>& counts, const std::vector<size_t>& offsets) {
-  size_t end = 0;
-  for (size_t r = 0; r < counts.size(); ++r)
-    if (counts[r] != 0) end = std::max(end, offsets[r] + counts[r]);
+// Elements from the start of a buffer to the end of its last part. `side` is "send" or "recv".
+size_t extent(const std::vector<size_t>& counts, const std::vector<size_t>& offsets, const char* name,
+              const char* side) {
+  size_t end = 0, last = 0;
+  for (size_t r = 0; r < counts.size(); ++r) {
+    if (counts[r] == 0) continue;
+    if (__builtin_add_overflow(offsets[r], counts[r], &last))
+      invalid(name,
+              fmt::format("{}Counts[{}] is {}: that many elements from {}Displs[{}] ({}) on do not fit into memory",
+                          side, r, counts[r], side, r, offsets[r]));
+    end = std::max(end, last);
+  }
   return end;
+}
+
+// No two ranks write to the same place. Ends of parts are numbers that extent() has seen.
+void checkApart(const std::vector<size_t>& counts, const std::vector<size_t>& offsets, const char* name) {
+  std::vector<size_t> order;
+  for (size_t r = 0; r < counts.size(); ++r)
+    if (counts[r] != 0) order.push_back(r);
+  std::ranges::sort(order, {}, [&](size_t r) { return offsets[r]; });
+  for (size_t i = 1; i < order.size(); ++i)
+    if (const size_t a = order[i - 1], b = order[i]; offsets[a] + counts[a] > offsets[b])
+      invalid(name, fmt::format("recvDispls: the parts of ranks {} and {} overlap in recv", a, b));
 }
 
 }  // namespace
@@ -209,7 +236,8 @@ tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCo
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
     const auto self = static_cast<size_t>(comm->rank);
     const size_t own = tables->outputCounts[self];
-    const size_t whole = extent(tables->outputCounts, tables->outputOffsets);
+    const size_t whole = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
+    checkApart(tables->outputCounts, tables->outputOffsets, name);
     checkBuffer(send, own, name, "send");
     checkBuffer(recv, whole, name, "recv");
     const size_t recvBytes = checkBytes(whole, 1, call.type, name);
@@ -227,10 +255,10 @@ tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* re
     setOperator(call, op, comm, name);
     auto tables = std::make_shared<comm::Tables>();
     tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
+    const size_t whole = sum(tables->outputCounts, name, "recvCounts");
     tables->inputOffsets = offsetsOf(tables->outputCounts);
     const auto self = static_cast<size_t>(comm->rank);
     const size_t own = tables->outputCounts[self];
-    const size_t whole = sum(tables->outputCounts);
     checkBuffer(send, whole, name, "send");
     checkBuffer(recv, own, name, "recv");
     const size_t sendBytes = checkBytes(whole, 1, call.type, name);
@@ -253,11 +281,11 @@ tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const s
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
     const auto self = static_cast<size_t>(comm->rank);
     if (tables->inputCounts[self] != tables->outputCounts[self])
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: rank {} sends itself {} elements but expects {}", name, comm->rank,
-                              tables->inputCounts[self], tables->outputCounts[self]));
-    const size_t sendExtent = extent(tables->inputCounts, tables->inputOffsets);
-    const size_t recvExtent = extent(tables->outputCounts, tables->outputOffsets);
+      invalid(name, fmt::format("sendCounts and recvCounts: rank {} sends itself {} elements but expects {}",
+                                comm->rank, tables->inputCounts[self], tables->outputCounts[self]));
+    const size_t sendExtent = extent(tables->inputCounts, tables->inputOffsets, name, "send");
+    const size_t recvExtent = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
+    checkApart(tables->outputCounts, tables->outputOffsets, name);
     checkBuffer(send, sendExtent, name, "send");
     checkBuffer(recv, recvExtent, name, "recv");
     checkOverlap(send, checkBytes(sendExtent, 1, call.type, name), recv, checkBytes(recvExtent, 1, call.type, name),

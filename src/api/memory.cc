@@ -1,6 +1,7 @@
 // Shareable memory, registration and operators.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -14,6 +15,11 @@ using namespace tutti;
 using namespace tutti::api;
 
 namespace {
+
+void checkSize(size_t bytes, const char* call) {
+  if (bytes > PTRDIFF_MAX)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: bytes is {}: no memory is that large", call, bytes));
+}
 
 std::shared_ptr<void> allocateOnHost(size_t bytes) {
   const UniqueFd file = createMemoryFile("tutti-memory", bytes);
@@ -56,6 +62,7 @@ extern "C" {
 tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
   return guarded(nullptr, [&] {
     checkPointer(pointer, "tuttiMemAlloc", "pointer");
+    checkSize(bytes, "tuttiMemAlloc");
     *pointer = Allocations::instance().keep(allocateOnHost(bytes == 0 ? 1 : bytes));
   });
 }
@@ -64,6 +71,7 @@ tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device) {
   const char* name = "tuttiMemAllocDevice";
   return guarded(nullptr, [&] {
     checkPointer(pointer, name, "pointer");
+    checkSize(bytes, name);
     if (device < -1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: device is {}", name, device));
     const size_t some = bytes == 0 ? 1 : bytes;
     *pointer = Allocations::instance().keep(device < 0 ? allocateOnHost(some) : comm::allocateOnDevice(device, some));
@@ -121,10 +129,11 @@ tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
   const char* name = "tuttiRedOpDestroy";
   return guarded(comm, [&] {
     Visit visit(comm, name);
-    const auto index = static_cast<size_t>(static_cast<int>(op) - tuttiNumOps);
-    if (static_cast<int>(op) < tuttiNumOps || index >= comm->operators.size() || !comm->operators[index].alive)
+    const int number = static_cast<int>(op);
+    const size_t index = number < 0 ? SIZE_MAX : static_cast<size_t>(number - tuttiNumOps);
+    if (number < tuttiNumOps || index >= comm->operators.size() || !comm->operators[index].alive)
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: op is {}: not an operator made on this communicator", name, static_cast<int>(op)));
+                  fmt::format("{}: op is {}: not an operator made on this communicator", name, number));
     comm->operators[index].alive = false;
     while (!comm->operators.empty() && !comm->operators.back().alive) comm->operators.pop_back();
   });

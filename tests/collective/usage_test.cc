@@ -50,6 +50,76 @@ TEST(Usage, WrongArgumentsAreNamed) {
   });
 }
 
+TEST(Usage, WrongTablesOfCountsAreNamed) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    double data[16] = {};
+    const size_t counts[] = {2, 2}, apart[] = {0, 2}, close[] = {0, 1}, huge[] = {SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1};
+    const auto gather = [&](const size_t* numbers, const size_t* places) {
+      return tuttiAllGatherV(data, data + 8, numbers, places, tuttiFloat64, comm, nullptr);
+    };
+    EXPECT_EQ(gather(nullptr, apart), tuttiInvalidArgument);
+    expectText(comm, "tuttiAllGatherV: recvCounts is NULL");
+    EXPECT_EQ(gather(counts, close), tuttiInvalidArgument);
+    expectText(comm, "recvDispls: the parts of ranks 0 and 1 overlap");
+    EXPECT_EQ(gather(huge, huge), tuttiInvalidArgument);
+    expectText(comm, "recvCounts[0] is");
+    EXPECT_EQ(tuttiReduceScatterV(data, data + 8, huge, tuttiFloat64, tuttiSum, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiReduceScatterV: recvCounts");
+    const auto exchange = [&](const size_t* out, const size_t* in, const size_t* places) {
+      return tuttiAllToAllV(data, out, apart, data + 8, in, places, tuttiFloat64, comm, nullptr);
+    };
+    EXPECT_EQ(exchange(counts, counts, close), tuttiInvalidArgument);
+    expectText(comm, "tuttiAllToAllV: recvDispls");
+    EXPECT_EQ(exchange(huge, huge, apart), tuttiInvalidArgument);
+    expectText(comm, "tuttiAllToAllV: ");
+    const size_t other[] = {rank == 0 ? 1u : 2u, rank == 0 ? 2u : 1u};
+    EXPECT_EQ(exchange(other, counts, apart), tuttiInvalidArgument);
+    expectText(comm, "sends itself 1 elements but expects 2");
+    EXPECT_EQ(exchange(counts, counts, apart), tuttiSuccess);
+  });
+}
+
+TEST(Usage, WrongOperatorsAreNamed) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    float data = 1;
+    for (const unsigned number : {5u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+      const auto op = static_cast<tuttiRedOp_t>(number);
+      EXPECT_EQ(tuttiAllReduce(&data, &data, 1, tuttiFloat32, op, comm, nullptr), tuttiInvalidArgument);
+      expectText(comm, "tuttiAllReduce: op is ");
+      EXPECT_EQ(tuttiRedOpDestroy(op, comm), tuttiInvalidArgument);
+      expectText(comm, "tuttiRedOpDestroy: op is ");
+    }
+  });
+}
+
+// What is wrong with a list of transports is known before anybody else is waited for, and costs nobody the id.
+TEST(Usage, WrongTransportsAreFoundBeforeJoining) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiConfig_t config = testConfig();
+  config.transports = "smoke";
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommInitRankConfig: config.transports: ");
+  config.transports = nullptr;
+  CHECK_TUTTI(tuttiCommInitRankConfig(&comm, 1, id, 0, &config));
+  config.transports = "smoke";
+  tuttiComm_t child = nullptr;
+  EXPECT_EQ(tuttiCommSplit(comm, 0, 0, &child, &config), tuttiInvalidArgument);
+  expectText(comm, "tuttiCommSplit: config.transports: ");
+  CHECK_TUTTI(tuttiCommDestroy(comm));
+}
+
+TEST(Usage, OneRankThatFailsStopsInitAll) {
+  tuttiComm_t comms[3] = {};
+  const int strange[] = {-1, -2, -1};
+  EXPECT_EQ(tuttiCommInitAll(comms, 3, strange), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommInitAll: devices[1] is -2");
+  const int absent[] = {-1, 4711, -1};  // the others would wait for rank 1 until their deadline, and blame it
+  EXPECT_EQ(tuttiCommInitAll(comms, 3, absent), tuttiInvalidArgument);
+  expectText(nullptr, "4711");
+}
+
 TEST(Usage, WrongConfigurationsAreNamed) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
@@ -61,12 +131,12 @@ TEST(Usage, WrongConfigurationsAreNamed) {
   config = testConfig();
   config.algorithm = "rings";
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
-  expectText(nullptr, "rings");
+  expectText(nullptr, "tuttiCommInitRankConfig: config.algorithm: 'rings'");
   config = testConfig();
   config.size = 1;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
   EXPECT_EQ(tuttiCommInitRank(&comm, 2, id, 2), tuttiInvalidArgument);
-  expectText(nullptr, "rank is 2");
+  expectText(nullptr, "tuttiCommInitRank: rank is 2");
   EXPECT_EQ(tuttiCommInitRank(&comm, 0, id, 0), tuttiInvalidArgument);
   EXPECT_EQ(tuttiCommInitRank(nullptr, 1, id, 0), tuttiInvalidArgument);
   id.internal[20] ^= 1;
@@ -82,6 +152,16 @@ TEST(Usage, ADestroyedCommunicatorSaysSo) {
   EXPECT_EQ(tuttiCommDestroy(comm), tuttiInvalidArgument);
   EXPECT_EQ(tuttiCommDestroy(nullptr), tuttiSuccess);
   EXPECT_EQ(tuttiBarrier(nullptr, nullptr), tuttiInvalidArgument);
+  // The calls that any thread may make at any time, too.
+  EXPECT_EQ(tuttiCommAbort(comm), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommAbort: comm (rank 0) was destroyed");
+  tuttiResult_t state = tuttiSuccess;
+  EXPECT_EQ(tuttiCommGetAsyncError(comm, &state), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommGetAsyncError: comm (rank 0) was destroyed");
+  EXPECT_EQ(tuttiCommRevoke(comm), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommRevoke: comm (rank 0) was destroyed");
+  EXPECT_EQ(tuttiCommDump(comm, "nowhere"), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommDump: comm (rank 0) was destroyed");
 }
 
 TEST(Usage, ASecondThreadIsTurnedAway) {
