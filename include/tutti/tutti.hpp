@@ -143,6 +143,67 @@ class Stream {
   tuttiStream_t stream_ = nullptr;
 };
 
+// Memory that peers on the same host can map, or of a GPU: see tuttiMemAllocDevice. Freed with the object.
+class Memory {
+ public:
+  explicit Memory(size_t bytes, int device = -1) : bytes_(bytes) {
+    detail::check(tuttiMemAllocDevice(&data_, bytes, device));
+  }
+  ~Memory() { reset(); }
+  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Memory& operator=(Memory&& other) noexcept {
+    if (this != &other) reset(), data_ = std::exchange(other.data_, nullptr), bytes_ = other.bytes_;
+    return *this;
+  }
+
+  void* data() const noexcept { return data_; }
+  size_t size() const noexcept { return bytes_; }
+  // As many elements as there is room for.
+  template <typename T>
+  std::span<T> as() const noexcept {
+    return {static_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+
+ private:
+  void reset() noexcept {
+    if (data_ != nullptr) tuttiMemFree(data_);
+  }
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// A buffer that a communicator knows of (Communicator::registerBuffer), until the object goes: before its communicator.
+class [[nodiscard]] Registration {
+ public:
+  Registration(tuttiComm_t comm, void* handle) noexcept : comm_(comm), handle_(handle) {}
+  ~Registration() {
+    if (handle_ != nullptr) tuttiCommDeregister(comm_, handle_);
+  }
+  Registration(Registration&& other) noexcept : comm_(other.comm_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Registration& operator=(Registration&&) = delete;
+
+ private:
+  tuttiComm_t comm_;
+  void* handle_;
+};
+
+// An operator of one communicator (Communicator::preMulSum), until the object goes: before its communicator. Give it to
+// a reduction as any other.
+class [[nodiscard]] Operator {
+ public:
+  Operator(tuttiComm_t comm, tuttiRedOp_t op) noexcept : comm_(comm), op_(op) {}
+  ~Operator() {
+    if (comm_ != nullptr) tuttiRedOpDestroy(op_, comm_);
+  }
+  Operator(Operator&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  Operator& operator=(Operator&&) = delete;
+  operator tuttiRedOp_t() const noexcept { return op_; }
+
+ private:
+  tuttiComm_t comm_;
+  tuttiRedOp_t op_;
+};
+
 // Calls between its construction and end() go out together. end() reports their errors; a guard that leaves its scope
 // without it (an exception on the way) ends the group too and swallows them.
 class [[nodiscard]] Group {
@@ -249,6 +310,20 @@ class Communicator {
   void destroy() { detail::check(tuttiCommDestroy(release())); }
   void abort() { detail::check(tuttiCommAbort(release())); }
 
+  // See tuttiCommRegister.
+  Registration registerBuffer(void* buffer, size_t bytes) {
+    void* handle = nullptr;
+    check(tuttiCommRegister(comm_, buffer, bytes, &handle));
+    return {comm_, handle};
+  }
+  // Multiplies this rank's input by `factor`, then adds. For elements of the factor's type.
+  template <typename T>
+  Operator preMulSum(T factor) {
+    tuttiRedOp_t op{};
+    check(tuttiRedOpCreatePreMulSum(&op, &factor, kDataTypeOf<T>, tuttiScalarHostImmediate, comm_));
+    return {comm_, op};
+  }
+
   // ---- Collectives on spans. From spans the element type is deduced; with a container, name it: allReduce<float>(v,
   // w). ----
 
@@ -305,6 +380,35 @@ class Communicator {
     require(in.size() == out.size() && in.size() % ranks() == 0, "allToAll", "both spans must hold one part a rank");
     check(tuttiAllToAll(in.data(), out.data(), in.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
   }
+  // The v-variants: `counts` has an entry a rank, and so have the places (in elements) of their parts in a buffer.
+  template <typename T>
+  void allGatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
+                  std::span<const size_t> places, const Stream& on = Stream::none()) {
+    requireParts("allGatherV", out.size(), counts, places);
+    require(in.size() == counts[self()], "allGatherV", "the input must hold this rank's count");
+    check(tuttiAllGatherV(in.data(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, comm_, on.native()));
+  }
+  template <typename T>
+  void reduceScatterV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
+                      tuttiRedOp_t op = tuttiSum, const Stream& on = Stream::none()) {
+    require(counts.size() == ranks(), "reduceScatterV", "the counts must have an entry a rank");
+    size_t left = in.size();
+    for (const size_t count : counts) {
+      require(count <= left, "reduceScatterV", "the input must hold the parts of all ranks");
+      left -= count;
+    }
+    require(left == 0 && out.size() == counts[self()], "reduceScatterV", "the spans do not fit the counts");
+    check(tuttiReduceScatterV(in.data(), out.data(), counts.data(), kDataTypeOf<T>, op, comm_, on.native()));
+  }
+  template <typename T>
+  void allToAllV(std::span<const std::type_identity_t<T>> in, std::span<const size_t> inCounts,
+                 std::span<const size_t> inPlaces, std::span<T> out, std::span<const size_t> outCounts,
+                 std::span<const size_t> outPlaces, const Stream& on = Stream::none()) {
+    requireParts("allToAllV", in.size(), inCounts, inPlaces);
+    requireParts("allToAllV", out.size(), outCounts, outPlaces);
+    check(tuttiAllToAllV(in.data(), inCounts.data(), inPlaces.data(), out.data(), outCounts.data(), outPlaces.data(),
+                         kDataTypeOf<T>, comm_, on.native()));
+  }
   template <typename T>
   void send(std::span<const T> data, int peer, const Stream& on = Stream::none()) {
     check(tuttiSend(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native()));
@@ -359,6 +463,14 @@ class Communicator {
     if (comm_ != nullptr) tuttiCommDestroy(comm_);
   }
   size_t ranks() const noexcept { return static_cast<size_t>(size_); }
+  size_t self() const noexcept { return static_cast<size_t>(rank_); }
+  void requireParts(const char* call, size_t room, std::span<const size_t> counts,
+                    std::span<const size_t> places) const {
+    require(counts.size() == ranks() && places.size() == ranks(), call, "counts and places must have an entry a rank");
+    for (size_t r = 0; r < counts.size(); ++r)
+      require(counts[r] == 0 || (places[r] <= room && counts[r] <= room - places[r]), call,
+              "a part reaches beyond its span");
+  }
   // The communicator's own text when there is one, else the thread's.
   void check(tuttiResult_t result) const { detail::check(result, comm_); }
   static void require(bool fits, const char* call, const char* complaint) {

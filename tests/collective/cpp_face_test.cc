@@ -86,6 +86,40 @@ TEST(CppFace, MovesPartsOfRanks) {
   });
 }
 
+TEST(CppFace, MovesPartsOfAnySize) {
+  onRanks(2, [](Communicator& comm) {
+    const auto mine = static_cast<size_t>(comm.rank());
+    const std::array<size_t, 2> counts{1, 2}, places{0, 1};
+    std::vector<int> own(counts[mine], 5 + comm.rank()), all(3);
+    comm.allGatherV<int>(own, all, counts, places);
+    EXPECT_EQ(all, (std::vector<int>{5, 6, 6}));
+    comm.reduceScatterV<int>(all, own, counts);
+    EXPECT_EQ(own, std::vector<int>(counts[mine], 2 * (5 + comm.rank())));
+    const std::array<size_t, 2> ones{1, 1};
+    std::vector<int> swapped(2);
+    comm.allToAllV<int>(std::array{10 * comm.rank(), 10 * comm.rank() + 1}, ones, places, swapped, ones, places);
+    EXPECT_EQ(swapped, (std::vector<int>{comm.rank(), 10 + comm.rank()}));
+  });
+}
+
+TEST(CppFace, OwnsMemoryAndOperators) {
+  onRanks(2, [](Communicator& comm) {
+    tutti::Memory memory = tutti::Memory(4 * sizeof(float));
+    const std::span<float> values = memory.as<float>();
+    EXPECT_EQ(values.size(), 4U);
+    const auto registration = comm.registerBuffer(memory.data(), memory.size());
+    std::ranges::fill(values, 1.0F);
+    tuttiRedOp_t gone{};
+    {
+      const auto scaled = comm.preMulSum(comm.rank() == 0 ? 2.0F : 3.0F);
+      gone = scaled;
+      comm.allReduce(values, scaled);
+    }
+    EXPECT_EQ(values[3], 5.0F);
+    EXPECT_EQ(codeOf([&] { comm.allReduce(values, gone); }), tuttiInvalidArgument);
+  });
+}
+
 TEST(CppFace, NamedTypesAndUserTypesAgree) {
   onRanks(2, [](Communicator& comm) {
     const Half oneHalf{0x3c00};  // 1.0
@@ -124,6 +158,11 @@ TEST(CppFace, RefusesSpansThatDoNotFit) {
     EXPECT_EQ(codeOf([&] { comm.allGather<float>(two, three); }), tuttiInvalidArgument);
     EXPECT_EQ(codeOf([&] { comm.reduce<float>(two, three, tuttiSum, 0); }), tuttiInvalidArgument);
     EXPECT_EQ(codeOf([&] { comm.allReduce<float>(two, std::span(three).first(2)); }), tuttiSuccess);
+    const std::array<size_t, 1> count{2}, start{0}, beyond{SIZE_MAX};
+    EXPECT_EQ(codeOf([&] { comm.allGatherV<float>(two, three, count, beyond); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.allGatherV<float>(three, three, count, start); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.reduceScatterV<float>(three, two, count); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.allToAllV<float>(two, count, start, three, beyond, start); }), tuttiInvalidArgument);
   });
 }
 
