@@ -14,6 +14,7 @@ namespace {
 
 // What the command line says, before names are looked up.
 struct Raw {
+  int ctaPolicy = 0, deviceImplementation = 0, deviceBlocks = 0;
   std::string minBytes, maxBytes, stepBytes, op = "sum", type = "float", root = "0", device = "cpu";
   int blocking = 0, average = 1, nullStream = -1;
 };
@@ -45,6 +46,11 @@ void addWhat(CLI::App& app, Options& options, Raw& raw) {
       ->check(CLI::Range(0, 2));
 }
 
+// nccl-tests' 0/1 options, which need not be given the 1.
+void addSwitch(CLI::App& app, const char* names, bool& value, const char* help) {
+  app.add_option(names, value, help)->expected(0, 1)->default_str("1")->option_text("[0/1]");
+}
+
 void addHow(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--ranks", options.ranks, "local processes to start, where no launcher has started any")
       ->check(CLI::Range(1, 4096));
@@ -52,7 +58,7 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
       ->check(CLI::Range(1, 4096));
   app.add_option("-g,--ngpus", options.communicatorsPerThread, "ranks that each thread drives, in groups (1)")
       ->check(CLI::Range(1, 4096));
-  app.add_option("-p,--parallel_init", options.parallelInit, "1: the ranks of a process join from a thread each (0)");
+  addSwitch(app, "-p,--parallel_init", options.parallelInit, "1: the ranks of a process join from a thread each (0)");
   app.add_option("--device", raw.device,
                  "where the buffers are: cpu, or cuda: a GPU for each rank, in turn where there are fewer (cpu)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
@@ -71,16 +77,19 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
                  "seconds that an operation may take; 0: the library's default");
   app.add_option("-G,--cudagraph", options.graphLaunches,
                  "with --device cuda, capture the timed iterations in a CUDA graph and launch it so many times (0)");
+  app.add_option("-x,--cta_policy", raw.ctaPolicy, "0: how many blocks a GPU runs is the library's choice (0)");
+  app.add_option("-D,--device_implementation", raw.deviceImplementation, "0: the library's own kernels (0)");
+  app.add_option("-V,--device_cta_count", raw.deviceBlocks, "of -D other than 0: means nothing here");
 }
 
 void addReports(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("-a,--average", raw.average,
                  "time reported: 0 rank 0's, 1 mean, 2 least, 3 greatest of the ranks' (1)")
       ->check(CLI::Range(0, 3));
-  app.add_option("-C,--report_cputime", options.cpuTime, "1: report the time until the calls returned (0)");
-  app.add_option("-S,--report_timestamps", options.timestamps, "1: add the time of day to each line (0)");
-  app.add_option("-M,--memory", options.memoryReport, "1: report each rank's memory (0)");
-  app.add_option("-I,--per_iter_timing", options.percentiles, "1: add columns of single iterations' times (0)");
+  addSwitch(app, "-C,--report_cputime", options.cpuTime, "1: report the time until the calls returned (0)");
+  addSwitch(app, "-S,--report_timestamps", options.timestamps, "1: add the time of day to each line (0)");
+  addSwitch(app, "-M,--memory", options.memoryReport, "1: report each rank's memory (0)");
+  addSwitch(app, "-I,--per_iter_timing", options.percentiles, "1: add columns of single iterations' times (0)");
   app.add_option("-K,--per_iter_skip", options.skipped, "iterations that these columns leave out at the start (0)");
   app.add_flag("--percentiles", options.percentiles, "as -I 1");
   app.add_option("-J,--output_file,--json", options.jsonFile,
@@ -107,7 +116,13 @@ int parseRoot(const std::string& text) {
   return root;
 }
 
+void refuseIf(bool condition, const std::string& text) {
+  if (condition) throw UsageError(text);
+}
+
 void lookUp(Options& options, const Raw& raw) {
+  refuseIf(raw.ctaPolicy != 0, "-x: there is only policy 0, where the library chooses how many blocks run");
+  refuseIf(raw.deviceImplementation != 0, "-D: there is only implementation 0, the library's own");
   if (!raw.minBytes.empty()) options.minBytes = parseSize(raw.minBytes);
   if (!raw.maxBytes.empty()) options.maxBytes = parseSize(raw.maxBytes);
   if (!raw.stepBytes.empty()) options.stepBytes = parseSize(raw.stepBytes);
@@ -118,10 +133,6 @@ void lookUp(Options& options, const Raw& raw) {
   options.nullStream = raw.nullStream < 0 ? !options.onGpus : raw.nullStream == 1;
   options.blocking = static_cast<Blocking>(raw.blocking);
   options.average = static_cast<Average>(raw.average);
-}
-
-void refuseIf(bool condition, const std::string& text) {
-  if (condition) throw UsageError(text);
 }
 
 void validateDevice(const Options& options) {

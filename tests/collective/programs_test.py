@@ -168,7 +168,7 @@ class Memory(Programs):
                 for algorithm in ALGORITHMS[program]:
                     chosen = ("--algo", algorithm)
                     groups = (("TUTTI_GROUP_SIZE", "2"),) if algorithm == "hierarchical" else ()
-                    job = Job(program, place, 8, ("64K", "64K", 2), ("-n", "1", "-w", "0", "-M", "1", *chosen), groups)
+                    job = Job(program, place, 8, ("64K", "64K", 2), ("-n", "1", "-w", "0", "-M", *chosen), groups)
                     with self.subTest(job.command()):
                         self.check(self.good(job))
 
@@ -196,7 +196,7 @@ class Failures(Programs):
         for arguments, text in (
                 (("--bogus",), "--bogus"), (("-b", "1X"), "1X"), (("-b", "64", "-e", "8"), "64 > 8"),
                 (("-d", "float128"), "float128"), (("-o", "xor"), "xor"), (("-r", "-2"), "-2"), (("-R", "3"), "3"),
-                (("-n", "0"), "iters"), (("-G", "1"), "CUDA"), (("--algo", "magic", *SMALL), "magic.*ring"),
+                (("-n", "0"), "iters"), (("-G", "1"), "CUDA"), (("-x", "1"), "-x"), (("--algo", "magic", *SMALL), "magic.*ring"),
                 (("--transport", "pigeon", *SMALL), "pigeon.*shm"), (("-c", "0", "--plant-error"), "plant-error"),
                 (("--json", "/nowhere/a.json", *SMALL), "/nowhere/a.json")):
             with self.subTest(" ".join(arguments)):

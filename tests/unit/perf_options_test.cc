@@ -49,6 +49,20 @@ TEST(PerfOptions, HasNcclTestsDefaultsAndSpellings) {
   EXPECT_EQ(parsed({"-d", "all", "-r", "all"}).types.size(), 12u);
 }
 
+TEST(PerfOptions, SwitchesNeedNoValue) {
+  const Options options = parsed({"-M", "-S", "-C", "1", "-I", "-n", "5", "-p", "0"});
+  EXPECT_TRUE(options.memoryReport && options.timestamps && options.cpuTime && options.percentiles);
+  EXPECT_FALSE(options.parallelInit);
+  EXPECT_EQ(options.iterations, 5);
+}
+
+TEST(PerfOptions, TakesEveryLetterOfNcclTests) {
+  parsed({"-t", "1", "-g", "1", "-b", "8",  "-e", "8", "-i", "8",   "-f", "2",     "-n", "5", "-w", "1",
+          "-m", "1", "-N", "1", "-p", "0",  "-c", "1", "-o", "sum", "-d", "float", "-r", "0", "-z", "0",
+          "-y", "0", "-T", "9", "-G", "0",  "-C", "0", "-S", "0",   "-J", "x",     "-a", "1", "-R", "0",
+          "-x", "0", "-D", "0", "-V", "16", "-M", "0", "-u", "0",   "-I", "1",     "-K", "1"});
+}
+
 TEST(PerfOptions, TakesTheLastOfAnOptionGivenTwice) {
   const Options options = parsed({"-n", "5", "-b", "8", "--iters", "7", "-b", "16", "-e", "64", "-p", "1", "-p", "0"});
   EXPECT_EQ(options.iterations, 7);
@@ -82,6 +96,8 @@ TEST(PerfOptions, RefusesWhatMakesNoSense) {
                                                        {"-r", "-2"},
                                                        {"-z", "4"},
                                                        {"-a", "4"},
+                                                       {"-x", "1"},
+                                                       {"-D", "2"},
                                                        {"-m", "0"},
                                                        {"-t", "0"},
                                                        {"-K", "3"},
