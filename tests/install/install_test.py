@@ -3,7 +3,7 @@
 tree       installs, moves the tree to where no build file points, and looks whether all is there
 exports    libtutti.so exports what its headers declare, and nothing else
 cmake      builds examples/ with find_package(tutti) and runs the first on two ranks; runs an installed program
-pkgconfig  builds the first example with cc and pkg-config and runs it on two ranks
+pkgconfig  builds examples/ with cc, c++ and pkg-config, and runs the first two on two ranks
 """
 import argparse
 import os
@@ -92,11 +92,21 @@ def check_cmake(setting):
 
 
 def check_pkgconfig(setting):
-    flags = output_of("pkg-config", "--cflags", "--libs", "tutti", env=environment(setting.search)).split()
+    def flags_of(*packages):
+        return output_of("pkg-config", "--cflags", "--libs", *packages, env=environment(setting.search)).split()
+
+    flags = flags_of("tutti")
     expect(all(str(setting.prefix) in flag for flag in flags if flag[:2] in ("-I", "-L")), f"{flags} point elsewhere")
-    program = setting.work / "from_pkgconfig"
-    run(setting.cc, *sanitizer_flags(setting), "-o", program, setting.source / "examples" / f"{EXAMPLE}.c", *flags)
-    run_on_two_ranks(program, setting.lib)
+    built = setting.work / "from_pkgconfig"
+    built.mkdir(exist_ok=True)
+    examples = setting.source / "examples"
+    for source in sorted(examples.glob("*.c")):
+        run(setting.cc, *sanitizer_flags(setting), "-o", built / source.stem, source, *flags)
+    for source in sorted(examples.glob("*.cc")):
+        run(setting.cxx, "-std=c++20", *sanitizer_flags(setting), "-o", built / source.stem, source, *flags_of("tutti", "zlib"))
+    run_on_two_ranks(built / EXAMPLE, setting.lib)
+    run(built / "02_digits", "--ranks", "2", "--epochs", "1", "--data", examples / "data/digits.csv.gz",
+        env=environment({"LD_LIBRARY_PATH": str(setting.lib)}), stdin=subprocess.DEVNULL)
 
 
 CASES = {"tree": check_tree, "exports": check_exports, "cmake": check_cmake, "pkgconfig": check_pkgconfig}
