@@ -44,8 +44,8 @@ class Operands {
 
 void report(benchmark::State& state, size_t bytes, DataType type) {
   state.SetBytesProcessed(static_cast<int64_t>(bytes) * state.iterations());
-  state.counters["elements/s"] = benchmark::Counter(
-      static_cast<double>(bytes / sizeOf(type)) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  const size_t elements = bytes / sizeOf(type) * static_cast<size_t>(state.iterations());
+  state.counters["elements/s"] = benchmark::Counter(static_cast<double>(elements), benchmark::Counter::kIsRate);
 }
 
 // Bytes per second are those of one destination.

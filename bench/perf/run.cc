@@ -182,7 +182,7 @@ int runRanks(const Collective& collective, const Options& options) {
   const std::vector<Seat> seats = joinAll(options);
   std::atomic<int> status{EXIT_SUCCESS};
   const auto work = [&](int thread) {
-    const auto first = seats.begin() + thread * options.communicatorsPerThread;
+    const auto first = seats.begin() + std::ptrdiff_t{thread} * options.communicatorsPerThread;
     // Relaxed: joining the threads orders the write before the read.
     if (runThread(collective, options, {first, first + options.communicatorsPerThread}) != EXIT_SUCCESS) {
       status.store(EXIT_FAILURE, std::memory_order_relaxed);

@@ -94,7 +94,7 @@ IterationStats statsOf(std::vector<double> microseconds) {
 
 std::string fitted(double value, int width) {
   for (int decimals = 2; decimals >= 0; --decimals) {
-    const std::string text = fmt::format("{:{}.{}f}", value, width, decimals);
+    std::string text = fmt::format("{:{}.{}f}", value, width, decimals);
     if (text.size() <= static_cast<size_t>(width)) return text;
   }
   return fmt::format("{:{}.{}e}", value, width, width >= 7 ? 1 : 0);

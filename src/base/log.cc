@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#undef SPDLOG_HEADER_ONLY  // the build says it for versions of spdlog that do not say it themselves
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 

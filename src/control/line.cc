@@ -41,7 +41,8 @@ void Line::onEvents(uint32_t ready) {
 }
 
 void Line::connected() {
-  if ((connectError_ = pendingError(fd_.get())) != 0) return broken(std::strerror(connectError_));
+  connectError_ = pendingError(fd_.get());
+  if (connectError_ != 0) return broken(std::strerror(connectError_));
   // A name is anyone's to take while its owner is not there.
   if (unix_ && !sameUser(fd_.get())) return broken("the Unix socket there belongs to another user");
   state_ = State::kHello;

@@ -109,7 +109,7 @@ UniqueId shareThroughPmi(const Launch& launch, const Network& network, Deadline 
   const std::string key = fmt::format("tutti-{}", launch.pmiKey);
   pmi::Client client(launch.pmi, deadline);
   if (launch.rank == 0) {
-    const UniqueId id = openRoot(network, deadline);
+    UniqueId id = openRoot(network, deadline);
     client.put(key, toHex(encode(id)));
     client.barrier();
     return id;

@@ -21,7 +21,7 @@ Member::Member(const JoinRequest& request)
                {[this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
                 [this](ErrorCode code, const std::string& text) { joinFailed(code, text); },
                 [this] { return missingText(kJoinSequence); }}),
-      streams_(reactor_, desk_, request.rank, encryptionOf(request), [this](Mail mail) { route(encode(mail)); }),
+      streams_(reactor_, desk_, request.rank, encryptionOf(request), [this](const Mail& mail) { route(encode(mail)); }),
       gathering_(request.rank, request.size),
       shrink_(*this, reactor_, pulse_) {
   hashInto(&id_, sizeof id_, &request.id.job, sizeof request.id.job);

@@ -76,7 +76,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   // member_gather.cc
   void onShare(int side, const Bytes& payload);
   void passUp(uint64_t sequence);
-  void onTable(std::shared_ptr<const Bytes> payload);
+  void onTable(const std::shared_ptr<const Bytes>& payload);
   void enter(const std::vector<Bytes>& table);
   void checkShares();
   std::string missingText(uint64_t sequence) const;

@@ -37,7 +37,7 @@ void Member::passUp(uint64_t sequence) {
   onTable(std::make_shared<const Bytes>(table.take()));
 }
 
-void Member::onTable(std::shared_ptr<const Bytes> payload) {
+void Member::onTable(const std::shared_ptr<const Bytes>& payload) {
   for (const Child& child : children_)
     if (child.line) child.line->send(Kind::kGatherDown, payload);
   Reader in(*payload);

@@ -67,9 +67,10 @@ void expandInto(const List& list, const std::string& before, std::string_view re
     return;
   }
   const size_t close = rest.find(']', open);
+  const std::string head = before + std::string(rest.substr(0, open));
   for (const std::string_view range : split(list, rest.substr(open + 1, close - open - 1)))
     for (const std::string& number : expandRange(list, range))
-      expandInto(list, before + std::string(rest.substr(0, open)) + number, rest.substr(close + 1), out);
+      expandInto(list, head + number, rest.substr(close + 1), out);
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ void setNoDelay(int fd) noexcept { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
 
 // The system counts in seconds when it probes, and the user timeout (RFC 5482) also bounds the probes.
 void limitSilence(int fd, std::chrono::milliseconds span) noexcept {
-  const auto ms = static_cast<int>(std::clamp<int64_t>(span.count(), 1, 24 * 3600 * 1000));
+  const auto ms = static_cast<int>(std::clamp<int64_t>(span.count(), 1, int64_t{24} * 3600 * 1000));
   const int seconds = std::max(1, ms / 1000);
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);

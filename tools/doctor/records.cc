@@ -92,7 +92,7 @@ class Object {
 };
 
 template <class T>
-constexpr auto byName = [](int i) { return nameOf(static_cast<T>(i)); };
+constexpr auto kByName = [](int i) { return nameOf(static_cast<T>(i)); };
 
 std::optional<int> rankIn(const Object& call, const char* key, int size) {
   if (!call.has(key)) return std::nullopt;
@@ -102,17 +102,17 @@ std::optional<int> rankIn(const Object& call, const char* key, int size) {
 Call readCall(const Object& in, int size) {
   Call call;
   call.order = in.count("order");
-  call.line = in.choice<Line>("line", std::size(kLines), byName<Line>);
+  call.line = in.choice<Line>("line", std::size(kLines), kByName<Line>);
   call.number = in.count("number");
-  call.kind = in.choice<Collective>("kind", kCollectives, byName<Collective>);
-  call.type = in.choice<DataType>("type", kDataTypes, byName<DataType>);
+  call.kind = in.choice<Collective>("kind", kCollectives, kByName<Collective>);
+  call.type = in.choice<DataType>("type", kDataTypes, kByName<DataType>);
   call.count = in.count("count");
   call.bytes = in.count("bytes");
-  if (in.has("op")) call.op = in.choice<ReduceOp>("op", kReduceOps, byName<ReduceOp>);
+  if (in.has("op")) call.op = in.choice<ReduceOp>("op", kReduceOps, kByName<ReduceOp>);
   call.root = rankIn(in, "root", size);
   call.peer = rankIn(in, "peer", size);
   call.waitingFor = rankIn(in, "waitingFor", size);
-  call.state = in.choice<State>("state", std::size(kStates), byName<State>);
+  call.state = in.choice<State>("state", std::size(kStates), kByName<State>);
   if (in.has("algorithm")) call.algorithm = in.text("algorithm");
   call.roundsDone = in.count("roundsDone");
   call.rounds = in.count("rounds");
