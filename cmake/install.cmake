@@ -14,7 +14,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tutti DESTINATION ${CMAKE_INSTAL
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS tutti EXPORT tutti LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The programs are the benchmarks of bench/ and the tools; what else these folders build stays here.
+# The programs are the benchmarks of bench/ and the tools; what else these folders build stays here. Those that are not
+# built are left out, so that tools/demo, which builds one, is enough to install the library.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE bin_to_lib)
 set(program_folders tools)
 if(TUTTI_BUILD_BENCH)
@@ -26,7 +27,7 @@ foreach(folder IN LISTS program_folders)
     get_target_property(type ${target} TYPE)
     if(type STREQUAL EXECUTABLE AND target MATCHES "_perf$|^tutti-")
       set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-      install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+      install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
     endif()
   endforeach()
 endforeach()

@@ -57,7 +57,9 @@ def check_tree(setting):
     wanted = [f"{setting.libdir}/libtutti.so", f"{setting.libdir}/libtutti.so.0", f"{setting.libdir}/libtutti.so.{version}",
               f"{setting.libdir}/cmake/tutti/tuttiConfig.cmake", f"{setting.libdir}/cmake/tutti/tuttiConfigVersion.cmake"]
     headers = [path.relative_to(setting.source) for path in (setting.source / "include").rglob("*.h*")]
-    for name in [*wanted, *headers]:
+    programs = [f"bin/{path.name}" for path in (setting.build / "bin").glob("*_perf")]
+    expect(programs, "no program was built")
+    for name in [*wanted, *headers, *programs, "bin/tutti-doctor"]:
         expect((setting.prefix / name).exists(), f"{name} is not installed")
     for path in setting.prefix.rglob("*"):
         text = path.read_bytes() if path.suffix in (".cmake", ".pc") else b""
