@@ -8,13 +8,10 @@
 #include "base/fork.h"
 
 namespace tutti::api {
-namespace {
 
-[[noreturn]] void invalid(const char* call, const std::string& what) {
+void invalid(const char* call, const std::string& what) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", call, what));
 }
-
-}  // namespace
 
 void checkPointer(const void* pointer, const char* call, const char* argument) {
   if (pointer == nullptr) invalid(call, fmt::format("{} is NULL", argument));

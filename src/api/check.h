@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "comm/call.h"
 #include "comm/group.h"
@@ -16,6 +17,8 @@ struct CUstream_st {
 
 namespace tutti::api {
 
+// Throws Error(kInvalidArgument). `what` begins with the argument.
+[[noreturn]] void invalid(const char* call, const std::string& what);
 void checkPointer(const void* pointer, const char* call, const char* argument);
 // A buffer of `count` elements: may be NULL only when that is 0.
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument);

@@ -1,13 +1,12 @@
 // The collectives: check the arguments, say them as a Call, submit.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <numeric>
 
 #include "api/check.h"
 #include "api/guard.h"
 #include "api/submit.h"
+#include "api/tables.h"
 
 using namespace tutti;
 using namespace tutti::api;
@@ -36,10 +35,6 @@ tuttiResult_t operation(const char* name, Collective collective, tuttiDataType_t
   });
 }
 
-[[noreturn]] void invalid(const char* name, const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", name, what));
-}
-
 void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char* name) {
   const int number = static_cast<int>(op);
   if (number >= 0 && number < tuttiNumOps) {
@@ -61,51 +56,6 @@ void setBuffers(comm::Call& call, const void* send, void* recv, size_t count) {
   call.send = bytes(send);
   call.recv = bytes(recv);
   call.count = count;
-}
-
-std::vector<size_t> copyTable(const size_t* table, int size, const char* name, const char* argument) {
-  checkPointer(table, name, argument);
-  return {table, table + size};
-}
-
-std::vector<size_t> offsetsOf(const std::vector<size_t>& counts) {
-  std::vector<size_t> offsets(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), size_t{0});
-  return offsets;
-}
-
-size_t sum(const std::vector<size_t>& counts, const char* name, const char* argument) {
-  size_t total = 0;
-  for (const size_t count : counts)
-    if (__builtin_add_overflow(total, count, &total))
-      invalid(name, fmt::format("{}: the sum of all does not fit into memory", argument));
-  return total;
-}
-
-// Elements from the start of a buffer to the end of its last part. `side` is "send" or "recv".
-size_t extent(const std::vector<size_t>& counts, const std::vector<size_t>& offsets, const char* name,
-              const char* side) {
-  size_t end = 0, last = 0;
-  for (size_t r = 0; r < counts.size(); ++r) {
-    if (counts[r] == 0) continue;
-    if (__builtin_add_overflow(offsets[r], counts[r], &last))
-      invalid(name,
-              fmt::format("{}Counts[{}] is {}: that many elements from {}Displs[{}] ({}) on do not fit into memory",
-                          side, r, counts[r], side, r, offsets[r]));
-    end = std::max(end, last);
-  }
-  return end;
-}
-
-// No two ranks write to the same place. Ends of parts are numbers that extent() has seen.
-void checkApart(const std::vector<size_t>& counts, const std::vector<size_t>& offsets, const char* name) {
-  std::vector<size_t> order;
-  for (size_t r = 0; r < counts.size(); ++r)
-    if (counts[r] != 0) order.push_back(r);
-  std::ranges::sort(order, {}, [&](size_t r) { return offsets[r]; });
-  for (size_t i = 1; i < order.size(); ++i)
-    if (const size_t a = order[i - 1], b = order[i]; offsets[a] + counts[a] > offsets[b])
-      invalid(name, fmt::format("recvDispls: the parts of ranks {} and {} overlap in recv", a, b));
 }
 
 }  // namespace

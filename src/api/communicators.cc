@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 #include "api/check.h"
+#include "api/configuration.h"
 #include "api/guard.h"
+#include "api/join_all.h"
 #include "api/joiner.h"
 #include "comm/dump.h"
 
@@ -17,58 +16,8 @@ using namespace tutti::api;
 
 namespace {
 
-// Wraps what is wrong with a field of the caller's struct: of which call it was.
-template <class Read>
-auto field(const char* call, const char* name, Read&& read) {
-  try {
-    return std::forward<Read>(read)();
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: config.{}: {}", call, name, error.what()));
-  }
-}
-
-tuttiConfig_t completed(const tuttiConfig_t& given, const char* call) {
-  if (given.size < offsetof(tuttiConfig_t, version) + sizeof given.version || given.size > sizeof(tuttiConfig_t))
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: config.size is {}; start from TUTTI_CONFIG_INITIALIZER", call, given.size));
-  tuttiConfig_t full = TUTTI_CONFIG_INITIALIZER;  // an older caller's shorter struct leaves the rest at its default
-  std::memcpy(&full, &given, given.size);
-  return full;
-}
-
-void resolveTimes(const tuttiConfig_t& full, comm::Config& config, const char* call) {
-  const auto timeout = [call](const char* name, int value, std::chrono::milliseconds& into) {
-    if (value < 0) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.{} is {}", call, name, value));
-    if (value > 0) into = std::chrono::milliseconds(value);
-  };
-  timeout("joinTimeoutMs", full.joinTimeoutMs, config.joinTimeout);
-  timeout("connectTimeoutMs", full.connectTimeoutMs, config.connectTimeout);
-  timeout("operationTimeoutMs", full.operationTimeoutMs, config.operationTimeout);
-  if (full.heartbeatMs < -1)
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.heartbeatMs is {}", call, full.heartbeatMs));
-  if (full.heartbeatMs != 0) config.heartbeat = std::chrono::milliseconds(std::max(0, full.heartbeatMs));
-}
-
-// The environment's settings, and over them what the caller's struct says.
-comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
-  if (given == nullptr) return config;
-  const tuttiConfig_t full = completed(*given, call);
-  resolveTimes(full, config, call);
-  if (full.channels < 0 || full.channels > 64)
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: config.channels is {}: 0 to 64", call, full.channels));
-  if (full.channels > 0) config.channels = full.channels;
-  if (full.transports)
-    config.transports = field(call, "transports", [&] { return comm::checkedTransports(full.transports); });
-  if (full.algorithm)
-    config.algorithm = field(call, "algorithm", [&] { return plan::algorithmByName(full.algorithm); });
-  if (full.device) config.device = field(call, "device", [&] { return comm::deviceByName(full.device); });
-  if (full.name) config.name = full.name;
-  if (full.encrypt != 0) config.encrypt = true;
-  return config;
-}
-
 void checkRanks(int ranks, int rank, const char* call) {
-  if (ranks < 1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: ranks is {}", call, ranks));
+  if (ranks < 1) invalid(call, fmt::format("ranks is {}", ranks));
   checkRank(rank, ranks, call, "rank");
 }
 
@@ -89,57 +38,7 @@ tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* c
 void checkDevices(const int* devices, int ranks, const char* call) {
   for (int r = 0; devices && r < ranks; ++r)
     if (devices[r] < -1)
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: devices[{}] is {}: -1 for host memory, or a GPU's number", call, r, devices[r]));
-}
-
-// Ranks that are threads must not wait for one another in turn: each joins on a thread of its own. The first that fails
-// stops the others, who would wait for it until their deadline.
-class JoinOfAll {
- public:
-  explicit JoinOfAll(int ranks) : made_(static_cast<size_t>(ranks)) {}
-
-  void start(const control::UniqueId& id, comm::Config config, const int* devices) {
-    threads_.reserve(made_.size());
-    for (size_t r = 0; r < made_.size() && !failed_.load(std::memory_order_relaxed); ++r) {
-      if (devices) config.device = devices[r];
-      attempt([&] { threads_.emplace_back([this, id, r, config] { attempt([&] { join(id, r, config); }); }); });
-    }
-  }
-  std::vector<std::shared_ptr<comm::Communicator>> finish() {
-    for (auto& thread : threads_) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(made_);
-  }
-
- private:
-  void join(const control::UniqueId& id, size_t rank, const comm::Config& config) {
-    made_[rank] = comm::Communicator::join(id, static_cast<int>(rank), static_cast<int>(made_.size()), config,
-                                           [this] { return failed_.load(std::memory_order_relaxed); });
-  }
-  // Keeps the first failure. Who wrote it is joined before it is read.
-  template <class Body>
-  void attempt(Body&& body) noexcept {
-    try {
-      std::forward<Body>(body)();
-    } catch (...) {
-      if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
-    }
-  }
-
-  std::vector<std::shared_ptr<comm::Communicator>> made_;
-  std::vector<std::thread> threads_;
-  std::atomic<bool> failed_{false};
-  std::exception_ptr failure_;
-};
-
-void initAll(tuttiComm_t* comms, int ranks, const int* devices) {
-  const comm::Config config = comm::Config::fromEnvironment();
-  const auto id = control::openRoot(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
-  JoinOfAll all(ranks);
-  all.start(id, config, devices);
-  const auto made = all.finish();
-  std::transform(made.begin(), made.end(), comms, makeHandle);
+      invalid(call, fmt::format("devices[{}] is {}: -1 for host memory, or a GPU's number", r, devices[r]));
 }
 
 tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, int rank, const tuttiConfig_t* config,
@@ -207,7 +106,8 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices
     checkPointer(comms, name, "comms");
     checkRanks(ranks, 0, name);
     checkDevices(devices, ranks, name);
-    initAll(comms, ranks, devices);
+    const auto made = joinAll(ranks, devices);
+    std::transform(made.begin(), made.end(), comms, makeHandle);
   });
 }
 
@@ -217,8 +117,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     Visit visit(comm, name);
     checkPointer(child, name, "child");
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", name, color));
+      invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
     const auto made = visit->split(color, key, resolve(config, visit->config(), name));
     *child = made ? makeHandle(made) : nullptr;
   });
@@ -272,8 +171,7 @@ tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path) {
   return guarded(comm, [&] {
     checkPointer(path, name, "path");
     const auto communicator = reach(comm, name);
-    if (!communicator)
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm (rank {}) is gone", name, comm->rank));
+    if (!communicator) invalid(name, fmt::format("comm (rank {}) is gone", comm->rank));
     comm::writeDump(*communicator, path, name);
   });
 }
@@ -330,8 +228,7 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
     Visit visit(comm, name);
     checkPointer(stats, name, "stats");
     if (stats->size < sizeof(size_t) || stats->size > sizeof(tuttiCommStats_t))
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: stats->size is {}; set it to sizeof(tuttiCommStats_t)", name, stats->size));
+      invalid(name, fmt::format("stats->size is {}; set it to sizeof(tuttiCommStats_t)", stats->size));
     const comm::Stats now = visit->stats();
     tuttiCommStats_t full = {};
     full.size = stats->size;
