@@ -263,6 +263,16 @@ class Cases:
                 network.take_family(host, 6)
             self.with_id_file(network)
 
+    def interface(self):
+        """Told to use the interface that leads to the others, then one that leads nowhere: it is obeyed."""
+        with Network(3, dead_ends=("aaa0",)) as network:
+            self.check(network, self.at_root("10.77.0.1"), settings={"TUTTI_SOCKET_IFNAME": "eth0"})
+        with Network(3, dead_ends=("aaa0",)) as network:
+            settings = {"TUTTI_SOCKET_IFNAME": "aaa0", "TUTTI_JOIN_TIMEOUT_MS": int(2000 * self.patience)}
+            statuses, texts = self.job(network, self.at_root("10.77.0.1"), settings=settings).wait(30 * self.patience)
+            everything = "\n".join(texts)
+            if any(status in (0, None) for status in statuses) or "could not join" not in everything:
+                raise AssertionError(f"exit statuses {statuses}\n{everything[-6000:]}")
 
     def cable(self):
         """The link of the last host, then of the first, is taken down in the middle of a run: every rank ends with an error
@@ -290,7 +300,8 @@ class Cases:
             time.sleep(0.05)
 
 
-CASES = ("plain", "id_file", "slow", "last_words", "mtu", "ipv6", "ipv4", "dead_end", "several_nets", "link_local", "cable")
+CASES = ("plain", "id_file", "slow", "last_words", "mtu", "ipv6", "ipv4", "dead_end", "several_nets", "link_local",
+         "interface", "cable")
 
 
 def main():
