@@ -2,6 +2,9 @@
 // beyond. verify() checks out-of-place and in-place use, the stated depth and the order of the reduction in one go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "base/error.h"
 #include "schedule/builders.h"
 #include "schedule/races.h"
@@ -93,8 +96,9 @@ TEST_P(Proof, HoldsForEveryGrouping) {
 }
 
 // Where all ranks together have n² steps, slots or cells (ring and direct exchanges, and any all-gather or
-// reduce-scatter, whose outputs or inputs alone are n² cells) a proof for 4096 ranks would take minutes and gigabytes;
-// the sizes below take seconds. Trees and chains, and hierarchical broadcast and reduce, go all the way.
+// reduce-scatter, whose outputs or inputs alone are n² cells) a proof for 4096 ranks takes minutes and gigabytes; the
+// sizes below take seconds. Trees and chains, and hierarchical broadcast and reduce, go all the way. The other proofs
+// up to 4096 are in tests/acceptance/proofs, which names the size that it wants in the environment.
 int largestFor(Collective collective, Algorithm algorithm) {
   if (kThin) return 100;
   const bool rooted = hasRoot(collective), whole = collective == Collective::kAllReduce;
@@ -115,10 +119,18 @@ int largestFor(Collective collective, Algorithm algorithm) {
   }
 }
 
+int wantedLargest() {
+  const char* const wanted = std::getenv("TUTTI_TEST_LARGEST_PROOF");
+  return wanted == nullptr ? 0 : std::atoi(wanted);
+}
+
 TEST_P(Proof, HoldsForSampledLargeSizes) {
+  const int wanted = wantedLargest();
   for (Algorithm algorithm : algorithmsFor(collective())) {
-    for (int size : {100, 127, 128, 255, 257, 500, 1000, 1024, 4096}) {
-      if (size > largestFor(collective(), algorithm)) break;
+    const int largest = largestFor(collective(), algorithm);
+    for (int size : {100, 127, 128, 255, 257, 500, 1000, 1024, 2049, 4096}) {
+      if (size > std::max(largest, wanted)) break;
+      if (wanted != 0 && size <= largest) continue;
       Shape shape;
       shape.collective = collective();
       shape.size = size;
