@@ -10,6 +10,7 @@
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/fold_launch.h"
 #include "kernels/cuda/ipc.h"
+#include "kernels/cuda/nvml.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/order.h"
 #include "kernels/cuda/pattern.h"
@@ -83,6 +84,7 @@ class Gpu : public engine::Device {
   bool goesToOtherHosts(std::span<const std::byte> exported) const override {
     return Exported::read(exported).fabric.has_value();
   }
+  std::vector<engine::Joint> jointsTo(std::span<const Bytes> exported, std::string& why) const override;
   engine::BufferOffer offerBuffer(const std::byte* buffer, size_t bytes) override {
     return cuda::offerBuffer(*context_, buffer, bytes);
   }
@@ -153,6 +155,12 @@ std::unique_ptr<engine::DeviceMemory> Gpu::importMemory(std::span<const std::byt
   std::string why;
   if (!reach(block->context().ordinal(), why)) throw Error(ErrorCode::kCuda, why);
   return std::make_unique<BlockMemory>(std::move(block));
+}
+
+std::vector<engine::Joint> Gpu::jointsTo(std::span<const Bytes> exported, std::string& why) const {
+  std::vector<engine::Uuid> uuids;
+  for (const Bytes& record : exported) uuids.push_back(Exported::read(record).uuid);
+  return jointsOf(traits_.uuid, uuids, why);
 }
 
 bool Gpu::reach(int peerOrdinal, std::string& why) {

@@ -39,7 +39,8 @@ DevicePeers::DevicePeers(control::Plane& plane, engine::Device& device, std::spa
     std::string& trouble = troubles[static_cast<size_t>(peer)];
     if (trouble.empty()) trouble = tryOut(peer, seedOf(plane_.id(), peer, plane_.rank()));
   }
-  agree(troubles, deadline);
+  const bool reachesAll = std::ranges::all_of(troubles, &std::string::empty);
+  agree(troubles, reachesAll && shape_.kernels ? joints(exported) : JointView{}, deadline);
 }
 
 // Returns what is in the way, or nothing. Writes the peer's pattern at once.
@@ -73,11 +74,28 @@ std::string DevicePeers::tryOut(int peer, uint64_t seed) try {
   return error.what();
 }
 
-// A pair is of use only when both can: everyone tells whom it can reach.
-void DevicePeers::agree(const std::vector<std::string>& troubles, Deadline deadline) {
+// What joins this GPU to those of all ranks, each of which it reaches: the memory of another host, by a fabric.
+JointView DevicePeers::joints(std::span<const Bytes> exported) const {
+  JointView view;
+  view.joints = device_.jointsTo(exported, view.why);
+  for (size_t peer = 0; peer < cards_.size(); ++peer)
+    if (cards_[peer].hostId != cards_[static_cast<size_t>(plane_.rank())].hostId)
+      view.joints[peer] = engine::Joint::kNvlink;
+  return view;
+}
+
+// A pair is of use only when both can: everyone tells whom it can reach, and over what.
+void DevicePeers::agree(const std::vector<std::string>& troubles, const JointView& joints, Deadline deadline) {
   Bytes reached;
   for (const std::string& trouble : troubles) reached.push_back(std::byte{trouble.empty()});
-  const auto all = plane_.allGather(reached, deadline);
+  const auto told = plane_.allGather(Writer().block(reached).block(encode(joints)).take(), deadline);
+  std::vector<std::span<const std::byte>> all;
+  std::vector<JointView> views;
+  for (const Bytes& one : told) {
+    Reader in(one);
+    all.push_back(in.block());
+    views.push_back(decodeJoints(in.block()));
+  }
   const auto reaches = [&](size_t from, size_t to) { return all[from].size() > to && all[from][to] == std::byte{1}; };
   const auto self = static_cast<size_t>(plane_.rank());
   for (size_t a = 0; a < all.size(); ++a)
@@ -88,6 +106,10 @@ void DevicePeers::agree(const std::vector<std::string>& troubles, Deadline deadl
     log::info("GPU {} and that of rank {} do not reach each other's memory ({}); their links go through the host",
               cards_[self].device, peer, troubles[peer].empty() ? "as that rank found" : troubles[peer]);
   }
+  if (anyUnreached_ || !shape_.kernels) return;
+  const JointVerdict verdict = judge(views);
+  linesMoveWhole_ = verdict.linesMoveWhole;
+  if (!verdict.text.empty() && self == 0) log::info("{}", verdict.text);  // the same on every rank
 }
 
 // Slots and headers lie with the receiver, the counter of released slots with the sender: whoever waits, polls its own

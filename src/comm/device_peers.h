@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "comm/device_joints.h"
 #include "comm/device_shape.h"
 #include "control/plane.h"
 #include "engine/device.h"
@@ -25,6 +26,8 @@ class DevicePeers {
   // says why.
   const std::vector<int>& unreached() const noexcept { return unreached_; }
   bool anyUnreached() const noexcept { return anyUnreached_; }
+  // Whether all memory is reached, and stores of 128 bytes arrive there as a whole.
+  bool linesMoveWhole() const noexcept { return linesMoveWhole_; }
   // Whether links to that rank may be direct: the proof that ranks do not meet in memory is for so many ranks.
   cuda::Direct direct(int peer) const noexcept;
   // The sender's and the receiver's end of the links between this rank and `peer`.
@@ -37,7 +40,8 @@ class DevicePeers {
  private:
   std::string map(int peer, std::span<const std::byte> exported);
   std::string tryOut(int peer, uint64_t seed);
-  void agree(const std::vector<std::string>& troubles, Deadline deadline);
+  JointView joints(std::span<const Bytes> exported) const;
+  void agree(const std::vector<std::string>& troubles, const JointView& joints, Deadline deadline);
   std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
   engine::StreamedEnd streamed(int from, int to, int peer) const noexcept;
   link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;
@@ -51,7 +55,7 @@ class DevicePeers {
   std::vector<std::unique_ptr<engine::DeviceMemory>> mapped_;
   std::vector<std::byte*> pools_;  // by rank
   std::vector<int> unreached_;
-  bool anyUnreached_ = false;
+  bool anyUnreached_ = false, linesMoveWhole_ = false;
 };
 
 }  // namespace tutti::comm

@@ -65,7 +65,6 @@ void layOutChannels(DeviceShape& shape, std::span<const topology::Card> cards, i
   const bool oneHost = std::ranges::all_of(cards, [&](const auto& card) { return card.hostId == cards[0].hostId; });
   const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
   shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
-  shape.linesMoveWhole = std::ranges::all_of(cards, [&](const auto& card) { return card.gpu == cards[0].gpu; });
   shape.messageChannels = std::min(shape.messageChannels, shape.channels);
   const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();
   const uint32_t slotBytes = slotBytesFor(slotBudget, slots, kMostSlot);

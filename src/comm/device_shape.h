@@ -21,8 +21,7 @@ struct DeviceShape {
   uint32_t messageChannels = 1;                // of a message between two ranks; they come behind those of collectives
   uint32_t depth = 8;
   std::array<uint32_t, kProtocols> slotBytes{};
-  // Every link moves a line of 128 bytes as a whole. Known of ranks on one GPU alone: NVLink does it too, PCIe does
-  // not.
+  // Every link moves a line of 128 bytes as a whole; known once the peers are (comm/device_joints.h).
   bool linesMoveWhole = false;
   // Some links go through host memory, whose slots have a length of their own and know Simple alone.
   bool bridged = false;

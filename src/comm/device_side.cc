@@ -108,10 +108,11 @@ bool DeviceSide::streams(const Call& call) const noexcept {
   return streamed_ && (!shape_.kernels || onlyMoves(call.collective));
 }
 
-// Programs go by the shortest slots of any link, on every rank alike.
+// Programs go by what every link can do and by the shortest slots of any, on every rank alike.
 DeviceShape DeviceSide::bridgedShape() const {
   DeviceShape shape = shape_;
   shape.bridged = peers_.anyUnreached();
+  shape.linesMoveWhole = peers_.linesMoveWhole();
   const link::Edge bridge;
   if (shape.bridged) shape.slotBytes[0] = std::min(shape.slotBytes[0], bridge.slotBytes);
   shape.depth = std::min(shape.depth, bridge.depth);

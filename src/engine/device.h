@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/fd.h"
@@ -20,14 +21,19 @@ namespace tutti::engine {
 
 using DeviceStream = CUstream_st*;  // the CUDA runtime's; null is its legacy default stream
 
+using Uuid = std::array<uint8_t, 16>;
+
 struct DeviceTraits {
-  std::string name;                // "NVIDIA H200"
-  std::array<uint8_t, 16> uuid{};  // the same in every process; tells one GPU from another
-  int major = 0, minor = 0;        // compute capability
+  std::string name;          // "NVIDIA H200"
+  Uuid uuid{};               // the same in every process; tells one GPU from another
+  int major = 0, minor = 0;  // compute capability
   uint32_t multiprocessors = 0;
   uint32_t threadsPerBlock = 0;  // of the collective kernel
   uint32_t residentBlocks = 0;   // blocks of the collective kernel that the whole GPU holds at once
 };
+
+// What joins two GPUs. Within one, and over NVLink, 128 bytes that a warp stores arrive as a whole; over PCIe not.
+enum class Joint : uint8_t { kUnknown, kPcie, kNvlink, kSameGpu };
 
 // Memory that is freed, or unmapped, with its last owner.
 struct DeviceMemory {
@@ -100,6 +106,9 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> acceptBuffer(std::span<const std::byte> record, const UniqueFd& descriptor) = 0;
   // Whether kernels of another GPU of this process may use this memory; reach() that GPU first.
   virtual bool opensTo(const std::byte* buffer, int peerOrdinal) = 0;
+  // What joins this GPU to those that have the memory of such records of exportMemory(), as far as this host knows; and
+  // why not, where it does not know. Throws Error(kRemote) for what is no such record.
+  virtual std::vector<Joint> jointsTo(std::span<const Bytes> exported, std::string& why) const = 0;
   // Lets kernels of this device use memory of another device of this process. False: it cannot be had (`why`).
   virtual bool reach(int peerOrdinal, std::string& why) = 0;
   // Copies to or from the GPU beside all streams, also while one of them captures a graph, and waits for that copy.

@@ -24,6 +24,9 @@ void setStreamsWait(bool can);
 enum class Sharing { kNone, kVirtual, kFabric };
 void setSharing(Sharing sharing);
 
+// Which devices NVLink joins, and whether there is an NVML to say so (there is none), is in the environment:
+// TUTTI_TEST_NVLINK (nvml/nvml.cc).
+
 // What went wrong in a kernel: which mistake, in which kernel, block and thread. Empty when all is well.
 std::string lastReport();
 // Waits until the devices that failed have nothing to do, and makes them as good as new.

@@ -196,13 +196,28 @@ void reduceAsRank(int rank, const tuttiUniqueId& id, const char* wanted) {
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
+bool fabricIsThere() { return std::getenv("TUTTI_TEST_FABRIC") != nullptr; }
+
+tuttiUniqueId idOf(const Bytes& bytes) {
+  tuttiUniqueId id;
+  if (bytes.size() != sizeof id) throw std::runtime_error("another id was handed over");
+  std::memcpy(&id, bytes.data(), sizeof id);
+  return id;
+}
+
 TEST(FabricProcess, DISABLED_ReducesAsRank1) {
   const Bytes bytes = handedOver();
   if (bytes.empty()) GTEST_SKIP() << "runs only as a process of another test";
-  tuttiUniqueId id;
-  ASSERT_EQ(bytes.size(), sizeof id);
-  std::memcpy(&id, bytes.data(), sizeof id);
-  reduceAsRank(1, id, std::getenv("TUTTI_TEST_FABRIC") != nullptr ? "p2p" : "tcp");
+  reduceAsRank(1, idOf(bytes), fabricIsThere() ? "p2p" : "tcp");
+}
+
+TEST(FabricProcess, DISABLED_ReducesAsRank0AndTellsWhatJoinsThem) {
+  const Bytes bytes = handedOver();
+  if (bytes.empty()) GTEST_SKIP() << "runs only as a process of another test";
+  ::testing::internal::CaptureStderr();
+  reduceAsRank(0, idOf(bytes), "p2p");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("NVLink joins all GPUs"), std::string::npos) << log;
 }
 
 void reduceFromHostToHost(bool fabric) {
@@ -220,6 +235,18 @@ void reduceFromHostToHost(bool fabric) {
 
 TEST(FabricHosts, ReachEachOthersPoolsWhereItJoinsThem) { reduceFromHostToHost(true); }
 TEST(FabricHosts, GoThroughTheirOwnMemoryWhereItDoesNot) { reduceFromHostToHost(false); }
+
+// NVML knows nothing of the other host's GPU: that the fabric reaches it says enough.
+TEST(FabricHosts, AreJoinedByNvlinkWhereItJoinsThem) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  const std::vector<std::string> settings = {handing(std::as_bytes(std::span(&id, 1))), "TUTTI_TEST_FABRIC=1",
+                                             "TUTTI_DEBUG=info"};
+  const pid_t first = startOtherProcess("FabricProcess.DISABLED_ReducesAsRank0AndTellsWhatJoinsThem", settings);
+  const pid_t second = startOtherProcess("FabricProcess.DISABLED_ReducesAsRank1", settings);
+  EXPECT_EQ(statusOf(first), 0);
+  EXPECT_EQ(statusOf(second), 0);
+}
 
 }  // namespace
 }  // namespace tutti::testing

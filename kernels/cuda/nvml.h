@@ -1,0 +1,22 @@
+// What joins two GPUs, by NVIDIA's management library (NVML). It sees those of other processes of the host too,
+// whatever CUDA_VISIBLE_DEVICES says. Looked up at run time, as the driver is, and without its header, which few
+// machines have.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/device.h"
+
+namespace tutti::cuda {
+
+// What joins the GPU `own` to each of the others. Unknown, and `why`, for all other GPUs where NVML is missing or does
+// not start, and for those that it does not know: of other containers and other hosts, and parts of a GPU (MIG), which
+// have names of their own. It is not loaded for one GPU alone.
+std::vector<engine::Joint> jointsOf(const engine::Uuid& own, std::span<const engine::Uuid> others, std::string& why,
+                                    const char* library = "libnvidia-ml.so.1");
+
+// "GPU-01234567-89ab-…", as NVML and nvidia-smi call a GPU.
+std::string nameOf(const engine::Uuid& uuid);
+
+}  // namespace tutti::cuda
