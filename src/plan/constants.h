@@ -61,6 +61,10 @@ struct DeviceProtocolCost {
 };
 inline constexpr std::array<DeviceProtocolCost, 3> kDeviceProtocols{
     {{3.5, 24, 128 << 10}, {1.0, 6, 8 << 10}, {1.9, 18, 32 << 10}}};
+// The same where PCIe joins some of the GPUs, or nothing is known of what does: a store takes longer to arrive, and few
+// blocks fill the bus.
+inline constexpr std::array<DeviceProtocolCost, 3> kDeviceProtocolsOverPcie{
+    {{6.0, 12, 512 << 10}, {2.0, 3, 32 << 10}, {3.5, 9, 128 << 10}}};
 
 // Microseconds. The launch of a kernel, which every choice pays.
 inline constexpr double kDeviceLaunchUs = 4;

@@ -24,7 +24,8 @@ int channelsFor(double bytes, const DeviceProtocolCost& cost, int most) {
 
 DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
                    int forcedChannels) {
-  const DeviceProtocolCost& cost = kDeviceProtocols[static_cast<size_t>(protocol)];
+  const auto& costs = machine.linesMoveWhole ? kDeviceProtocols : kDeviceProtocolsOverPcie;
+  const DeviceProtocolCost& cost = costs[static_cast<size_t>(protocol)];
   Machine model;
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = 256 << 10;

@@ -10,9 +10,10 @@ namespace tutti::plan {
 
 struct DeviceMachine {
   int ranks = 1;
-  int channels = 1;            // at most
-  bool linesMoveWhole = true;  // every link moves 128 bytes as a whole: LL128 may be used
-  int mostLinks = 64;          // that one block can serve, of each direction
+  int channels = 1;  // at most
+  // Every link moves 128 bytes as a whole, so LL128 may be used: one GPU, or NVLink between all. False: PCIe.
+  bool linesMoveWhole = true;
+  int mostLinks = 64;  // that one block can serve, of each direction
 };
 
 struct DeviceChoice {
