@@ -310,7 +310,7 @@ Stats Communicator::stats() const {
     stats.operations += device_->calls();
     stats.directSlots = device_->directSlots();
     stats.connectedPeers = static_cast<uint64_t>(size() - 1);
-    stats.lastAlgorithm = nameOf(device_->programs().lastAlgorithm());
+    stats.lastAlgorithm = nameOf(device_->lastAlgorithm());
     const std::string bridges = links_.transportNames();
     stats.lastTransports = !device_->reachesSome() ? bridges : bridges.empty() ? "p2p" : "p2p," + bridges;
     return stats;

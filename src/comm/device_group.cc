@@ -56,11 +56,12 @@ class Batch {
     DeviceSide& side = *one.communicator->device();
     if (side.streams(one.call)) return streamed_.push_back({&side, &one.call, one.stream, placed.distance});
     stays_ = stays_ || device_.captures(one.stream);
-    cuda::Work work = side.workFor(one.call, stays_);
+    const DeviceProgram& program = side.programFor(one.call);
+    cuda::Work work = side.workFor(one.call, program, stays_);
     work.firstBlock = blocks_;
     blocks_ += work.layout.channels;
     works_.push_back(work);
-    calls_.push_back(&one);
+    calls_.push_back({&one, &program});
     if (std::ranges::count(streams_, one.stream) == 0) streams_.push_back(one.stream);
     if (std::ranges::count(orders_, &side.order()) == 0) orders_.push_back(&side.order());
   }
@@ -71,7 +72,7 @@ class Batch {
     if (works_.size() <= cuda::kMaxInlineWorks)
       std::copy(works_.begin(), works_.end(), launch_.works);
     else
-      launch_.more = calls_.front()->communicator->device()->placeWorks(works_, stays_);
+      launch_.more = calls_.front().call->communicator->device()->placeWorks(works_, stays_);
   }
 
   void queue() {
@@ -82,7 +83,10 @@ class Batch {
  private:
   void launch() {
     device_.launch(launch_, blocks_, streams_, orders_);
-    for (size_t i = 0; i < calls_.size(); ++i) calls_[i]->communicator->device()->launched(calls_[i]->call, works_[i]);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const auto& [call, program] = calls_[i];
+      call->communicator->device()->launched(call->call, *program, works_[i]);
+    }
   }
 
   engine::Device& device_;
@@ -90,7 +94,11 @@ class Batch {
   uint32_t blocks_ = 0;
   bool stays_ = false;  // a graph keeps it
   std::vector<cuda::Work> works_;
-  std::vector<const DeviceCall*> calls_;
+  struct Launched {
+    const DeviceCall* call;
+    const DeviceProgram* program;
+  };
+  std::vector<Launched> calls_;  // as works_
   std::vector<engine::DeviceStream> streams_;
   std::vector<engine::LaunchOrder*> orders_;
   std::vector<StreamedCall> streamed_;

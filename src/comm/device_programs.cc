@@ -79,7 +79,6 @@ const DeviceProgram& DevicePrograms::find(const Call& call, bool streamed) {
   const int place = message ? (call.sends ? call.root : ~call.root) : call.root;
   auto& program = programs_[{call.collective, choice.algorithm, place, choice.protocol, choice.channels}];
   if (!program) program = streamed ? makeStreamed(call, choice) : make(call, choice);
-  if (!message) last_ = choice.algorithm;
   return *program;
 }
 

@@ -32,7 +32,6 @@ class DevicePrograms {
   // The program of a call, for a kernel or for a stream, which reads the schedule on the host. Throws Error. One thread
   // at a time.
   const DeviceProgram& find(const Call& call, bool streamed = false);
-  schedule::Algorithm lastAlgorithm() const noexcept { return last_; }
   size_t bytes() const noexcept { return arena_->bytes + scratch_->bytes; }
 
  private:
@@ -58,7 +57,6 @@ class DevicePrograms {
   std::unique_ptr<engine::DeviceMemory> arena_, scratch_;
   size_t used_ = 0;  // of the arena
   std::map<Key, std::unique_ptr<DeviceProgram>> programs_;
-  schedule::Algorithm last_ = schedule::Algorithm::kRing;
 };
 
 }  // namespace tutti::comm

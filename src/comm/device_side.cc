@@ -93,8 +93,7 @@ std::unique_ptr<DeviceStreamed> DeviceSide::makeStreamed(std::span<const topolog
   const DeviceEngines engines = enginesFor(cards);
   if (!engines.why.empty()) log::info("{}", engines.why);
   if (!engines.streams) return nullptr;
-  if (!peers_.anyUnreached())
-    return std::make_unique<DeviceStreamed>(*device_, peers_, programs_, config_.operationTimeout);
+  if (!peers_.anyUnreached()) return std::make_unique<DeviceStreamed>(*device_, peers_, config_.operationTimeout);
   if (!engines.kernels)
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{}, but some of the GPUs do not reach each other's memory (TUTTI_DEBUG=info says which): "
@@ -217,8 +216,7 @@ void DeviceSide::beginGroup() {
   record_.beginGroup();
 }
 
-cuda::Work DeviceSide::workFor(const Call& call, bool stays) {
-  const DeviceProgram& program = programs_.find(call);
+cuda::Work DeviceSide::workFor(const Call& call, const DeviceProgram& program, bool stays) {
   const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
   cuda::Work work;
   work.seat = seat_;
@@ -252,23 +250,25 @@ uint64_t DeviceSide::nextNumber(const Call& call) const noexcept {
   return (call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
 }
 
-void DeviceSide::launched(const Call& call, const cuda::Work& work) {
+void DeviceSide::launched(const Call& call, const DeviceProgram& program, const cuda::Work& work) {
   calls_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t number = nextNumber(call);
-  if (call.collective != Collective::kSendRecv)
+  if (call.collective != Collective::kSendRecv) {
     ++collectives_;
-  else
+    lastAlgorithm_.store(program.schedule.algorithm, std::memory_order_relaxed);
+  } else {
     ++(call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
+  }
   std::lock_guard lock(mutex_);
-  record_.launched(call, number, programs_.lastAlgorithm(), work);
+  record_.launched(call, number, program.schedule.algorithm, work);
   changed_.notify_all();
 }
 
 // The recorder learns nothing of it but that the GPU has ended it, or that a later call has begun.
-void DeviceSide::launchedInStream(const Call& call) {
+void DeviceSide::launchedInStream(const Call& call, const DeviceProgram& program) {
   cuda::Work unknown;
   unknown.seat.progress = reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt);
-  launched(call, unknown);
+  launched(call, program, unknown);
 }
 
 void DeviceSide::note() {

@@ -49,7 +49,6 @@ class DeviceSide {
   engine::Device& device() noexcept { return *device_; }
   engine::LaunchOrder& order() noexcept { return *order_; }
   const DeviceShape& shape() const noexcept { return shape_; }
-  const DevicePrograms& programs() const noexcept { return programs_; }
   size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes + windows_.bytes(); }
   // The buffers that the user registers. The calling thread is that of workFor().
   DeviceWindows& windows() noexcept { return windows_; }
@@ -59,18 +58,21 @@ class DeviceSide {
 
   // Before the calls of a group are prepared. All of them are launched before the next group, or never.
   void beginGroup();
-  // The call as a kernel sees it, all but its place in the launch. `stays`: a graph keeps it. Throws Error. One thread
-  // at a time.
-  cuda::Work workFor(const Call& call, bool stays);
+  // What runs the call, for as long as this lives; and the call as a kernel sees it, all but its place in the launch.
+  // `stays`: a graph keeps it. Both throw Error. One thread at a time.
+  const DeviceProgram& programFor(const Call& call) { return programs_.find(call, streams(call)); }
+  cuda::Work workFor(const Call& call, const DeviceProgram& program, bool stays);
   // Whether the call waits in a stream and not in a kernel, and then what is queued. As workFor().
   bool streams(const Call& call) const noexcept;
   DeviceStreamed& streamed() noexcept { return *streamed_; }
-  engine::StreamedLane laneFor(const Call& call) { return streamed_->laneFor(call, nextNumber(call), barrierByte_); }
+  engine::StreamedLane laneFor(const Call& call, const DeviceProgram& program) {
+    return streamed_->laneFor(call, program, nextNumber(call), barrierByte_);
+  }
   // Works that do not fit into a launch's arguments, where the GPU can read them.
   const cuda::Work* placeWorks(std::span<const cuda::Work> works, bool stays);
   // It is in a launch that has been queued, as `work`.
-  void launched(const Call& call, const cuda::Work& work);
-  void launchedInStream(const Call& call);
+  void launched(const Call& call, const DeviceProgram& program, const cuda::Work& work);
+  void launchedInStream(const Call& call, const DeviceProgram& program);
   // The number that the next call of its line gets: as on the host, the same at both ends of a line.
   uint64_t nextNumber(const Call& call) const noexcept;
   // Brings the recorder's lines of what runs up to date. Any thread.
@@ -79,6 +81,7 @@ class DeviceSide {
   bool idle() const noexcept { return device_->finished(*order_); }
   void drain() { device_->drain(*order_); }
   uint64_t calls() const noexcept { return calls_.load(std::memory_order_relaxed); }
+  schedule::Algorithm lastAlgorithm() const noexcept { return lastAlgorithm_.load(std::memory_order_relaxed); }
   // Slots that this rank's peers read, or that it wrote, in place; by operations that have ended. Asks the GPU.
   uint64_t directSlots() const;
 
@@ -123,8 +126,9 @@ class DeviceSide {
   std::unique_ptr<DeviceStreamed> streamed_;  // null: kernels run everything
   cuda::Seat seat_;
   std::atomic<uint64_t> calls_{0};
-  uint64_t collectives_ = 0;               // so far
-  std::vector<uint64_t> sent_, received_;  // messages to and from each rank
+  std::atomic<schedule::Algorithm> lastAlgorithm_{schedule::Algorithm::kRing};  // of a collective
+  uint64_t collectives_ = 0;                                                    // so far
+  std::vector<uint64_t> sent_, received_;                                       // messages to and from each rank
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -27,19 +27,17 @@ cuda::Report reportOf(cuda::Trouble trouble, const Awaited& awaited) {
 
 }  // namespace
 
-DeviceStreamed::DeviceStreamed(engine::Device& device, const DevicePeers& peers, DevicePrograms& programs,
-                               std::chrono::milliseconds timeout)
+DeviceStreamed::DeviceStreamed(engine::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout)
     : device_(device),
       peers_(peers),
-      programs_(programs),
       timeout_(timeout),
       whereabouts_(device.allocatePinned(sizeof(engine::Whereabouts))),
       queue_(device.newSideQueue()) {
   new (whereabouts_->data) engine::Whereabouts;
 }
 
-engine::StreamedLane DeviceStreamed::laneFor(const Call& call, uint64_t number, std::byte* barrierByte) {
-  const DeviceProgram& program = programs_.find(call, true);
+engine::StreamedLane DeviceStreamed::laneFor(const Call& call, const DeviceProgram& program, uint64_t number,
+                                             std::byte* barrierByte) {
   engine::StreamedWork streamed;
   streamed.schedule = &program.schedule;
   streamed.work = toWork(call, number, program.schedule, program.chunkBytes, 0, 1);

@@ -19,13 +19,12 @@ namespace tutti::comm {
 
 class DeviceStreamed {
  public:
-  DeviceStreamed(engine::Device& device, const DevicePeers& peers, DevicePrograms& programs,
-                 std::chrono::milliseconds timeout);
+  DeviceStreamed(engine::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout);
 
   // --- of the thread that queues ---
   engine::SideQueue& queue() noexcept { return *queue_; }
   // Throws Error.
-  engine::StreamedLane laneFor(const Call& call, uint64_t number, std::byte* barrierByte);
+  engine::StreamedLane laneFor(const Call& call, const DeviceProgram& program, uint64_t number, std::byte* barrierByte);
   // Where what is queued next leaves its places. `stays`: a graph keeps it.
   engine::StreamedQueue newTrail(bool stays);
 
@@ -48,7 +47,6 @@ class DeviceStreamed {
 
   engine::Device& device_;
   const DevicePeers& peers_;
-  DevicePrograms& programs_;
   std::chrono::steady_clock::duration timeout_;
   std::unique_ptr<engine::DeviceMemory> whereabouts_;  // of the host
   std::unique_ptr<engine::SideQueue> queue_;

@@ -21,6 +21,7 @@ namespace {
 
 struct Part {
   const StreamedCall* call;
+  const DeviceProgram* program;
   engine::StreamedLane lane;
   engine::StreamedQueue* queue;
 };
@@ -70,6 +71,7 @@ class Streams {
       }
       for (auto& [side, trail] : trails_) trail.end();
     });
+    for (const Part& part : parts_) part.call->side->launchedInStream(*part.call->call, *part.program);
   }
 
  private:
@@ -81,7 +83,8 @@ class Streams {
       orders_.push_back(&one.side->order());
     }
     if (std::ranges::count(streams_, one.stream) == 0) streams_.push_back(one.stream);
-    parts_.push_back({&one, one.side->laneFor(*one.call), &found->second});
+    const DeviceProgram& program = one.side->programFor(*one.call);
+    parts_.push_back({&one, &program, one.side->laneFor(*one.call, program), &found->second});
   }
 
   engine::Device& device_;
@@ -95,9 +98,6 @@ class Streams {
 
 }  // namespace
 
-void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls) {
-  Streams(device, calls).queue();
-  for (const StreamedCall& one : calls) one.side->launchedInStream(*one.call);
-}
+void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls) { Streams(device, calls).queue(); }
 
 }  // namespace tutti::comm

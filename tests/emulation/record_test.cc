@@ -162,6 +162,34 @@ TEST_F(DeviceRecorder, NumbersMessagesByTheirPeer) {
   CHECK_TUTTI(tuttiRecv(memory(1), 10, tuttiInt8, 0, (*gpu_)[1], stream(1)));
 }
 
+// All calls of a group are prepared before the first of them goes out.
+TEST_F(DeviceRecorder, TellsTheAlgorithmOfEachCallOfAGroup) {
+  open();
+  constexpr size_t kBytes = 10;
+  std::vector<std::byte> from(kRanks * kBytes), to(kRanks * kRanks * kBytes), message(kBytes), received(kBytes);
+  inGroup([&] {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      std::byte* const own = to.data() + static_cast<size_t>(rank) * kRanks * kBytes;
+      reduce(rank, 100);
+      CHECK_TUTTI(tuttiAllToAll(from.data(), own, kBytes, tuttiInt8, (*gpu_)[rank], stream(rank)));
+      reduce(rank, 100);
+    }
+    CHECK_TUTTI(tuttiSend(message.data(), kBytes, tuttiInt8, 1, (*gpu_)[0], stream(0)));
+    CHECK_TUTTI(tuttiRecv(received.data(), kBytes, tuttiInt8, 0, (*gpu_)[1], stream(1)));
+  });
+  for (int rank = 0; rank < kRanks; ++rank) gpu_->finish(stream(rank));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const Record record = dump(rank);
+    EXPECT_EQ(record.calls.size(), rank < 2 ? 4u : 3u);
+    for (const Call& call : record.calls)
+      EXPECT_EQ(call.algorithm, call.kind == Collective::kAllReduce ? "ring" : "direct") << nameOf(call.kind);
+  }
+  tuttiCommStats_t stats{};
+  stats.size = sizeof stats;
+  CHECK_TUTTI(tuttiCommGetStats((*gpu_)[0], &stats));
+  EXPECT_STREQ(stats.lastAlgorithm, "ring");
+}
+
 TEST_F(DeviceRecorder, TheDoctorNamesTheRankThatIsMissing) {
   open({{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
   for (int rank = 0; rank < kRanks; ++rank) reduce(rank, 100);
