@@ -30,9 +30,10 @@ struct Block {
   link::Fingerprint fingerprint;
   uint32_t channel, iterations;
   size_t rounds;
-  uint32_t stop;       // some thread met trouble: everybody leaves at the next barrier
-  uint32_t heldFrom;   // number of steps[0]
-  schedule::Step now;  // the current step, when it may be direct: with the destinations that are to be written
+  uint32_t stop;        // some thread met trouble: everybody leaves at the next barrier
+  uint32_t waitingFor;  // the rank that the record says is waited for, while a thread waits for it
+  uint32_t heldFrom;    // number of steps[0]
+  schedule::Step now;   // the current step, when it may be direct: with the destinations that are to be written
   uint32_t directSlots;
   schedule::Step steps[kStepsHeld];
   Place places[kMaxOperands];
@@ -41,7 +42,7 @@ struct Block {
 
 // The first block that meets trouble says so; what another rank did wrong is not overwritten by what follows from it.
 __device__ inline void report(Block& block, const Report& what) {
-  raiseShared(&block.stop);
+  storeShared(&block.stop, 1);
   if (atomicExch(block.work.seat.reporting, 1u) != 0) return;
   Report& there = *block.work.seat.report;
   there.trouble = what.trouble;
@@ -61,10 +62,16 @@ __device__ inline void reportWait(Block& block, Trouble trouble, int peer) {
   report(block, what);
 }
 
-// One wait of one thread: what it has to look at between two looks at what it waits for.
+// One wait of one thread: what it has to look at between two looks at what it waits for. Of several threads that wait
+// long for different ranks, one has its rank in the record until its wait is over; then another takes its place.
 class Patience {
  public:
   __device__ Patience(Block& block, int peer) : block_(block), peer_(peer) {}
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  __device__ ~Patience() {
+    if (began_ != 0 && peekShared(&block_.waitingFor) == rank()) storeShared(&block_.waitingFor, kNobody);
+  }
 
   // False: give up, there is trouble.
   __device__ bool goesOn() {
@@ -74,6 +81,7 @@ class Patience {
   }
 
  private:
+  __device__ uint32_t rank() const { return static_cast<uint32_t>(peer_); }
   __device__ bool look() {
     const Seat& seat = block_.work.seat;
     if (peek(seat.abort) != 0) {
@@ -81,9 +89,10 @@ class Patience {
       return false;
     }
     const uint64_t now = nowNs();
-    if (began_ == 0) {
-      began_ = now;
-      storeRelaxed(&seat.progress[block_.channel].waitingFor, static_cast<uint32_t>(peer_));
+    if (began_ == 0) began_ = now;
+    if (peekShared(&block_.waitingFor) == kNobody) {
+      storeShared(&block_.waitingFor, rank());
+      storeRelaxed(&seat.progress[block_.channel].waitingFor, rank());
     }
     if (seat.deadlineNs == 0 || now - began_ < seat.deadlineNs) return true;
     reportWait(block_, Trouble::kDeadline, peer_);

@@ -21,6 +21,7 @@ __device__ inline void begin(Block& block, const Work& work) {
     block.channel = blockIdx.x - work.firstBlock;
     block.work.layout.channel = block.channel;
     block.stop = 0;
+    block.waitingFor = kNobody;
     block.heldFrom = ~0u - kStepsHeld;  // none
     block.directSlots = 0;
     block.rounds = block.work.layout.rounds();
@@ -29,7 +30,7 @@ __device__ inline void begin(Block& block, const Work& work) {
     block.fingerprint = work.fingerprint;
     block.fingerprint.operation = work.seat.operations[block.channel];
     Progress& progress = work.seat.progress[block.channel];
-    storeRelaxed(&progress.waitingFor, ~0u);
+    storeRelaxed(&progress.waitingFor, kNobody);
     storeRelaxed(&progress.iterations, block.iterations);
     storeRelaxed(&progress.begun, block.fingerprint.operation + 1);
   }

@@ -42,7 +42,7 @@ __device__ inline void storeRelease(uint32_t* word, uint32_t value) { emulation:
 __device__ inline void storeRelaxed(uint64_t* word, uint64_t value) { emulation::storeRelaxed(word, value); }
 __device__ inline void storeRelaxed(uint32_t* word, uint32_t value) { emulation::storeRelaxed(word, value); }
 __device__ inline uint32_t peekShared(const uint32_t* word) { return emulation::loadRelaxed(word); }
-__device__ inline void raiseShared(uint32_t* word) { emulation::storeRelaxed(word, 1u); }
+__device__ inline void storeShared(uint32_t* word, uint32_t value) { emulation::storeRelaxed(word, value); }
 __device__ inline Pack loadPack(const std::byte* from) { return emulation::loadPack<Pack>(from); }
 __device__ inline void storePack(std::byte* to, const Pack& pack) { emulation::storePack(to, pack); }
 __device__ inline LLLine loadLine(const std::byte* from) { return emulation::loadLine8x2<LLLine>(from); }
@@ -84,9 +84,9 @@ __device__ inline void storeRelaxed(uint64_t* word, uint64_t value) {
 __device__ inline void storeRelaxed(uint32_t* word, uint32_t value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
-// Words of the block's shared memory that any of its threads may raise at any time.
+// Words of the block's shared memory that any of its threads may write at any time.
 __device__ inline uint32_t peekShared(const uint32_t* word) { return *const_cast<const volatile uint32_t*>(word); }
-__device__ inline void raiseShared(uint32_t* word) { *const_cast<volatile uint32_t*>(word) = 1; }
+__device__ inline void storeShared(uint32_t* word, uint32_t value) { *const_cast<volatile uint32_t*>(word) = value; }
 // Plain loads: they come after an acquire and a barrier, so they see what the other side wrote before its release.
 __device__ inline Pack loadPack(const std::byte* from) { return *reinterpret_cast<const Pack*>(from); }
 __device__ inline void storePack(std::byte* to, const Pack& pack) { *reinterpret_cast<Pack*>(to) = pack; }

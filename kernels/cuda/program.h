@@ -86,11 +86,13 @@ struct alignas(128) Report {
   link::Fingerprint theirs, mine;    // kMismatch, kBytes
 };
 
-// How far a channel is, in host memory, for whoever looks. Written now and then, by one thread.
+inline constexpr uint32_t kNobody = ~0u;
+
+// How far a channel is, in host memory, for whoever looks. Written now and then.
 struct alignas(64) Progress {
   uint32_t begun = 0, ended = 0;  // operations on this channel
   uint32_t iteration = 0, iterations = 0;
-  uint32_t waitingFor = ~0u;  // a rank that was waited for long, in this operation
+  uint32_t waitingFor = kNobody;  // a rank that was waited for long, in this operation
 };
 
 // A communicator's place on its GPU, in the memory of the GPU.

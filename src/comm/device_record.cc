@@ -7,8 +7,6 @@
 namespace tutti::comm {
 namespace {
 
-constexpr uint32_t kNobody = ~0u;
-
 // A look that decides nothing: relaxed, as the kernel's stores are.
 uint32_t peek(uint32_t& word) noexcept { return std::atomic_ref(word).load(std::memory_order_relaxed); }
 
@@ -77,7 +75,7 @@ DeviceRecord::Sum DeviceRecord::sumOf(const Running& call) const noexcept {
     sum.rounds += iterations - std::min<uint64_t>(iterations, call.lag);
     sum.done += iteration - std::min<uint64_t>(iteration, call.lag);
     const uint32_t waitingFor = peek(words.waitingFor);
-    if (ended || waitingFor == kNobody || iteration >= least) continue;
+    if (ended || waitingFor == cuda::kNobody || iteration >= least) continue;
     least = iteration;
     sum.waitingFor = static_cast<int>(waitingFor);
   }

@@ -27,9 +27,14 @@ class DeviceRecorder : public ::testing::Test {
   static constexpr size_t kCount = 1 << 20;  // bytes of each rank's buffer: many rounds of the smallest slots
 
   void open(std::vector<Setting> settings = {}) {
-    settings.insert(settings.end(), {{"TUTTI_CHANNELS", "2"}, {"TUTTI_ALGO", "ring"}, {"TUTTI_PROTOCOL", "simple"}});
+    settings.insert(settings.begin(), {{"TUTTI_CHANNELS", "2"}, {"TUTTI_ALGO", "ring"}, {"TUTTI_PROTOCOL", "simple"}});
     gpu_ = std::make_unique<GpuRanks>(kRanks, std::move(settings));
     for (int rank = 0; rank < kRanks; ++rank) streams_.push_back(std::make_unique<Stream>());
+  }
+  void finish() {
+    for (const auto& one : streams_) EXPECT_EQ(cudaStreamSynchronize(*one), cudaSuccess);
+    streams_.clear();
+    gpu_.reset();
   }
   void SetUp() override {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -37,8 +42,7 @@ class DeviceRecorder : public ::testing::Test {
     fs::create_directories(folder_);
   }
   void TearDown() override {
-    for (const auto& one : streams_) EXPECT_EQ(cudaStreamSynchronize(*one), cudaSuccess);
-    gpu_.reset();
+    finish();
     fs::remove_all(folder_);
   }
 
@@ -98,6 +102,22 @@ TEST_F(DeviceRecorder, SaysHowFarACallIsAndWhomItWaitsFor) {
     EXPECT_EQ(last.roundsDone, last.rounds);
     EXPECT_FALSE(last.waitingFor);
     EXPECT_TRUE(last.endedNs);
+  }
+}
+
+// By the one-shot algorithm the threads of a block wait for all other ranks at the same time, and the record names one.
+TEST_F(DeviceRecorder, NamesAnotherRankWhenTheOneThatItNamedHasCome) {
+  for (const char* protocol : {"simple", "ll", "ll128"}) {
+    open({{"TUTTI_ALGO", "oneshot"}, {"TUTTI_PROTOCOL", protocol}});
+    reduce(0, 100);
+    const int named = dumpWhen(0, waits).calls.back().waitingFor.value_or(-1);
+    ASSERT_TRUE(named == 1 || named == 2) << named;
+    reduce(named, 100);
+    const int other = 3 - named;
+    const Call call = dumpWhen(0, [&](const Call& one) { return one.waitingFor == other; }).calls.back();
+    EXPECT_EQ(call.waitingFor, other) << protocol;
+    reduce(other, 100);
+    finish();
   }
 }
 
