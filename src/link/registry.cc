@@ -5,14 +5,14 @@
 
 #include <algorithm>
 
+#include "base/costs.h"
 #include "base/error.h"
-#include "link/reach_constants.h"
 
 namespace tutti::link {
 namespace {
 
 double costOf(const Reach& reach) noexcept {
-  return reach.latencyUs + (reach.bandwidthGBs > 0 ? kTypicalBytes / (reach.bandwidthGBs * 1e3) : 1e12);
+  return reach.latencyUs + (reach.bandwidthGBs > 0 ? costs::kTypicalBytes / (reach.bandwidthGBs * 1e3) : 1e12);
 }
 
 std::string_view trimmed(std::string_view text) noexcept {

@@ -1,14 +1,15 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/costs.h"
 #include "base/error.h"
-#include "plan/constants.h"
 #include "plan/cost.h"
 #include "plan/plan.h"
 #include "schedule/builders.h"
 
 namespace tutti::plan {
 
+using namespace costs;
 using schedule::Algorithm;
 
 namespace {

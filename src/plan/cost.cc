@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "plan/constants.h"
+#include "base/costs.h"
 
 // Formulas: the textbook costs of collective algorithms (Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 // communication: theory, practice, and experience", 2007; Thakur, Rabenseifner, Gropp, "Optimization of collective
@@ -20,6 +20,7 @@
 //   Bruck        lg n steps,    (n-1) b for an all-gather, lg n · n/2 b for an all-to-all
 namespace tutti::plan {
 
+using namespace costs;
 using schedule::Algorithm;
 
 namespace {

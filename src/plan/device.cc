@@ -4,12 +4,13 @@
 #include <array>
 #include <cmath>
 
-#include "plan/constants.h"
+#include "base/costs.h"
 #include "plan/cost.h"
 #include "schedule/builders.h"
 
 namespace tutti::plan {
 
+using namespace costs;
 using schedule::Algorithm;
 
 namespace {

@@ -8,10 +8,10 @@
 #include <unordered_map>
 
 #include "base/bytes.h"
+#include "base/costs.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "link/edge_memory.h"
-#include "link/reach_constants.h"
 
 namespace tutti::transports {
 namespace {
@@ -149,7 +149,7 @@ class P2p : public link::Transport {
   link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
     if (self.processToken != peer.processToken || self.hostId != peer.hostId)
       return {.reason = self.hostId != peer.hostId ? "different hosts" : "different processes"};
-    return {true, link::kP2pReach.latencyUs, link::kP2pReach.bandwidthGBs, ""};
+    return {true, costs::kP2p.latencyUs, costs::kP2p.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
     if (edge.self < edge.peer) return std::make_unique<Maker>(edge, meeting);

@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <optional>
 
+#include "base/costs.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "link/edge_memory.h"
-#include "link/reach_constants.h"
 #include "transports/shm/fd_exchange.h"
 
 namespace tutti::transports {
@@ -108,7 +108,7 @@ class Shm : public link::Transport {
   std::string_view name() const noexcept override { return "shm"; }
   link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
     if (self.hostId != peer.hostId) return {.reason = "different hosts"};
-    return {true, link::kShmReach.latencyUs, link::kShmReach.bandwidthGBs, ""};
+    return {true, costs::kShm.latencyUs, costs::kShm.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
     return std::make_unique<ShmSetup>(edge, meeting);

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/costs.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "link/edge_memory.h"
-#include "link/reach_constants.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/receiver.h"
 #include "transports/tcp/sealed_sender.h"
@@ -159,7 +159,7 @@ class Tcp : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "tcp"; }
   link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
-    const auto& known = self.hostId == peer.hostId ? link::kTcpLoopbackReach : link::kTcpNetworkReach;
+    const auto& known = self.hostId == peer.hostId ? costs::kTcpLoopback : costs::kTcpNetwork;
     return {true, known.latencyUs, known.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {

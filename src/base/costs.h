@@ -1,5 +1,5 @@
-// The cost model's numbers: every one of them, and nothing else. What depends on the pair of ranks (a link's latency
-// and bandwidth) is not here: the transports report it, and Machine carries it.
+// The cost model's numbers: every one of them, and nothing else. Those of links are what the transports report of a
+// pair of ranks; plan::Machine carries them to the model.
 //
 // Measured on a virtual machine with 2 cores of an Intel Xeon (AVX-512, 2 MiB of L2 a core), Linux 6.18, 4 KiB pages,
 // gcc -O3; medians of 3 rounds. Where a constant is a fit or a judgement and no measurement, it says so. Only ratios
@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 
-namespace tutti::plan {
+namespace tutti::costs {
 
 // GB/s. What a core stores of data that it has at hand: memcpy of 1 MiB, one thread (16.48).
 inline constexpr double kCopyGBs = 16.5;
@@ -23,6 +23,17 @@ inline constexpr double kCombineGBs = 27;
 inline constexpr double kColdFactor = 2.0;
 inline constexpr double kHotBytes = 1 << 20;
 
+// --- links, judgements ---
+// Latency is one slot of a few bytes from post to ready, bandwidth a long message in one direction.
+struct Link {
+  double latencyUs, bandwidthGBs;
+};
+inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{8.0, 3.0}, kTcpNetwork{20.0, 1.2};
+
+// Bytes. The message by which the candidates for a link are compared: latency + kTypicalBytes / bandwidth.
+inline constexpr double kTypicalBytes = 64 << 10;
+
+// --- operations on a host ---
 // Microseconds. What one more message costs through mapped memory: moving one cache line between two cores
 // (50 to 60 ns a line for messages of 1 to 8 KiB).
 inline constexpr double kMappedMessageUs = 0.06;
@@ -73,4 +84,4 @@ inline constexpr double kDeviceLaunchUs = 4;
 // after it, of each further copy, and GB/s of one copy engine.
 inline constexpr double kStreamedHopUs = 10, kStreamedCopyUs = 2, kStreamedGBs = 150;
 
-}  // namespace tutti::plan
+}  // namespace tutti::costs
