@@ -71,40 +71,43 @@ Machine::Machine(std::span<const Schedule> schedules, const Wiring& wiring, int 
       depth_(static_cast<uint64_t>(depth)),
       lengths_(lengths),
       flows_(wiring.links.size()),
-      lanes_(schedules.size()),
-      waiting_(schedules.size(), false) {}
+      lanes_(schedules.size()) {}
 
-bool Machine::canRun(int rank, const Step& step) const noexcept {
-  for (Operand source : schedules_[rank].from(step)) {
-    if (!source.isLink()) continue;
-    const Flow& flow = flows_[wiring_.in[rank][source.index()]];
-    if (flow.posted == flow.taken) return false;
+bool Machine::canRun(int rank, const Step& step) noexcept {
+  Lane& lane = lanes_[rank];
+  const auto sources = schedules_[rank].from(step), destinations = schedules_[rank].to(step);
+  lane.waitsFor = kNoLink;
+  for (uint32_t& i = lane.readyOperands; i < sources.size() + destinations.size(); ++i) {
+    const bool takes = i < sources.size();
+    const Operand operand = takes ? sources[i] : destinations[i - sources.size()];
+    if (!operand.isLink()) continue;
+    const uint32_t link = (takes ? wiring_.in : wiring_.out)[rank][operand.index()];
+    const uint64_t held = flows_[link].posted - flows_[link].taken;
+    if (takes ? held > 0 : held < depth_) continue;
+    lane.waitsFor = link;
+    return false;
   }
-  for (Operand destination : schedules_[rank].to(step)) {
-    if (!destination.isLink()) continue;
-    const Flow& flow = flows_[wiring_.out[rank][destination.index()]];
-    if (flow.posted - flow.taken >= depth_) return false;
-  }
+  lane.readyOperands = 0;
   return true;
 }
 
 void Machine::advance(int rank, const Step& step, std::vector<int>& ready) {
-  const auto wake = [&](int peer) {
-    if (!waiting_[peer]) return;
-    waiting_[peer] = false;
+  const auto wake = [&](int peer, uint32_t link) {
+    if (lanes_[peer].waitsFor != link) return;
+    lanes_[peer].waitsFor = kNoLink;
     ready.push_back(peer);
   };
   for (Operand source : schedules_[rank].from(step)) {
     if (!source.isLink()) continue;
     const uint32_t link = wiring_.in[rank][source.index()];
     flows_[link].taken++;
-    wake(wiring_.links[link].sender);
+    wake(wiring_.links[link].sender, link);
   }
   for (Operand destination : schedules_[rank].to(step)) {
     if (!destination.isLink()) continue;
     const uint32_t link = wiring_.out[rank][destination.index()];
     flows_[link].posted++;
-    wake(wiring_.links[link].receiver);
+    wake(wiring_.links[link].receiver, link);
   }
 }
 

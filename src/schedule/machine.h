@@ -57,10 +57,15 @@ class Machine {
   struct Flow {
     uint64_t posted = 0, taken = 0;
   };
+  static constexpr uint32_t kNoLink = ~0u;
   struct Lane {
     int iteration = 0;
     uint32_t step = 0;
     bool done = false;
+    // While it is blocked: the link that it waits for, and how many operands of the step are known to be ready. They
+    // stay so, as nobody else takes its slots or its room.
+    uint32_t waitsFor = kNoLink;
+    uint32_t readyOperands = 0;
   };
 
   // Calls visit(rank, step, round) for each step when it happens, in an order that all waits allow; the slots it takes
@@ -73,7 +78,6 @@ class Machine {
     while (!ready.empty()) {
       const int rank = ready.back();
       ready.pop_back();
-      waiting_[rank] = false;
       if (runLane(rank, ready, visit)) ++ended;
     }
     return ended == schedules_.size();
@@ -95,10 +99,7 @@ class Machine {
         const Step& step = schedule.steps[lane.step];
         const int round = lane.iteration - step.lag;
         if (round < 0 || !lengths_.any(schedule, step, round)) continue;
-        if (!canRun(rank, step)) {
-          waiting_[rank] = true;
-          return false;
-        }
+        if (!canRun(rank, step)) return false;
         visit(rank, step, round);
         advance(rank, step, ready);
       }
@@ -107,7 +108,7 @@ class Machine {
     return true;
   }
 
-  bool canRun(int rank, const Step& step) const noexcept;
+  bool canRun(int rank, const Step& step) noexcept;
   void advance(int rank, const Step& step, std::vector<int>& ready);
 
   std::span<const Schedule> schedules_;
@@ -116,7 +117,6 @@ class Machine {
   Lengths lengths_;
   std::vector<Flow> flows_;
   std::vector<Lane> lanes_;
-  std::vector<char> waiting_;
 };
 
 }  // namespace tutti::schedule
