@@ -192,6 +192,7 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
       const Error error = communicator->failure("no call");
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
       comm->lastError = error.what();
+      communicator->leaveRecord(error);  // whoever knows may destroy it next
     } else if (!communicator->idle()) {
       *result = tuttiInProgress;
     }

@@ -263,12 +263,16 @@ void Communicator::stop(control::Stop how, const Error& error) noexcept {
   try {
     const bool first = noteFailure(error);
     if (first) log::info("{}", error.what());
-    if (first && !config_.dumpDirectory.empty() && claimDump()) Dumper::request(shared_from_this(), error.what());
+    if (first) leaveRecord(error);
     // An abort is told in any case: it also ends what goes on after a failure.
     if (how == control::Stop::kAbort || (first && !plane_->failed().load())) tell(how, error);
   } catch (const std::exception&) {
     broken_.store(true, std::memory_order_release);
   }
+}
+
+void Communicator::leaveRecord(const Error& why) {
+  if (!config_.dumpDirectory.empty() && claimDump()) Dumper::request(shared_from_this(), why.what());
 }
 
 bool Communicator::noteFailure(const Error& error) {

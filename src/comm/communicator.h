@@ -83,6 +83,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // True for the first who asks: a failed communicator writes one record by itself. Any thread.
   bool claimDump() const noexcept { return !dumped_.exchange(true); }
+  // After a failure: has that record written, if records are wanted and nobody else has. Any thread.
+  void leaveRecord(const Error& why);
 
   bool idle() const noexcept;  // nothing queued or running
   // Waits for the calls that streams still work on. They end by themselves: each has a deadline.

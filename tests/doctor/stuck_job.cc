@@ -70,23 +70,18 @@ class Rank {
     tuttiResult_t result = tuttiSuccess;
     while (tuttiCommGetAsyncError(comm_, &result) == tuttiSuccess && result == tuttiSuccess)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    dump();
     return result;
   }
   tuttiResult_t writeRecord() {
-    dump();
+    const std::string path =
+        std::string(std::getenv("TUTTI_DUMP_DIR")) + "/tutti-rank" + std::to_string(rank_) + ".json";
+    require(tuttiCommDump(comm_, path.c_str()), "tuttiCommDump");
     return tuttiBarrier(comm_, nullptr);  // nobody leaves before all records are there
   }
   int rank() const { return rank_; }
   int next() const { return (rank_ + 1) % size_; }
 
  private:
-  void dump() {
-    const std::string path =
-        std::string(std::getenv("TUTTI_DUMP_DIR")) + "/tutti-rank" + std::to_string(rank_) + ".json";
-    require(tuttiCommDump(comm_, path.c_str()), "tuttiCommDump");
-  }
-
   int rank_, size_;
   std::vector<double> data_;
   tuttiComm_t comm_ = nullptr;
