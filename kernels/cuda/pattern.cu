@@ -8,7 +8,13 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr uint32_t kPatternThreads = 64, kMostBlocks = 256;
+constexpr uint32_t kPatternThreads = 64;
+// The emulation keeps a stack for each thread of the blocks that run at once.
+#ifdef TUTTI_EMULATION
+constexpr uint32_t kMostBlocks = 16;
+#else
+constexpr uint32_t kMostBlocks = 256;
+#endif
 
 // The byte at a position: a few rounds of mixing, so that neither a shift nor another seed gives the same bytes.
 __device__ inline uint8_t patternByte(size_t at, uint64_t seed) {
