@@ -11,7 +11,7 @@
 
 namespace tutti::cuda {
 
-using Uuid = std::array<uint8_t, 16>;
+using engine::Uuid;
 
 // What importMemory() needs, in this process or another. `uuid` is that of the block's GPU.
 Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid);
