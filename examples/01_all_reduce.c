@@ -9,19 +9,19 @@
 
 #include "tutti/tutti.h"
 
-#define CHECK(call)                                                       \
-  do {                                                                    \
-    if ((call) != tuttiSuccess) {                                         \
-      fprintf(stderr, "%s failed: %s\n", #call, tuttiGetLastError(NULL)); \
-      return 1;                                                           \
-    }                                                                     \
+#define CHECK(call)                                                                \
+  do {                                                                             \
+    if ((call) != tuttiSuccess) {                                                  \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, tuttiGetLastError(NULL)); \
+      return 1;                                                                    \
+    }                                                                              \
   } while (0)
 
 enum { kCount = 4 };
 
 int main(int argc, char** argv) {
   int status = 0;
-  if (launchRanks(argc, argv, &status)) return status;
+  if (launchAnswers(argc, argv, "", &status) || launchRanks(argc, argv, &status)) return status;
 
   /* Find the other processes: the environment says who we are and where to meet. */
   tuttiComm_t comm;
@@ -38,5 +38,5 @@ int main(int argc, char** argv) {
   printf("rank %d of %d: %g %g %g %g\n", rank, size, sum[0], sum[1], sum[2], sum[3]);
 
   CHECK(tuttiCommDestroy(comm));
-  return 0;
+  return launchFinish(argv[0]);
 }

@@ -5,11 +5,14 @@
 //   mpirun -n 4 02_digits    or let a launcher start them
 #include "launch.h"  // --ranks: not part of the library
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 
 #include "digits.h"
 #include "tutti/tutti.hpp"
@@ -97,9 +100,18 @@ double runEpoch(Trainer& trainer, const std::vector<digits::Sample>& samples, st
   return total / static_cast<double>(order.size());
 }
 
+// Each rank reads a file of its own host, so what is wrong with one is told with the rank.
+digits::Data loadOn(int rank, const std::string& path) {
+  try {
+    return digits::load(path);
+  } catch (const std::exception& error) {
+    throw std::runtime_error("rank " + std::to_string(rank) + ": " + error.what());
+  }
+}
+
 void train(const Options& options) {
   tutti::Communicator comm = tutti::Communicator::fromEnvironment();
-  const digits::Data data = digits::load(options.data);
+  const digits::Data data = loadOn(comm.rank(), options.data);
   const bool speaks = comm.rank() == 0;
   if (speaks) {
     std::printf("%zu digits to learn, %zu to test, %d ranks, batches of %zu\n", data.train.size(), data.test.size(),
@@ -123,36 +135,59 @@ void train(const Options& options) {
   comm.destroy();
 }
 
-std::optional<Options> parse(int argc, char** argv) {
+constexpr char kUsage[] = "[--epochs N] [--steps] [--data FILE]";
+
+int epochsOf(const std::string& text) {
+  int epochs = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, epochs);
+  if (failure != std::errc() || stop != end || epochs < 1)
+    throw std::invalid_argument("--epochs takes a whole number from 1 on, not '" + text + "';");
+  return epochs;
+}
+
+// Throws std::invalid_argument where an argument is not understood.
+Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    const bool hasValue = i + 1 < argc;
+    const bool takesValue = name == "--data" || name == "--epochs";
+    if (takesValue && i + 1 == argc) throw std::invalid_argument(name + " needs a value;");
     if (name == "--steps")
       options.steps = true;
-    else if (name == "--data" && hasValue)
+    else if (name == "--ranks")
+      ++i;  // launchRanks reads it
+    else if (name == "--data")
       options.data = argv[++i];
-    else if (name == "--epochs" && hasValue)
-      options.epochs = std::atoi(argv[++i]);
+    else if (name == "--epochs")
+      options.epochs = epochsOf(argv[++i]);
     else
-      return std::nullopt;
+      throw std::invalid_argument("what is " + name + "?");
   }
   return options;
+}
+
+// Nothing, and why on stderr, when an argument is not understood.
+std::optional<Options> parseOrComplain(int argc, char** argv) {
+  try {
+    return parse(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s: %s usage: %s [--ranks N] %s\n", argv[0], error.what(), argv[0], kUsage);
+    return std::nullopt;
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   int status = 0;
+  if (launchAnswers(argc, argv, kUsage, &status)) return status;
+  const std::optional<Options> options = parseOrComplain(argc, argv);
+  if (!options) return 2;
   if (launchRanks(argc, argv, &status)) return status;
-  const std::optional<Options> options = parse(argc, argv);
-  if (!options) {
-    std::fprintf(stderr, "usage: %s [--ranks N] [--epochs N] [--steps] [--data FILE]\n", argv[0]);
-    return 2;
-  }
   try {
     train(*options);
-    return 0;
+    return launchFinish(argv[0]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
     return 1;

@@ -12,17 +12,18 @@
 
 #include "tutti/tutti.h"
 
-#define CHECK(call)                                                       \
-  do {                                                                    \
-    if ((call) != tuttiSuccess) {                                         \
-      fprintf(stderr, "%s failed: %s\n", #call, tuttiGetLastError(NULL)); \
-      return 1;                                                           \
-    }                                                                     \
+#define CHECK(call)                                                                \
+  do {                                                                             \
+    if ((call) != tuttiSuccess) {                                                  \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, tuttiGetLastError(NULL)); \
+      return 1;                                                                    \
+    }                                                                              \
   } while (0)
 
 int main(int argc, char** argv) {
+  setvbuf(stdout, NULL, _IOLBF, 0); /* who is to be killed must be read at once, also from a file or a pipe */
   int status = 0;
-  if (launchRanks(argc, argv, &status)) return status;
+  if (launchAnswers(argc, argv, "", &status) || launchRanks(argc, argv, &status)) return status;
 
   tuttiComm_t comm;
   int size;
@@ -50,5 +51,5 @@ int main(int argc, char** argv) {
     CHECK(tuttiAllReduce(&step, &step, 1, tuttiInt32, tuttiMin, comm, NULL));
   }
   CHECK(tuttiCommDestroy(comm));
-  return 0;
+  return launchFinish(argv[0]);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -34,7 +35,7 @@ inline Sample parseSample(const std::string& line) {
     pixel /= 16;
   }
   if (!(text >> sample.label) || sample.label < 0 || sample.label >= kClasses) {
-    throw std::runtime_error("not 64 pixels and a digit: " + line);
+    throw std::runtime_error("not 64 pixels and a digit: " + line.substr(0, std::min<size_t>(line.find('\n'), 60)));
   }
   return sample;
 }
@@ -46,7 +47,11 @@ inline Data load(const std::string& path) {
   Data data;
   char line[1024];
   for (int i = 0; gzgets(file.get(), line, sizeof line) != nullptr; ++i) {
-    (i % 5 == 4 ? data.test : data.train).push_back(parseSample(line));
+    try {
+      (i % 5 == 4 ? data.test : data.train).push_back(parseSample(line));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(path + ", line " + std::to_string(i + 1) + ": " + error.what());
+    }
   }
   if (data.train.empty() || data.test.empty()) throw std::runtime_error(path + " has no samples");
   return data;

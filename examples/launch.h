@@ -7,6 +7,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static inline int launchMakeId(void) {
   char text[2 * TUTTI_UNIQUE_ID_BYTES + 1];
   tuttiUniqueId id;
   if (tuttiGetUniqueId(&id) != tuttiSuccess) {
-    fprintf(stderr, "tuttiGetUniqueId: %s\n", tuttiGetLastError(NULL));
+    fprintf(stderr, "%s\n", tuttiGetLastError(NULL));
     return 0;
   }
   for (int i = 0; i < TUTTI_UNIQUE_ID_BYTES; ++i) snprintf(text + 2 * i, 3, "%02x", (unsigned char)id.internal[i]);
@@ -71,6 +72,37 @@ static inline int launchAll(char** argv, int ranks) {
     return 1;
   }
   return launchWait(ranks);
+}
+
+/* Answers --help, and refuses what is neither "--ranks N" nor one of the program's `others`, "" for none: with others
+ * the program looks for itself. Sets *status to what main should return, and returns 1; or 0, and the program goes on.
+ */
+static inline int launchAnswers(int argc, char** argv, const char* others, int* status) {
+  const char* wrong = NULL;
+  for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+      printf("usage: %s [--ranks N]%s%s\n", argv[0], *others ? " " : "", others);
+      *status = fflush(stdout) == 0 ? 0 : 1;
+      return 1;
+    }
+    if (strcmp(argv[i], "--ranks") == 0)
+      ++i;
+    else if (*others == '\0' && wrong == NULL)
+      wrong = argv[i];
+  }
+  if (wrong == NULL) return 0;
+  fprintf(stderr, "%s: what is %s? usage: %s [--ranks N]\n", argv[0], wrong, argv[0]);
+  *status = 2;
+  return 1;
+}
+
+/* For the end of main, which returns it: what was printed may still be on its way, and a full disk shows only here. */
+static inline int launchFinish(const char* program) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+  fprintf(stderr, "%s: process %d: cannot write to standard output%s%s\n", program, (int)getpid(), errno ? ": " : "",
+          errno ? strerror(errno) : "");
+  return 1;
 }
 
 /* With "--ranks N" among the arguments: runs N ranks to their end, sets *status to what main should return, and

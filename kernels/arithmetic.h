@@ -10,7 +10,8 @@ struct Arithmetic {
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   uint32_t divisor = 1;  // kAvg only: the final value is divided by it; 1 leaves it alone
-  // kPreMulSum only: the factor, a value of `type`, in the low bytes. It multiplies one of the sources.
+  // kPreMulSum only: the factor, a value of `type`, in the low bytes. It multiplies one of the sources;
+  // the product is rounded to the type before it is added.
   uint64_t factor = 0;
 };
 

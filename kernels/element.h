@@ -63,6 +63,14 @@ constexpr T wrappingSum(T a, T b) {
   }
 }
 
+// What a pre-multiplied sum adds: the product as a value of the element's type. A rank that sends its product rounds
+// it, as everything that is stored; so does one that adds it at once, or the ranks' bits would depend on who does what.
+template <class Element>
+constexpr typename Element::Accumulator scaled(typename Element::Accumulator value,
+                                               typename Element::Accumulator factor) {
+  return Element::load(Element::store(wrappingProduct(value, factor)));
+}
+
 // Of equal values (zeros of either sign) the earlier one stays; a NaN, once met, stays.
 template <Fold kFold, class T>
 constexpr T apply(T sum, T value) {

@@ -26,6 +26,9 @@ struct Layout {
   const size_t* outputOffsets = nullptr;
   size_t chunk = 1;                    // elements of a segment that one slot carries
   uint32_t channel = 0, channels = 1;  // this lane's share of every segment
+  // Of a call of nothing: its one round goes from rank to rank all the same, in slots of no bytes, so that a rank whose
+  // call is not of nothing finds out, and so do those whom it waits for.
+  bool speaks = false;
 
   constexpr size_t length(uint32_t segment, bool byInput) const noexcept {
     const size_t* counts = byInput ? inputCounts : outputCounts;
@@ -69,7 +72,7 @@ struct Layout {
     } else {
       longest = shareCount(0, true);
     }
-    return longest <= chunk ? longest != 0 : (longest + chunk - 1) / chunk;
+    return longest <= chunk ? longest != 0 || speaks : (longest + chunk - 1) / chunk;
   }
 };
 

@@ -34,7 +34,7 @@ int write(const char* path, const std::string& text) {
 
 int main(int count, char** arguments) {
   const bool checks = count == 3 && std::string(arguments[1]) == "--check";
-  if (!checks && count != 2) return usage();
+  if (!checks && (count != 2 || arguments[1][0] == '-')) return usage();
   const std::string text = tutti::settings::asMarkdown();
   return checks ? check(arguments[2], text) : write(arguments[1], text);
 }

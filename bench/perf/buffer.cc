@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "perf/device.h"
 #include "perf/failure.h"
 
@@ -33,7 +35,7 @@ Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, in
     require(tuttiMemAlloc(&memory_, whole), "tuttiMemAlloc", rank, comm);
   } else {
     memory_ = std::aligned_alloc(kPage, whole);
-    if (memory_ == nullptr) throw Failure("out of memory: choose a smaller --maxbytes");
+    if (memory_ == nullptr) throw Failure(fmt::format("rank {}: out of memory: choose a smaller --maxbytes", rank));
   }
   std::memset(memory_, 0, whole);
   if (shareable && device >= 0)

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <charconv>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -11,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "perf/device.h"
+#include "perf/environment.h"
 #include "perf/failure.h"
-#include "perf/launch.h"
 
 namespace tutti::perf {
 namespace {
@@ -27,7 +29,15 @@ struct Cast {
   int first = 0, ranks = 1;
 };
 
-// Where the options and the environment differ, the options say where buffers are.
+// In the library the environment wins over a program's configuration. Here the configuration is what somebody wrote on
+// the command line, which is nearer than the environment, and where the buffers are is for this program to say.
+void unsetWhatOptionsSay(const Options& options) {
+  ::unsetenv("TUTTI_DEVICE");
+  if (options.timeoutSeconds > 0) ::unsetenv("TUTTI_OPERATION_TIMEOUT_MS");
+  if (!options.transport.empty()) ::unsetenv("TUTTI_TRANSPORT");
+  if (!options.algorithm.empty()) ::unsetenv("TUTTI_ALGO");
+}
+
 tuttiConfig_t configOf(const Options& options) {
   tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
   config.operationTimeoutMs = options.timeoutSeconds * 1000;
@@ -82,47 +92,6 @@ Comms joinInOneProcess(const Options& options, const Cast& cast) {
   return joinFromThreads(cast, id, config);
 }
 
-// The processes of a launcher in a communicator for host memory, through which they find others.
-class Processes {
- public:
-  explicit Processes(const Options& options) {
-    tuttiConfig_t config = configOf(options);
-    config.device = "cpu";
-    require(tuttiCommInitEnv(&comm_, &config), "tuttiCommInitEnv", -1, nullptr);
-    require(tuttiCommUserRank(comm_, &rank_), "tuttiCommUserRank", -1, comm_);
-    require(tuttiCommCount(comm_, &size_), "tuttiCommCount", rank_, comm_);
-  }
-
-  int size() const { return size_; }
-  tuttiComm_t comm() const { return comm_; }
-  void leave() { require(tuttiCommDestroy(comm_), "tuttiCommDestroy", rank_, nullptr); }
-
-  // Process 0 makes the id of the larger communicator, and passes it around.
-  Comms join(const std::vector<int>& devices, const tuttiConfig_t& config) const {
-    tuttiUniqueId id{};
-    if (rank_ == 0) require(tuttiGetUniqueId(&id), "tuttiGetUniqueId", rank_, comm_);
-    require(tuttiBroadcast(&id, &id, sizeof id, tuttiInt8, 0, comm_, nullptr), "tuttiBroadcast", rank_, comm_);
-    const int perProcess = static_cast<int>(devices.size());
-    return joinFromThreads({devices, rank_ * perProcess, size_ * perProcess}, id, config);
-  }
-
-  // How many of the processes before this one are on the same host.
-  int onThisHost() const {
-    constexpr size_t kLength = 64;
-    std::string mine(kLength, '\0'), all(kLength * static_cast<size_t>(size_), '\0');
-    gethostname(mine.data(), kLength - 1);
-    require(tuttiAllGather(mine.data(), all.data(), kLength, tuttiInt8, comm_, nullptr), "tuttiAllGather", rank_,
-            comm_);
-    int before = 0;
-    for (size_t r = 0; r < static_cast<size_t>(rank_); ++r) before += all.compare(r * kLength, kLength, mine) == 0;
-    return before;
-  }
-
- private:
-  tuttiComm_t comm_ = nullptr;
-  int rank_ = 0, size_ = 0;
-};
-
 // A GPU for each rank; where there are fewer than ranks on this host, they go round. `before`: processes on this host
 // whose ranks come first.
 std::vector<int> devicesFor(const Options& options, int before) {
@@ -143,7 +112,9 @@ std::vector<Seat> seatsOf(const Comms& comms, const Comms& controls) {
   return seats;
 }
 
-std::vector<Seat> joinWithoutLauncher(const Options& options) {
+}  // namespace
+
+std::vector<Seat> joinAlone(const Options& options) {
   const int ranks = options.localRanks();
   const std::vector<int> host(static_cast<size_t>(ranks), kHost);
   const std::vector<int> devices = options.onGpus ? devicesFor(options, 0) : host;
@@ -151,20 +122,76 @@ std::vector<Seat> joinWithoutLauncher(const Options& options) {
   return seatsOf(options.onGpus ? joinInOneProcess(options, {devices, 0, ranks}) : controls, controls);
 }
 
+// The library reads the environment first, then the configuration field by field, and makes nothing where it refuses
+// one. The device is the last that can be wrong: when that is refused, all others are good.
+void settleSettings(const Options& options) {
+  tuttiConfig_t config = configOf(options);
+  config.device = "?";
+  tuttiComm_t none = nullptr;
+  const tuttiResult_t result = tuttiCommInitEnv(&none, &config);
+  const bool good = std::string(tuttiGetLastError(nullptr)).find("config.device") != std::string::npos;
+  if (!good) require(result, "tuttiCommInitEnv", -1, nullptr);
+  unsetWhatOptionsSay(options);
+}
+
+namespace {
+
+// Before there is a communicator to ask: as --ranks, or whoever starts ranks by hand, has set it; -1 elsewhere.
+int rankBySetting() {
+  const std::string text = variable("TUTTI_RANK").value_or("");
+  int rank = -1;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, rank);
+  return failure == std::errc() && stop == end && rank >= 0 ? rank : -1;
+}
+
 }  // namespace
 
-std::vector<Seat> joinAll(const Options& options) {
-  if (!launched()) return joinWithoutLauncher(options);
-  Processes processes(options);
-  if (options.ranks > 0 && options.ranks != processes.size()) {
-    throw Failure(fmt::format("--ranks {}: a launcher has started {} processes already; leave --ranks out",
-                              options.ranks, processes.size()));
-  }
+Processes::Processes(const Options& options) {
+  // Whose word counts is the library's to know. Only what it does without any is asked for here.
+  const bool asks = !variable("TUTTI_LAUNCHER");
+  if (asks) setenv("TUTTI_LAUNCHER", "auto-or-none", 1);
+  tuttiConfig_t config = configOf(options);
+  config.device = "cpu";
+  require(tuttiCommInitEnv(&comm_, &config), "tuttiCommInitEnv", rankBySetting(), nullptr);
+  if (asks) unsetenv("TUTTI_LAUNCHER");  // reports show what the user has set
+  require(tuttiCommUserRank(comm_, &rank_), "tuttiCommUserRank", -1, comm_);
+  require(tuttiCommCount(comm_, &size_), "tuttiCommCount", rank_, comm_);
+}
+
+void Processes::leave() { require(tuttiCommDestroy(comm_), "tuttiCommDestroy", rank_, nullptr); }
+
+Comms Processes::join(const std::vector<int>& devices, const tuttiConfig_t& config) const {
+  tuttiUniqueId id{};
+  if (rank_ == 0) require(tuttiGetUniqueId(&id), "tuttiGetUniqueId", rank_, comm_);
+  require(tuttiBroadcast(&id, &id, sizeof id, tuttiInt8, 0, comm_, nullptr), "tuttiBroadcast", rank_, comm_);
+  const int perProcess = static_cast<int>(devices.size());
+  return joinFromThreads({devices, rank_ * perProcess, size_ * perProcess}, id, config);
+}
+
+int Processes::onThisHost() const {
+  constexpr size_t kLength = 64;
+  std::string mine(kLength, '\0'), all(kLength * static_cast<size_t>(size_), '\0');
+  gethostname(mine.data(), kLength - 1);
+  require(tuttiAllGather(mine.data(), all.data(), kLength, tuttiInt8, comm_, nullptr), "tuttiAllGather", rank_, comm_);
+  int before = 0;
+  for (size_t r = 0; r < static_cast<size_t>(rank_); ++r) before += all.compare(r * kLength, kLength, mine) == 0;
+  return before;
+}
+
+std::vector<Seat> joinAll(const Options& options, Processes& processes) {
   const std::vector<int> host(static_cast<size_t>(options.localRanks()), kHost);
+  const bool single = host.size() == 1;
+  if (processes.alone() && !single) {
+    processes.leave();
+    return joinAlone(options);
+  }
+  if (options.ranks > 0 && options.ranks != processes.size_)
+    throw Failure(fmt::format("--ranks {}: a launcher has started {} processes already; leave --ranks out",
+                              options.ranks, processes.size_));
   const tuttiConfig_t config = configOf(options);
   const std::vector<int> devices = options.onGpus ? devicesFor(options, processes.onThisHost()) : host;
-  const bool single = host.size() == 1;
-  const Comms controls = single ? Comms{processes.comm()} : processes.join(host, config);
+  const Comms controls = single ? Comms{processes.comm_} : processes.join(host, config);
   const Comms comms = options.onGpus ? processes.join(devices, config) : controls;
   if (!single) processes.leave();
   return seatsOf(comms, controls);

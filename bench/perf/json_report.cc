@@ -1,17 +1,19 @@
 #include "perf/json_report.h"
 
-#include <algorithm>
-#include <cctype>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "perf/environment.h"
 #include "perf/failure.h"
+#include "perf/signals.h"
 
 namespace tutti::perf {
 namespace {
@@ -21,23 +23,7 @@ using Json = nlohmann::ordered_json;
 // In this format truth values are texts.
 const char* text(bool value) { return value ? "true" : "false"; }
 
-bool isSecret(std::string_view entry) {
-  std::string name(entry.substr(0, entry.find('=')));
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-  const auto holds = [&](const char* word) { return name.find(word) != std::string::npos; };
-  return name.starts_with("TUTTI_ID") || holds("SECRET") || holds("TOKEN") || holds("PASSWORD") || holds("PASSWD") ||
-         holds("CREDENTIAL") || holds("KEY");
-}
-
-Json publicEnvironment(const std::vector<std::string>& environment) {
-  Json entries = Json::array();
-  for (const std::string& entry : environment) {
-    if (!isSecret(entry)) entries.push_back(entry);
-  }
-  return entries;
-}
-
-Json configOf(const Options& o) {
+Json describeConfig(const Options& o) {
   Json config = {{"nthreads", o.threads},
                  {"ngpus", o.communicatorsPerThread},
                  {"minimum_bytes", o.minBytes},
@@ -129,6 +115,21 @@ Json memoryOf(const Report& report) {
   return list;
 }
 
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+[[noreturn]] void cannotWrite(const std::string& path) {
+  throw UsageError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+// What a full disk leaves of a file is of no use to anybody; what is no plain file, such as a device, stays.
+[[noreturn]] void removeHalf(const std::string& path) {
+  const int error = errno;
+  struct stat state {};
+  if (lstat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode)) unlink(path.c_str());
+  errno = error;
+  cannotWrite(path);
+}
+
 void addSummary(Json& json, const Report& report) {
   json["out_of_bounds"] = {{"count", report.wrong}, {"okay", text(report.wrong == 0)}};
   const char* okay = report.minimumBusGBs ? text(fastEnough(report.meanBusGBs, report.minimumBusGBs)) : "unchecked";
@@ -143,9 +144,9 @@ std::string toJson(const Report& report, const Options& options, const std::vect
   json["start_time"] = report.startTime;
   json["program"] = report.program;
   json["args"] = options.arguments;
-  json["env"] = publicEnvironment(environment);
+  json["env"] = shownOf(environment);
   json["tutti_version"] = report.tuttiVersion;
-  json["config"] = configOf(options);
+  json["config"] = describeConfig(options);
   json["config"]["devices"] = devicesOf(report);
   json["devices"] = json["config"]["devices"];
   json["results"] = Json::array();
@@ -157,21 +158,34 @@ std::string toJson(const Report& report, const Options& options, const std::vect
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+void checkWritable(const std::string& path) {
+  const bool wasThere = access(path.c_str(), F_OK) == 0;
+  const File file(std::fopen(path.c_str(), "a"), std::fclose);
+  if (!file) cannotWrite(path);
+  if (!wasThere) std::remove(path.c_str());
+}
+
 std::string claimFile(const std::string& path) {
+  struct stat state {};
+  const bool isThere = stat(path.c_str(), &state) == 0;
+  if (isThere && S_ISDIR(state.st_mode)) throw UsageError(fmt::format("cannot write {}: it is a folder", path));
+  if (isThere && !S_ISREG(state.st_mode)) return path;
   std::string candidate = path;
   for (int attempt = 0;; ++attempt) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(candidate.c_str(), "wx"), std::fclose);
-    if (file) return candidate;
-    if (errno != EEXIST) throw UsageError(fmt::format("cannot write {}: {}", candidate, std::strerror(errno)));
+    const File file(std::fopen(candidate.c_str(), "wx"), std::fclose);
+    if (file) return removeOnSignal(candidate), candidate;
+    if (errno != EEXIST) cannotWrite(candidate);
     candidate = fmt::format("{}.{}", path, attempt);
   }
 }
 
 void writeFile(const std::string& path, const std::string& content) {
   std::FILE* file = std::fopen(path.c_str(), "w");
-  const bool written = file != nullptr && std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  const bool closed = file == nullptr || std::fclose(file) == 0;
-  if (!written || !closed) throw UsageError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  if (file == nullptr) cannotWrite(path);
+  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  const bool closed = std::fclose(file) == 0;
+  keepOnSignal(path);
+  if (!written || !closed) removeHalf(path);
 }
 
 }  // namespace tutti::perf

@@ -22,12 +22,17 @@ struct Report {
   std::vector<std::string> errors;
 };
 
-// `environment`: "NAME=value" entries; those whose names say that the value is a secret are left out.
+// `environment`: "NAME=value" entries, of which the report has those that environment.h shows. docs/json.md has the
+// report's keys.
 std::string toJson(const Report& report, const Options& options, const std::vector<std::string>& environment);
 
-// A file that did not exist before: `path`, or path.0, path.1, … Created empty.
-// Throws UsageError when none can be made.
+// A file that did not exist before: `path`, or path.0, path.1, … Created empty; a signal that ends the process removes
+// it until writeFile() has written it. What is there and is no file, such as a pipe, is taken as it is. Throws
+// UsageError when none can be made.
 std::string claimFile(const std::string& path);
+
+// Throws UsageError when the file cannot be written. Leaves what is there as it is, and nothing where nothing was.
+void checkWritable(const std::string& path);
 
 // Throws UsageError with the system's reason.
 void writeFile(const std::string& path, const std::string& text);

@@ -10,15 +10,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "perf/environment.h"
 #include "perf/failure.h"
 
 namespace tutti::perf {
@@ -29,11 +30,6 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kParentVariable = "TUTTI_PERF_PARENT";
 // How long the other ranks may take to notice, and to say so, that one has failed.
 constexpr auto kGrace = std::chrono::seconds(3);
-
-bool isSet(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
 
 // The unique id lies in a memory file that the children inherit: neither the command line nor the environment shows it.
 class IdFile {
@@ -59,18 +55,20 @@ struct Child {
   int rank;
 };
 
-std::vector<std::string> environmentFor(int rank, int ranks, const IdFile& id) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (!text.starts_with("TUTTI_ID=") && !text.starts_with("TUTTI_ID_FILE=") && !text.starts_with("TUTTI_ROOT=") &&
-        !text.starts_with("TUTTI_SIZE="))
-      result.emplace_back(text);
-  }
+Entries environmentFor(int rank, int ranks, const IdFile& id) {
+  Entries result = withoutStrangeNames(withoutLaunchers(wholeEnvironment()));
+  result.push_back("TUTTI_LAUNCHER=tutti");
   result.push_back(fmt::format("TUTTI_RANK={}", rank));
   result.push_back(fmt::format("TUTTI_SIZE={}", ranks));
   result.push_back(fmt::format("TUTTI_ID_FILE={}", id.path()));
   result.push_back(fmt::format("{}={}", kParentVariable, getpid()));
+  return result;
+}
+
+// What ps shows: which of the processes is which rank.
+std::vector<std::string> argumentsFor(int rank, const Options& options) {
+  std::vector<std::string> result = options.arguments;
+  result.front() = fmt::format("{}: rank {}", options.program, rank);
   return result;
 }
 
@@ -82,12 +80,11 @@ std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
 }
 
 // posix_spawn, not fork: the library may have threads since it made the id.
-pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+pid_t spawn(const std::vector<std::string>& arguments, const Entries& environment) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  const sigset_t mask = recordSignalAlone();
+  posix_spawnattr_setsigmask(&attributes, &mask);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, &attributes, pointersTo(arguments).data(),
@@ -98,12 +95,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::st
 
 class Family {
  public:
-  explicit Family(const Options& options) : ranks_(options.ranks) {
-    // Blocked before the library starts threads, which inherit the mask: the signals then wait for sigtimedwait.
-    sigemptyset(&signals_);
-    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    sigprocmask(SIG_BLOCK, &signals_, nullptr);
-  }
+  Family(const Options& options, const HeldSignals& signals) : options_(options), signals_(signals) {}
   ~Family() {
     signalAll(SIGKILL);
     for (const Child& child : alive_) waitpid(child.pid, nullptr, 0);
@@ -111,12 +103,12 @@ class Family {
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 
-  void start(const std::vector<std::string>& arguments) {
+  void start() {
     tuttiUniqueId id;
     require(tuttiGetUniqueId(&id), "tuttiGetUniqueId", -1, nullptr);
     const IdFile file(id);
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const pid_t pid = spawn(arguments, environmentFor(rank, ranks_, file));
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      const pid_t pid = spawn(argumentsFor(rank, options_), environmentFor(rank, options_.ranks, file));
       if (pid < 0) throw Failure(fmt::format("cannot start the process of rank {}: {}", rank, std::strerror(errno)));
       alive_.push_back({pid, rank});
     }
@@ -135,10 +127,11 @@ class Family {
   void waitForSignal() {
     timespec pause{0, 100'000'000};
     siginfo_t info;
-    const int signal = deadline_ ? sigtimedwait(&signals_, &info, &pause) : sigwaitinfo(&signals_, &info);
+    const int signal = deadline_ ? sigtimedwait(&signals_.all(), &info, &pause) : sigwaitinfo(&signals_.all(), &info);
     if (signal <= 0 || signal == SIGCHLD) return;
-    stopped_ = true;
     signalAll(signal);
+    if (signal == SIGUSR2) return;  // asks for records
+    stopped_ = true;
     startGrace();
   }
 
@@ -154,7 +147,7 @@ class Family {
   }
 
   void noteFailure(int rank, pid_t pid, int status) {
-    const bool asTold = WIFSIGNALED(status) && (ending_ || stopped_);
+    const bool asTold = WIFSIGNALED(status) ? ending_ || stopped_ : WEXITSTATUS(status) == EXIT_FAILURE;
     if (!asTold)
       std::fprintf(stderr, "rank %d (pid %d): %s\n", rank, static_cast<int>(pid), describeEnd(status).c_str());
     if (status_ == 0) status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -179,8 +172,8 @@ class Family {
     for (const Child& child : alive_) kill(child.pid, signal);
   }
 
-  int ranks_;
-  sigset_t signals_;
+  const Options& options_;
+  const HeldSignals& signals_;
   std::vector<Child> alive_;
   std::optional<Clock::time_point> deadline_;  // set once a rank has failed, or we were told to stop
   bool ending_ = false, stopped_ = false;
@@ -189,30 +182,27 @@ class Family {
 
 }  // namespace
 
-// The variables by which tuttiCommInitEnv knows a launcher, but for those that number pods: there the programs start
-// ranks of their own in each, unless they are told otherwise.
-bool launched() {
-  if (isSet("TUTTI_LAUNCHER")) return true;
-  for (const char* rank : {"TUTTI_RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
-                           "PALS_RANKID", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK", "PMIX_RANK", "TF_CONFIG"})
-    if (isSet(rank)) return true;
-  if (isSet("RANK") && isSet("WORLD_SIZE") && (isSet("LOCAL_RANK") || isSet("MASTER_ADDR"))) return true;
-  if (isSet("JOB_COMPLETION_INDEX") && isSet("TUTTI_SIZE")) return true;
-  // Inside a batch script SLURM_PROCID is set as well, without a step.
-  return isSet("SLURM_PROCID") && isSet("SLURM_STEP_ID");
-}
-
-int launchLocal(const Options& options) {
-  Family family(options);
-  family.start(options.arguments);
+int launchLocal(const Options& options, const HeldSignals& signals) {
+  Family family(options, signals);
+  family.start();
   return family.waitForAll();
 }
 
-void followParent() {
-  const char* parent = std::getenv(kParentVariable);
-  if (parent == nullptr) return;
+bool followParent(Options& options, const char* program) {
+  const auto parent = variable(kParentVariable);
+  if (!parent) return false;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (std::to_string(getppid()) != parent) std::_Exit(1);  // it died before we could say so
+  const bool isThere = std::to_string(getppid()) == *parent;  // it may have died before we could say so
+  if (!isThere) prctl(PR_SET_PDEATHSIG, 0);
+  if (!isThere)
+    throw UsageError(fmt::format(
+        "{}={}: no such process started this one. The program sets it for the ranks that it starts: unset it",
+        kParentVariable, *parent));
+  prctl(PR_SET_NAME, program);
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  if (length > 0) options.arguments.front().assign(path, static_cast<size_t>(length));
+  return true;
 }
 
 std::string describeEnd(int status) {

@@ -37,17 +37,24 @@ struct Options {
   size_t unalign = 0;
   std::string transport, algorithm, jsonFile, plotFile;
   bool plantError = false;
+  std::optional<bool> progress;        // nullopt: where standard error is a terminal
+  std::optional<double> minimumGBs;    // that the mean must reach; from the environment
+  std::string program;                 // "all_reduce_perf"
   std::vector<std::string> arguments;  // argv, for the report
+  bool sharesErrors = false;           // whatever any rank of the job says goes to this process's standard error
 
   int localRanks() const { return threads * communicatorsPerThread; }
   // The sizes of the table, one after the other: nullopt after the last.
   std::optional<size_t> nextSize(size_t bytes) const;
 };
 
-// nullopt after printing the help. Throws UsageError.
+// nullopt after printing the help or the version. Throws UsageError, and Failure where nothing can be printed.
 std::optional<Options> parseOptions(int argc, const char* const* argv, const std::string& program);
 
 // "8", "64K", "1.5M", "2G", in powers of 1024. Throws UsageError.
 size_t parseSize(const std::string& text);
+
+// To standard output, at once. Throws Failure when it cannot be written: its disk may be full.
+void printOut(const std::string& text);
 
 }  // namespace tutti::perf

@@ -9,7 +9,7 @@
 namespace tutti::perf {
 namespace {
 
-constexpr double kWidth = 1080, kHeight = 820, kLeft = 90, kRight = 790;
+constexpr double kPictureWidth = 1080, kPictureHeight = 820, kLeft = 90, kRight = 790;
 constexpr size_t kLegendLines = 32;
 // Okabe and Ito's colours and some of Tol's, which remain apart for the colour-blind: one for each data type.
 constexpr std::array<const char*, 12> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
@@ -25,7 +25,7 @@ struct Series {
   std::vector<Point> points;
 };
 
-std::string nameOf(const Row& row) {
+std::string lineNameOf(const Row& row) {
   std::string name = row.type;
   if (row.op != "none") name += " " + row.op;
   if (row.root >= 0) name += fmt::format(" root {}", row.root);
@@ -45,7 +45,7 @@ std::vector<Series> seriesOf(const std::vector<Row>& rows) {
   std::vector<std::string> names;
   for (const Row& row : rows) {
     if (row.bytes == 0) continue;  // has no place on a logarithmic axis
-    const std::string name = nameOf(row);
+    const std::string name = lineNameOf(row);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     if (row.outOfPlace) append(series, name, false, row, *row.outOfPlace);
     if (row.inPlace) append(series, name, true, row, *row.inPlace);
@@ -197,7 +197,7 @@ std::string plotOf(const std::string& program, size_t ranks, const std::vector<R
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
       "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\" font-size=\"13\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      kWidth, kHeight);
+      kPictureWidth, kPictureHeight);
   svg += textAt((kLeft + kRight) / 2, 34, "middle", fmt::format("{}, {} rank{}", program, ranks, ranks == 1 ? "" : "s"),
                 " font-size=\"18\"");
   for (const Panel& panel : panels) {

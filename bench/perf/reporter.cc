@@ -1,54 +1,44 @@
 #include "perf/reporter.h"
 
-#include <unistd.h>
+#include <strings.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "perf/environment.h"
 #include "perf/plot.h"
 
 namespace tutti::perf {
-namespace {
-
-std::optional<double> minimumFromEnvironment() {
-  for (const char* name : {"TUTTI_TESTS_MIN_BW", "NCCL_TESTS_MIN_BW"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return std::strtod(value, nullptr);
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> wholeEnvironment() {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
-  return entries;
-}
-
-}  // namespace
-
-Reporter::Reporter(std::string program, const Options& options, bool speaks)
-    : options_(options), speaks_(speaks), progress_(speaks) {
-  report_.program = std::move(program);
+Reporter::Reporter(const Options& options, bool speaks)
+    : options_(options), speaks_(speaks), progress_(speaks, options.progress) {
+  report_.program = options.program;
   report_.startTime = timeOfDay();
-  report_.minimumBusGBs = minimumFromEnvironment();
+  report_.minimumBusGBs = options.minimumGBs;
   tuttiGetVersion(&report_.tuttiVersion);
 }
 
 void Reporter::say(const std::string& text) {
   if (!speaks_) return;
   progress_.clear();
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+  printOut(text);
+}
+
+// Before anything is measured that could then not be kept.
+void Reporter::claimFiles() {
+  if (!options_.plotFile.empty()) checkWritable(options_.plotFile);
+  if (!options_.jsonFile.empty()) {
+    jsonPath_ = claimFile(options_.jsonFile);
+    say(fmt::format("# Writing JSON output to {}\n", jsonPath_));
+  }
+  toWrite_ = true;
 }
 
 void Reporter::start(std::vector<RankInfo> ranks) {
   report_.ranks = std::move(ranks);
-  if (speaks_ && !options_.jsonFile.empty()) {
-    jsonPath_ = claimFile(options_.jsonFile);
-    say(fmt::format("# Writing JSON output to {}\n", jsonPath_));
-  }
+  if (speaks_) claimFiles();
   say(preamble(report_.program, options_, report_.tuttiVersion));
   for (const RankInfo& info : report_.ranks) say(rankLine(info));
   say(columnHeader(options_));
@@ -60,16 +50,22 @@ void Reporter::add(Row row) {
     busSum_ += half->busGBs;
     ++measured_;
     if (half->wrong.value_or(0) != 0) ++report_.wrong;
-    if (speaks_ && !warned_ && row.count > 0 && !options_.algorithm.empty() && half->algorithm != options_.algorithm) {
-      warned_ = true;
-      progress_.clear();
-      std::fprintf(stderr, "%s: --algo %s was not used: the library chose '%s' for %zu bytes\n",
-                   report_.program.c_str(), options_.algorithm.c_str(), half->algorithm.c_str(), row.bytes);
-    }
+    if (row.count > 0) compareAlgorithm(half->algorithm, row.bytes);
   }
   if (options_.timestamps) row.timestamp = timeOfDay();
   say(rowLine(row, options_));
   if (speaks_) report_.rows.push_back(std::move(row));
+}
+
+// Once: what is measured is not what was asked for.
+void Reporter::compareAlgorithm(const std::string& used, size_t bytes) {
+  const bool isOption = !options_.algorithm.empty();
+  const std::string asked = isOption ? options_.algorithm : variable("TUTTI_ALGO").value_or("");
+  if (!speaks_ || warned_ || asked.empty() || strcasecmp(asked.c_str(), used.c_str()) == 0) return;
+  warned_ = true;
+  progress_.clear();
+  std::fprintf(stderr, "%s: %s%s was not used: the library chose '%s' for %zu bytes\n", report_.program.c_str(),
+               isOption ? "--algo " : "TUTTI_ALGO=", asked.c_str(), used.c_str(), bytes);
 }
 
 int Reporter::finish() {
@@ -85,6 +81,7 @@ int Reporter::finish() {
 }
 
 void Reporter::writeFiles() {
+  if (!std::exchange(toWrite_, false)) return;
   report_.endTime = timeOfDay();
   if (!jsonPath_.empty()) writeFile(jsonPath_, toJson(report_, options_, wholeEnvironment()));
   if (!options_.plotFile.empty())

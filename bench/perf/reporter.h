@@ -11,20 +11,23 @@ namespace tutti::perf {
 class Reporter {
  public:
   // On ranks other than 0 (`speaks` false) it collects and says nothing.
-  Reporter(std::string program, const Options& options, bool speaks);
+  Reporter(const Options& options, bool speaks);
 
-  // Throws UsageError when the report's file cannot be made.
+  // Its functions throw UsageError when a file cannot be written, and Failure when standard output cannot.
   void start(std::vector<RankInfo> ranks);
-  void working(const std::string& what) { progress_.show(what); }
+  bool speaks() const noexcept { return speaks_; }
+  Progress& progress() { return progress_; }
   void add(Row row);
   void addMemory(std::vector<MemoryInfo> memory) { report_.memory = std::move(memory); }
-  // The closing lines and the files. Returns the exit status. Throws UsageError when a file cannot be written.
+  // The closing lines and the files. Returns the exit status.
   int finish();
   // After an error: what there is of the report, with the error in it. Never throws.
   void fail(const std::string& error) noexcept;
 
  private:
   void say(const std::string& text);
+  void compareAlgorithm(const std::string& used, size_t bytes);
+  void claimFiles();
   void writeFiles();
 
   Options options_;
@@ -32,6 +35,7 @@ class Reporter {
   Progress progress_;
   Report report_;
   std::string jsonPath_;
+  bool toWrite_ = false;  // the files can be had, and nobody has tried to write them yet
   double busSum_ = 0;
   int measured_ = 0;
   bool warned_ = false;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,10 +14,12 @@
 #include <fmt/format.h>
 
 #include "perf/collective.h"
+#include "perf/environment.h"
 #include "perf/failure.h"
 #include "perf/join.h"
 #include "perf/launch.h"
 #include "perf/reporter.h"
+#include "perf/signals.h"
 #include "perf/worker.h"
 
 namespace tutti::perf {
@@ -103,9 +106,11 @@ class Session {
     worker_.prepare();
     const std::vector<int> roots = rootsToTry();
     reporter_.start(introduce(worker_));
-    const std::vector<Operator> none = {Operator::kSum};
+    const std::vector<Operator> none = {Operator::kSum}, &operators = collective_.reduces ? options_.operators : none;
+    reporter_.progress().expect(linesOf(options_), options_.types.size() * operators.size() * roots.size(),
+                                options_.cycles);
     for (const tuttiDataType_t type : options_.types) {
-      for (const Operator op : collective_.reduces ? options_.operators : none) {
+      for (const Operator op : operators) {
         worker_.select(type, op);
         for (const int root : roots) runSizes({type, op, root, 0});
       }
@@ -119,7 +124,11 @@ class Session {
   std::vector<int> rootsToTry() const {
     if (!collective_.rooted) return {-1};
     if (options_.root >= worker_.ranks()) {
-      throw Failure(fmt::format("--root {}: there are only {} ranks", options_.root, worker_.ranks()));
+      const char* text =
+          worker_.ranks() == 1 ? "--root {}: there is only {} rank" : "--root {}: there are only {} ranks";
+      Failure failure(fmt::format(fmt::runtime(text), options_.root, worker_.ranks()));
+      failure.isEcho = !reporter_.speaks();  // every rank finds the same
+      throw failure;
     }
     if (options_.root >= 0) return {options_.root};
     std::vector<int> roots;
@@ -128,7 +137,7 @@ class Session {
   }
 
   void runSizes(Job job) {
-    reporter_.working(fmt::format("warming up {}", nameOf(job.type)));
+    reporter_.progress().show(fmt::format("warming up {}", nameOf(job.type)));
     for (job.bytes = options_.minBytes; options_.warmups > 0 && job.bytes <= options_.maxBytes;
          job.bytes = std::max<size_t>(job.bytes * 2, 1)) {
       worker_.warmUp(job);
@@ -147,12 +156,14 @@ class Session {
     row.type = nameOf(job.type);
     row.op = collective_.reduces ? nameOf(job.op) : "none";
     row.root = job.root;
-    reporter_.working(fmt::format("{} {} {}: {} bytes", collective_.program, row.type, row.op, row.bytes));
+    const std::string what = fmt::format("{} {} {} bytes", row.type, row.op, row.bytes);
+    reporter_.progress().show(what);
     row.outOfPlace = worker_.measure(job, false);
     if (collective_.inPlace) {
-      reporter_.working(fmt::format("{} {} {}: {} bytes, in place", collective_.program, row.type, row.op, row.bytes));
+      reporter_.progress().show(what + ", in place");
       row.inPlace = worker_.measure(job, true);
     }
+    reporter_.progress().count();
     reporter_.add(std::move(row));
   }
 
@@ -166,20 +177,22 @@ int runThread(const Collective& collective, const Options& options, const std::v
   int rank = -1;
   tuttiCommUserRank(seats.front().comm, &rank);
   Worker worker(collective, options, seats);
-  Reporter reporter(collective.program, options, rank == 0);
+  Reporter reporter(options, rank == 0);
   try {
     return Session(collective, options, worker, reporter).run();
   } catch (const std::exception& error) {
     // The text before the abort: afterwards the others' complaints would come first.
-    std::fprintf(stderr, "%s: %s\n", collective.program, error.what());
+    const auto* failure = dynamic_cast<const Failure*>(&error);
+    if (failure == nullptr || !failure->isEcho || !options.sharesErrors)
+      std::fprintf(stderr, "%s: %s\n", collective.program, error.what());
     reporter.fail(error.what());
     worker.abort();
     return EXIT_FAILURE;
   }
 }
 
-int runRanks(const Collective& collective, const Options& options) {
-  const std::vector<Seat> seats = joinAll(options);
+int runRanks(const Collective& collective, const Options& options, const std::vector<Seat>& seats) {
+  admitRecordSignal();
   std::atomic<int> status{EXIT_SUCCESS};
   const auto work = [&](int thread) {
     const auto first = seats.begin() + std::ptrdiff_t{thread} * options.communicatorsPerThread;
@@ -195,15 +208,38 @@ int runRanks(const Collective& collective, const Options& options) {
   return status.load(std::memory_order_relaxed);
 }
 
+// Signals are held no earlier: until here they end a program that waits for a launcher's other processes.
+int launch(const Options& options) {
+  const HeldSignals signals;
+  return launchLocal(options, signals);
+}
+
+// A process that this program started is a rank and starts none, whatever else it is told. So is one of a launcher's.
+int runProcess(const Collective& collective, Options& options) {
+  holdRecordSignal();
+  const bool isChild = followParent(options, collective.program), mayStart = !isChild && options.ranks > 1;
+  settleSettings(options);
+  // What needs no asking is not asked: the communicator that it takes would tell of itself, beside the one measured.
+  const bool isOnly = nobodySaysWho(wholeEnvironment());
+  options.sharesErrors = isOnly || isChild;
+  if (mayStart && isOnly) return launch(options);
+  if (isOnly && options.localRanks() > 1) return runRanks(collective, options, joinAlone(options));
+  Processes processes(options);
+  if (mayStart && processes.alone()) {
+    processes.leave();
+    return launch(options);
+  }
+  options.sharesErrors = options.sharesErrors || processes.alone();
+  return runRanks(collective, options, joinAll(options, processes));
+}
+
 }  // namespace
 
 int runProgram(const Collective& collective, int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long (ulimit -f) is an error like any other
   try {
-    const std::optional<Options> options = parseOptions(argc, argv, collective.program);
-    if (!options) return EXIT_SUCCESS;
-    if (options->ranks > 1 && !launched()) return launchLocal(*options);
-    followParent();
-    return runRanks(collective, *options);
+    std::optional<Options> options = parseOptions(argc, argv, collective.program);
+    return options ? runProcess(collective, *options) : EXIT_SUCCESS;
   } catch (const UsageError& error) {
     std::fprintf(stderr, "%s: %s\nTry --help.\n", collective.program, error.what());
   } catch (const std::exception& error) {

@@ -30,6 +30,15 @@ std::string blockingLine(const Options& options) {
   }
 }
 
+// Why `time` may lie outside of i_min to i_max.
+std::string timeLine(const Options& options) {
+  constexpr const char* kWhose[] = {"rank 0's", "the mean over ranks of each one's", "the fastest rank's",
+                                    "the slowest rank's"};
+  return fmt::format("# {} is {} own mean{} (-a {}): it may be less than i_min \n",
+                     options.cpuTime ? "cputime" : "time", kWhose[static_cast<int>(options.average)],
+                     options.skipped > 0 ? ", skipped iterations among them" : "", static_cast<int>(options.average));
+}
+
 // Columns that are there once for each half.
 std::string halfHeader(const std::vector<std::string>& names) {
   std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", names[0], names[1], names[2], names[3]);
@@ -115,7 +124,7 @@ std::string preamble(const std::string& program, const Options& o, int tuttiVers
   if (o.percentiles) {
     text += "# Per-Iteration Report: i_* uses max over ranks";
     if (o.skipped > 0) text += fmt::format("; summary skips first {} iterations", o.skipped);
-    text += " \n";
+    text += " \n" + timeLine(o);
   }
   if (o.parallelInit) text += "# Parallel Init Enabled: threads join concurrently \n";
   return text + "#\n# Using devices\n";

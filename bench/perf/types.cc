@@ -16,14 +16,24 @@ constexpr const char* kTypeNames[tuttiNumTypes] = {"int8", "uint8", "int32",  "u
 constexpr size_t kTypeSizes[tuttiNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 constexpr const char* kOperatorNames[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
 
+// Other frameworks' names.
+struct Alias {
+  const char* name;
+  tuttiDataType_t type;
+};
+constexpr Alias kAliases[] = {{"fp16", tuttiFloat16},    {"float16", tuttiFloat16}, {"bf16", tuttiBfloat16},
+                              {"fp32", tuttiFloat32},    {"float32", tuttiFloat32}, {"fp64", tuttiFloat64},
+                              {"float64", tuttiFloat64}, {"fp8", tuttiFloat8e4m3},  {"e4m3", tuttiFloat8e4m3},
+                              {"e5m2", tuttiFloat8e5m2}};
+
 template <class Value, class Values>
-Value byName(const char* what, const std::string& name, const Values& values) {
+Value byName(const char* what, const std::string& name, const Values& values, const std::string& also = "") {
   std::vector<std::string> known;
   for (const Value value : values) {
     if (name == nameOf(value)) return value;
     known.push_back(nameOf(value));
   }
-  throw UsageError(fmt::format("unknown {} '{}'; known are {} and all", what, name, fmt::join(known, ", ")));
+  throw UsageError(fmt::format("unknown {} '{}'; known are {} and all{}", what, name, fmt::join(known, ", "), also));
 }
 
 }  // namespace
@@ -44,7 +54,13 @@ const std::vector<Operator>& allOperators() {
 const char* nameOf(tuttiDataType_t type) { return kTypeNames[type]; }
 const char* nameOf(Operator op) { return kOperatorNames[static_cast<int>(op)]; }
 
-tuttiDataType_t typeByName(const std::string& name) { return byName<tuttiDataType_t>("data type", name, allTypes()); }
+tuttiDataType_t typeByName(const std::string& name) {
+  for (const Alias& alias : kAliases)
+    if (name == alias.name) return alias.type;
+  std::vector<std::string> others;
+  for (const Alias& alias : kAliases) others.push_back(fmt::format("{} ({})", alias.name, nameOf(alias.type)));
+  return byName<tuttiDataType_t>("data type", name, allTypes(), fmt::format("; also {}", fmt::join(others, ", ")));
+}
 Operator operatorByName(const std::string& name) { return byName<Operator>("operator", name, allOperators()); }
 
 size_t sizeOf(tuttiDataType_t type) { return kTypeSizes[type]; }

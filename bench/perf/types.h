@@ -17,7 +17,7 @@ const std::vector<Operator>& allOperators();  // in nccl-tests' order
 
 const char* nameOf(tuttiDataType_t type);
 const char* nameOf(Operator op);
-// Throw UsageError that lists the names.
+// Throw UsageError that lists the names. Of types also "fp16", "bf16", "fp8" (f8e4m3) and their like.
 tuttiDataType_t typeByName(const std::string& name);
 Operator operatorByName(const std::string& name);
 

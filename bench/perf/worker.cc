@@ -139,9 +139,9 @@ void Worker::waitFor(const Member& member) const {
 }
 
 // Successive iterations use successive parts of the buffers, so that caches do not flatter small sizes.
-size_t Worker::shiftOf(const Job& job, const Layout& layout, int iteration) const {
+size_t Worker::shiftOf(const Job& job, const Layout& layout, size_t operation) const {
   const size_t bytes = std::max(layout.send, layout.receive) * sizeOf(job.type);
-  return bytes == 0 ? 0 : bytes * (static_cast<size_t>(iteration) % (options_.maxBytes / bytes));
+  return bytes == 0 ? 0 : bytes * (operation % (options_.maxBytes / bytes));
 }
 
 void Worker::runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
@@ -158,8 +158,9 @@ void Worker::iterate(const Job& job, const Layout& layout, bool inPlace, int ite
   const bool grouped = members_.size() > 1 || options_.aggregated > 1;
   const Member& front = members_.front();
   if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", front.rank, nullptr);
-  for (int i = 0; i < options_.aggregated; ++i) {
-    const size_t shift = shiftOf(job, layout, iteration * options_.aggregated + i);
+  const auto aggregated = static_cast<size_t>(options_.aggregated), first = static_cast<size_t>(iteration) * aggregated;
+  for (size_t i = 0; i < aggregated; ++i) {
+    const size_t shift = shiftOf(job, layout, first + i);
     for (const Member& member : members_) runOnce(member, job, layout, inPlace, shift);
   }
   if (grouped) require(tuttiGroupEnd(), collective_.call, front.rank, front.comm);

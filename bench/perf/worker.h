@@ -71,7 +71,7 @@ class Worker {
 
   Layout layoutOf(const Job& job) const;
   Place placeOf(const Member& member, const Job& job) const;
-  size_t shiftOf(const Job& job, const Layout& layout, int iteration) const;
+  size_t shiftOf(const Job& job, const Layout& layout, size_t operation) const;
   // Calls `run` for each member's control communicator, in a group where there are several.
   void forEach(const char* call, const std::function<tuttiResult_t(Member&)>& run);
   void barrier();

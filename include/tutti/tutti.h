@@ -2,10 +2,10 @@
  *
  * Units. Counts are elements of the given data type; sizes are bytes. Ranks count from 0.
  * Buffers. The caller owns them. A send buffer is only read; a receive buffer is written in full on success and has
- *   unspecified contents after an error. Any alignment. They may not overlap, except that "in place" is allowed:
- *   send == recv (all-reduce, broadcast, reduce, all-to-all is not), recv + rank * count == send for all-gather and
- *   gather at the root, send + rank * count == recv for reduce-scatter and scatter at the root. A count of 0 is allowed
- *   everywhere, with any buffer pointer.
+ *   unspecified contents after an error. Any alignment. They may not overlap, except "in place": send == recv for
+ *   all-reduce, broadcast and reduce; recv + rank * count == send for all-gather, and for gather at the root;
+ *   send + rank * count == recv for reduce-scatter, and for scatter at the root; never for all-to-all. A count of 0 is
+ *   allowed everywhere, with any buffer pointer.
  * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
  *   again after tuttiStreamSynchronize.
@@ -15,7 +15,8 @@
  *   may call. Different communicators are independent. Groups belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
- *   zero. max and min of a NaN are NaN. All ranks get the same bits.
+ *   zero. A pre-multiplied sum adds products that were rounded to the type. max and min of a NaN are NaN. All ranks get
+ *   the same bits.
  * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
  *   life and its end mean nothing to the other ranks. It may make communicators of its own.
  * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to
@@ -105,31 +106,37 @@ typedef struct {
   char internal[TUTTI_UNIQUE_ID_BYTES];
 } tuttiUniqueId;
 
-/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". Must be the same on
- * every rank, apart from the name. */
+/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". The same on every
+ * rank must be channels, transports, algorithm, heartbeatMs, encrypt and the kind of device. The environment wins: a
+ * variable that is set (docs/settings.md) overrides the field that means the same, also in what is split off or shrunk;
+ * TUTTI_DEBUG=info names what was overridden. */
 typedef struct {
   size_t size;
   unsigned int version;
-  int joinTimeoutMs;      /* default 60,000 */
-  int connectTimeoutMs;   /* default 20,000 */
-  int operationTimeoutMs; /* default 1,800,000 */
-  int channels;           /* lanes that split each collective; default: the plan decides */
-  const char* transports; /* as TUTTI_TRANSPORT, which it overrides: "tcp", "shm,tcp", "^verbs" */
-  const char* algorithm;  /* as TUTTI_ALGO, which it overrides: "ring", "tree", "oneshot", … */
+  int joinTimeoutMs;      /* default 60,000; TUTTI_JOIN_TIMEOUT_MS wins */
+  int connectTimeoutMs;   /* default 20,000; TUTTI_CONNECT_TIMEOUT_MS wins */
+  int operationTimeoutMs; /* default 1,800,000; TUTTI_OPERATION_TIMEOUT_MS wins */
+  int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS wins */
+  const char* transports; /* as TUTTI_TRANSPORT, which wins: "tcp", "shm,tcp", "^verbs" */
+  const char* algorithm;  /* as TUTTI_ALGO, which wins: "ring", "tree", "oneshot", … */
   const char* name;       /* for logs and error texts; copied */
-  int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever */
-  int encrypt;            /* 1: seal what crosses a network, as TUTTI_ENCRYPT=1 does */
+  int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever;
+                             TUTTI_HEARTBEAT_MS wins */
+  int encrypt;            /* 1: seal what crosses a network. TUTTI_ENCRYPT wins; a 0 there is warned of */
   int nonBlocking;        /* 1: the functions that make a communicator return at once. See tuttiCommInitRankConfig */
-  const char* device;     /* as TUTTI_DEVICE, which it overrides: where all buffers of this communicator are. "cpu" (the
-                             default), "cuda:2", or "cuda": the calling thread's current GPU. May differ by rank but for
-                             the kind: all on GPUs or none */
+  const char* device;     /* where all buffers of this communicator are: "cpu" (the default), "cuda:2", or "cuda": the
+                             calling thread's current GPU. TUTTI_DEVICE wins, and that is warned of. May differ by rank
+                             but for the kind: all on GPUs or none */
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_INITIALIZER \
   { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, NULL }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
- * others. The process that made it must live until all have joined. */
+ * others. The process that made it must live until all have joined. It is good for one communicator, and expires
+ * TUTTI_JOIN_TIMEOUT_MS (60 s) after this call: whoever comes later gets tuttiTimeout. Where ranks may take longer to
+ * come, set that variable higher in the environment of this process; config.joinTimeoutMs says only how long a rank
+ * waits that has come. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 /* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
@@ -142,8 +149,8 @@ TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tu
  * variables). `config` may be NULL. Without any launcher this is an error that lists what was looked for. */
 TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
 /* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` says on
- * which GPU each rank's buffers are (several may share one; -1: host memory); NULL: as TUTTI_DEVICE says. Drive them
- * from one thread inside a group, or each from a thread of its own. */
+ * which GPU each rank's buffers are (several may share one; -1: host memory), whatever TUTTI_DEVICE says; NULL: as
+ * TUTTI_DEVICE says. Drive them from one thread inside a group, or each from a thread of its own. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
@@ -160,10 +167,12 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
 TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config);
 
 /* Waits for the operations that were queued on streams. Each ends by itself: when it is done, with an error when a rank
- * that it waits for has left, or at its deadline. */
+ * that it waits for has left, or at its deadline. How they ended is not this call's result, nor tuttiCommDestroy's:
+ * tuttiStreamSynchronize and tuttiCommGetAsyncError tell. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
-/* Finalizes, leaves in good order and frees. Does not wait for other ranks to do so; for one that may never come to an
- * operation which is still queued, abort instead. The handle is invalid from then on: later use gets
+/* Finalizes, leaves in good order and frees. Does not wait for other ranks to do so (the end of the process may, ten
+ * seconds at most, for ranks that reach the others through this one); for one that may never come to an operation
+ * which is still queued, abort instead. The handle is invalid from then on: later use gets
  * tuttiInvalidArgument. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
@@ -254,8 +263,9 @@ TUTTI_API tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count
                                       tuttiComm_t comm, tuttiStream_t stream);
 
 /* The v-variants: a count for each rank. Displacements are elements from the start of the buffer. The arrays have one
- * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. The
- * parts of a receive buffer may not overlap. */
+ * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. In an
+ * all-to-all-v each rank expects of every other what that one sends it; where they differ, tuttiInvalidUsage comes from
+ * this call or, for whoever has what it expects, from a later one. The parts of a receive buffer may not overlap. */
 TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts,
                                         const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
                                         tuttiStream_t stream);
@@ -267,8 +277,9 @@ TUTTI_API tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCount
                                        const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type,
                                        tuttiComm_t comm, tuttiStream_t stream);
 
-/* A message to, and from, another rank (or oneself, in a group). Messages between two ranks match in the order of the
- * calls; counts and types must be equal. Calls in one group run side by side, in no order. */
+/* A message to, and from, another rank (or oneself: then both calls are in one group, or tuttiInvalidUsage). Messages
+ * between two ranks match in the order of the calls; counts and types must be equal. Calls in one group run side by
+ * side, in no order. */
 TUTTI_API tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
                                   tuttiStream_t stream);
 TUTTI_API tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
@@ -285,7 +296,7 @@ TUTTI_API tuttiResult_t tuttiGroupEnd(void);
 /* ---- Streams for host communicators ------------------------------------------------------------------------------ */
 
 TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream);
-/* Waits for what is queued, then frees. */
+/* Waits for what is queued, and frees in any case; returns what tuttiStreamSynchronize would. */
 TUTTI_API tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream);
 /* Waits until the queue is empty; returns the first error of an operation since the last call. */
 TUTTI_API tuttiResult_t tuttiStreamSynchronize(tuttiStream_t stream);

@@ -42,6 +42,11 @@ inline void check(tuttiResult_t result, tuttiComm_t comm = nullptr) {
   if (result != tuttiSuccess) raise(result, comm);
 }
 
+// That it goes on in the background is no error.
+inline void checkBegun(tuttiResult_t result) {
+  if (result != tuttiInProgress) check(result);
+}
+
 template <typename T>
 struct NoElement {
   static_assert(!sizeof(T), "no tutti data type for this element: use the overload that takes a tuttiDataType_t");
@@ -232,15 +237,16 @@ class Communicator {
     detail::check(tuttiCommInitRank(&comm, ranks, id.native(), rank));
     return Communicator(comm);
   }
+  // With config.nonBlocking it comes back while it joins: until asyncError() is not tuttiInProgress any more.
   static Communicator join(int ranks, const UniqueId& id, int rank, const tuttiConfig_t& config) {
     tuttiComm_t comm = nullptr;
-    detail::check(tuttiCommInitRankConfig(&comm, ranks, id.native(), rank, &config));
+    detail::checkBegun(tuttiCommInitRankConfig(&comm, ranks, id.native(), rank, &config));
     return Communicator(comm);
   }
   // As what the launcher's environment says.
   static Communicator fromEnvironment(const tuttiConfig_t* config = nullptr) {
     tuttiComm_t comm = nullptr;
-    detail::check(tuttiCommInitEnv(&comm, config));
+    detail::checkBegun(tuttiCommInitEnv(&comm, config));
     return Communicator(comm);
   }
   // All ranks in this process: one communicator each.
@@ -254,7 +260,7 @@ class Communicator {
   }
   // Takes over a handle that was made in C; null is a communicator without one.
   explicit Communicator(tuttiComm_t owned) : comm_(owned) {
-    if (comm_ == nullptr) return;
+    if (comm_ == nullptr || joins()) return;
     detail::check(tuttiCommUserRank(comm_, &rank_));
     detail::check(tuttiCommCount(comm_, &size_));
   }
@@ -274,8 +280,15 @@ class Communicator {
   tuttiComm_t release() noexcept { return std::exchange(comm_, nullptr); }
 
   explicit operator bool() const noexcept { return comm_ != nullptr; }
-  int rank() const noexcept { return rank_; }
-  int size() const noexcept { return size_; }
+  // -1 and 0 while it joins.
+  int rank() const noexcept {
+    if (rank_ < 0 && comm_ != nullptr) tuttiCommUserRank(comm_, &rank_);
+    return rank_;
+  }
+  int size() const noexcept {
+    if (size_ == 0 && comm_ != nullptr) tuttiCommCount(comm_, &size_);
+    return size_;
+  }
   tuttiCommStats_t stats() const {
     tuttiCommStats_t stats{};
     stats.size = sizeof stats;
@@ -462,8 +475,12 @@ class Communicator {
   void reset() noexcept {
     if (comm_ != nullptr) tuttiCommDestroy(comm_);
   }
-  size_t ranks() const noexcept { return static_cast<size_t>(size_); }
-  size_t self() const noexcept { return static_cast<size_t>(rank_); }
+  size_t ranks() const noexcept { return static_cast<size_t>(size()); }
+  size_t self() const noexcept { return static_cast<size_t>(rank()); }
+  bool joins() const noexcept {
+    tuttiResult_t now = tuttiSuccess;
+    return tuttiCommGetAsyncError(comm_, &now) == tuttiSuccess && now == tuttiInProgress;
+  }
   void requireParts(const char* call, size_t room, std::span<const size_t> counts,
                     std::span<const size_t> places) const {
     require(counts.size() == ranks() && places.size() == ranks(), call, "counts and places must have an entry a rank");
@@ -477,7 +494,7 @@ class Communicator {
     if (!fits) throw Exception(tuttiInvalidArgument, std::string(call) + ": " + complaint);
   }
   tuttiComm_t comm_ = nullptr;
-  int rank_ = -1, size_ = 0;
+  mutable int rank_ = -1, size_ = 0;  // of one that joins not known yet
 };
 
 }  // namespace face0

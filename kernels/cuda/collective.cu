@@ -4,15 +4,10 @@
 #include "kernels/cuda/collective.h"
 
 #include "kernels/cuda/collective.cuh"
-#include "kernels/cuda/hot_elements.cuh"
+#include "kernels/cuda/kernel_table.h"
 
 namespace tutti::cuda {
 namespace {
-
-template <class Protocol, class Arithmetic>
-__global__ void __launch_bounds__(kThreads, 1) tuttiCollective(const __grid_constant__ Launch launch) {
-  runWork<Protocol, Arithmetic>(findWork(launch));
-}
 
 __global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_constant__ Launch launch) {
   const Work& work = findWork(launch);
@@ -21,21 +16,20 @@ __global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_c
   runWork<SimpleProtocol, Anything>(work);
 }
 
-using Kernel = void (*)(const Launch);
-
-// What a kernel is made for.
-enum Kind { kMove, kSumFloat32, kSumFloat16, kSumBfloat16, kKinds };
-
-constexpr Kernel kKernels[kProtocols][kKinds] = {
-    {tuttiCollective<SimpleProtocol, Nothing>, tuttiCollective<SimpleProtocol, HotSum<HotFloat32>>,
-     tuttiCollective<SimpleProtocol, HotSum<HotFloat16>>, tuttiCollective<SimpleProtocol, HotSum<HotBfloat16>>},
-    {tuttiCollective<LLProtocol, Nothing>, tuttiCollective<LLProtocol, HotSum<HotFloat32>>,
-     tuttiCollective<LLProtocol, HotSum<HotFloat16>>, tuttiCollective<LLProtocol, HotSum<HotBfloat16>>},
-    {tuttiCollective<LL128Protocol, Nothing>, tuttiCollective<LL128Protocol, HotSum<HotFloat32>>,
-     tuttiCollective<LL128Protocol, HotSum<HotFloat16>>, tuttiCollective<LL128Protocol, HotSum<HotBfloat16>>}};
+const HotKernels& hotKernelsOf(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kLL:
+      return kLLKernels;
+    case Protocol::kLL128:
+      return kLL128Kernels;
+    case Protocol::kSimple:
+      break;
+  }
+  return kSimpleKernels;
+}
 
 Kernel kernelFor(const Work& work) {
-  const auto& kernels = kKernels[static_cast<int>(work.protocol)];
+  const HotKernels& kernels = hotKernelsOf(work.protocol);
   const auto collective = static_cast<Collective>(work.fingerprint.kindAndType >> 4);
   if (collective == Collective::kBarrier) return tuttiAnyCollective;
   if (!reduces(collective)) return kernels[kMove];
@@ -75,8 +69,8 @@ cudaError_t launchCollective(const Launch& launch, uint32_t blocks, cudaStream_t
 cudaError_t loadKernels(int& residentBlocksPerMultiprocessor) {
   residentBlocksPerMultiprocessor = 1 << 30;
   if (const auto error = load(tuttiAnyCollective, residentBlocksPerMultiprocessor)) return error;
-  for (const auto& kernels : kKernels)
-    for (const Kernel kernel : kernels)
+  for (const HotKernels* kernels : {&kSimpleKernels, &kLLKernels, &kLL128Kernels})
+    for (const Kernel kernel : *kernels)
       if (const auto error = load(kernel, residentBlocksPerMultiprocessor)) return error;
   return cudaSuccess;
 }

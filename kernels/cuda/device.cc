@@ -64,7 +64,7 @@ class Gpu : public engine::Device {
   const engine::DeviceTraits& traits() const noexcept override { return traits_; }
 
   std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override {
-    return std::make_unique<BlockMemory>(std::make_shared<const Block>(context_, bytes, side_.get()));
+    return std::make_unique<BlockMemory>(std::make_shared<const DeviceBytes>(context_, bytes, side_.get()));
   }
   std::unique_ptr<engine::DeviceMemory> allocateForUsers(size_t bytes) override {
     return allocateVirtual(bytes, Virtual::Use::kUsers);
@@ -132,13 +132,14 @@ class Gpu : public engine::Device {
   Residency residency_;
   OwnStream side_;       // for what is done beside all others
   std::mutex checking_;  // guards wrong_
-  Block wrong_;          // what a check of a pattern counts in
+  DeviceBytes wrong_;    // what a check of a pattern counts in
 };
 
 std::unique_ptr<engine::DeviceMemory> Gpu::allocateVirtual(size_t bytes, Virtual::Use use) {
   auto memory = Virtual::make(context_, bytes, use);
   if (!memory) return allocate(bytes);
-  return std::make_unique<BlockMemory>(std::make_shared<const Block>(context_, std::move(memory), bytes, side_.get()));
+  return std::make_unique<BlockMemory>(
+      std::make_shared<const DeviceBytes>(context_, std::move(memory), bytes, side_.get()));
 }
 
 Bytes Gpu::exportMemory(const engine::DeviceMemory& memory) const {
@@ -224,7 +225,7 @@ bool Gpu::streamsWait(std::string& why) noexcept try {
   if (waits == 0) why = fmt::format("the streams of GPU {} can not wait for words of 64 bits in memory", ordinal());
   return waits != 0;
 } catch (const std::exception& error) {
-  why = error.what();
+  setText(why, error.what());
   return false;
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/driver.h"
 
+#include "base/process_object.h"
 #include "kernels/cuda/check.h"
 
 namespace tutti::cuda {
@@ -49,8 +50,10 @@ Driver findAll() {
 }  // namespace
 
 const Driver& driver() {
-  static const Driver found = findAll();
-  return found;
+  struct Found {
+    const Driver driver = findAll();
+  };
+  return ofThisProcess<Found>().driver;
 }
 
 }  // namespace tutti::cuda

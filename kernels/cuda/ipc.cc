@@ -7,21 +7,23 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/process_object.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
 
 namespace tutti::cuda {
 namespace {
 
-constexpr uint32_t kMagic = 0x74754d32;  // names the form of the record, and changes with it
+constexpr uint32_t kMemoryMagic = 0x74754d32;  // names the form of the record, and changes with it
 
 uint64_t processNumber() {
-  static const uint64_t number = [] {
-    uint64_t drawn = 0;
-    if (::getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) throw systemError("drawing a random number", errno);
-    return drawn;
-  }();
-  return number;
+  struct Drawn {
+    Drawn() {
+      if (::getrandom(&number, sizeof number, 0) != sizeof number) throw systemError("drawing a random number", errno);
+    }
+    uint64_t number = 0;
+  };
+  return ofThisProcess<Drawn>().number;
 }
 
 // The blocks that this process exported, while they live. What crosses the control plane is a ticket and never a
@@ -29,11 +31,8 @@ uint64_t processNumber() {
 // hangs on the process.
 class Tickets {
  public:
-  static Tickets& ofProcess() {
-    static auto* const instance = new Tickets;  // never destroyed: threads may outlive static objects
-    return *instance;
-  }
-  uint64_t leave(const std::shared_ptr<const Block>& block) {
+  static Tickets& ofProcess() { return ofThisProcess<Tickets>(); }
+  uint64_t leave(const std::shared_ptr<const DeviceBytes>& block) {
     const std::lock_guard lock(mutex_);
     std::erase_if(blocks_, [](const auto& entry) { return entry.second.expired(); });
     for (const auto& [ticket, left] : blocks_)
@@ -41,7 +40,7 @@ class Tickets {
     blocks_.emplace(++last_, block);
     return last_;
   }
-  std::shared_ptr<const Block> find(uint64_t ticket) {
+  std::shared_ptr<const DeviceBytes> find(uint64_t ticket) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(ticket);
     return found == blocks_.end() ? nullptr : found->second.lock();
@@ -50,7 +49,7 @@ class Tickets {
  private:
   std::mutex mutex_;
   uint64_t last_ = 0;
-  std::unordered_map<uint64_t, std::weak_ptr<const Block>> blocks_;
+  std::unordered_map<uint64_t, std::weak_ptr<const DeviceBytes>> blocks_;
 };
 
 // Another process's memory, mapped for as long as this lives.
@@ -71,7 +70,7 @@ class Mapped : public engine::DeviceMemory {
     try {
       const Aside aside(*context_);
       complain(cudaIpcCloseMemHandle(base_), context_->ordinal(), "unmapping another process's memory");
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       complain(cudaErrorDevicesUnavailable, context_->ordinal(), "unmapping another process's memory");
     }
   }
@@ -109,7 +108,7 @@ class OverFabric : public engine::DeviceMemory {
 };
 
 // Empty for memory that only the fabric can hand out, or nothing.
-Bytes ipcHandleOf(const Block& block, const Allocation& all) {
+Bytes ipcHandleOf(const DeviceBytes& block, const Allocation& all) {
   if (block.asVirtual() != nullptr) return {};
   cudaIpcMemHandle_t handle{};
   check(cudaIpcGetMemHandle(&handle, all.begin), block.context().ordinal(), "exporting {} bytes", block.bytes());
@@ -117,20 +116,20 @@ Bytes ipcHandleOf(const Block& block, const Allocation& all) {
   return {bytes.begin(), bytes.end()};
 }
 
-Bytes fabricHandleOf(const Block& block) {
+Bytes fabricHandleOf(const DeviceBytes& block) {
   if (block.asVirtual() == nullptr || !block.asVirtual()->fabric()) return {};
   return {block.asVirtual()->fabric()->begin(), block.asVirtual()->fabric()->end()};
 }
 
 }  // namespace
 
-Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid) {
+Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& uuid) {
   const Aside aside(block->context());
   const bool isWhole = block->asVirtual() != nullptr;
   const Allocation all =
       isWhole ? Allocation{block->data(), block->bytes()} : allocationAround(block->context(), block->data());
   return Writer()
-      .value(kMagic)
+      .value(kMemoryMagic)
       .value(processNumber())
       .value(static_cast<int32_t>(::getpid()))
       .value(Tickets::ofProcess().leave(block))
@@ -161,7 +160,7 @@ void fill(std::optional<Target>& target, std::span<const std::byte> block, const
 
 Exported Exported::read(std::span<const std::byte> bytes) {
   Reader in(bytes);
-  if (in.value<uint32_t>() != kMagic)
+  if (in.value<uint32_t>() != kMemoryMagic)
     throw Error(ErrorCode::kRemote,
                 "a peer sent something else than a record of a GPU's memory: do all ranks run the same version?");
   Exported exported;
@@ -179,7 +178,7 @@ Exported Exported::read(std::span<const std::byte> bytes) {
 
 bool Exported::isOfThisProcess() const noexcept { return process == processNumber() && pid == ::getpid(); }
 
-std::shared_ptr<const Block> findBlock(const Exported& exported) {
+std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported) {
   auto block = Tickets::ofProcess().find(exported.ticket);
   if (!block)
     throw Error(ErrorCode::kRemote,

@@ -14,7 +14,7 @@ namespace tutti::cuda {
 using engine::Uuid;
 
 // What importMemory() needs, in this process or another. `uuid` is that of the block's GPU.
-Bytes exportBlock(const std::shared_ptr<const Block>& block, const Uuid& uuid);
+Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& uuid);
 
 // What an exported record says. Throws Error(kRemote) when it is none: it came from outside.
 struct Exported {
@@ -33,7 +33,7 @@ struct Exported {
 };
 
 // The block that a record of this process means. Throws Error(kRemote) when it has been freed, or never was.
-std::shared_ptr<const Block> findBlock(const Exported& exported);
+std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported);
 // Maps memory of another process.
 std::unique_ptr<engine::DeviceMemory> mapExported(SharedContext context, const Exported& exported);
 

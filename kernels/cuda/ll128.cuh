@@ -59,12 +59,16 @@ struct LL128Protocol {
     return true;
   }
 
-  // The lanes of a warp wait, and give up, together.
+  // The lanes of a warp wait, and give up, together. A line is stored as a whole, but its lanes' loads may be made one
+  // after the other: what came with the first look at the flag may be older than the flag. So it is loaded again.
   static __device__ bool loadLines(Block& block, const Place& place, const std::byte* from, Pack& pack) {
     Patience patience(block, place.peer);
     for (;;) {
       pack = loadLine128(from);
-      if (__all_sync(0xffffffff, !hasFlag() || pack.high == place.number + 1)) return true;
+      if (__all_sync(0xffffffff, !hasFlag() || pack.high == place.number + 1)) {
+        pack = loadLine128(from);
+        return true;
+      }
       if (__any_sync(0xffffffff, !patience.goesOn())) return false;
     }
   }
@@ -72,6 +76,7 @@ struct LL128Protocol {
   static __device__ void store(const Place& place, const Run& run, uint32_t grain, Pack pack) {
     if (place.kind == PlaceKind::kSlot) {
       if (hasFlag()) pack.high = place.number + 1;
+      __syncwarp();  // one store of the whole warp: lanes that came apart would store parts of the line
       return storeLine128(lineOf(place, run, grain), pack);
     }
     const uint32_t at = begin(grain), bytes = count(at, run);

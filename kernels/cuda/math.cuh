@@ -110,7 +110,7 @@ struct AnyMath {
     typename Element::Storage stored;
     memcpy(&stored, &reduction.factor, sizeof stored);
     const Accumulator factor = Element::load(stored);
-    for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = kernels::wrappingProduct(group.values[i], factor);
+    for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = kernels::scaled<Element>(group.values[i], factor);
     return group;
   }
 

@@ -17,7 +17,7 @@ void giveBack(const Context& context, const char* attempt, Free&& free) noexcept
   try {
     const Aside aside(context);
     complain(free(), context.ordinal(), attempt);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::warn("{}", error.what());
   }
 }
@@ -83,10 +83,12 @@ std::unique_ptr<engine::DeviceMemory> checked(std::unique_ptr<Memory> memory) {
 }  // namespace
 
 void complain(cudaError_t status, int ordinal, const char* attempt) noexcept {
-  if (status != cudaSuccess) log::warn("{}", errorOf(status, ordinal, attempt).what());
+  if (status == cudaSuccess) return;
+  log::warn("{}", errorOrOutOfMemory([&] { return errorOf(status, ordinal, attempt); }).what());
 }
 
-Block::Block(SharedContext context, size_t bytes, cudaStream_t side) : context_(std::move(context)), bytes_(bytes) {
+DeviceBytes::DeviceBytes(SharedContext context, size_t bytes, cudaStream_t side)
+    : context_(std::move(context)), bytes_(bytes) {
   const Aside aside(*context_);
   const int gpu = context_->ordinal();
   void* made = nullptr;
@@ -98,19 +100,19 @@ Block::Block(SharedContext context, size_t bytes, cudaStream_t side) : context_(
   throw errorOf(status, gpu, fmt::format("zeroing {} bytes", bytes));
 }
 
-Block::Block(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side)
+DeviceBytes::DeviceBytes(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side)
     : context_(std::move(context)), virtual_(std::move(memory)), data_(virtual_->data()), bytes_(bytes) {
   const Aside aside(*context_);
   check(clear(side), context_->ordinal(), "zeroing {} bytes", bytes);
 }
 
-cudaError_t Block::clear(cudaStream_t side) noexcept {
+cudaError_t DeviceBytes::clear(cudaStream_t side) noexcept {
   const cudaError_t status = cudaMemsetAsync(data_, 0, bytes_, side);
   return status == cudaSuccess ? cudaStreamSynchronize(side) : status;
 }
 
 // cudaFree() waits for all that runs on the GPU: whoever frees has ended its own kernels before.
-Block::~Block() {
+DeviceBytes::~DeviceBytes() {
   if (!virtual_) giveBack(*context_, "freeing memory", [this] { return cudaFree(data_); });
 }
 
@@ -122,7 +124,7 @@ Allocation allocationAround(const Context& context, const std::byte* at) {
   return {reinterpret_cast<std::byte*>(begin), bytes};
 }
 
-BlockMemory::BlockMemory(std::shared_ptr<const Block> shared) : block(std::move(shared)) {
+BlockMemory::BlockMemory(std::shared_ptr<const DeviceBytes> shared) : block(std::move(shared)) {
   data = block->data();
   bytes = block->bytes();
 }

@@ -15,14 +15,14 @@ using SharedContext = std::shared_ptr<const Context>;
 class Virtual;
 
 // A run of bytes of the GPU. Shared: another rank of this process that imports it owns it too.
-class Block {
+class DeviceBytes {
  public:
   // Zeroed, by way of `side`, which has no other work to wait for.
-  Block(SharedContext context, size_t bytes, cudaStream_t side);
-  Block(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side);
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block();
+  DeviceBytes(SharedContext context, size_t bytes, cudaStream_t side);
+  DeviceBytes(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side);
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+  ~DeviceBytes();
   const Context& context() const noexcept { return *context_; }
   std::byte* data() const noexcept { return data_; }
   size_t bytes() const noexcept { return bytes_; }
@@ -46,8 +46,8 @@ Allocation allocationAround(const Context& context, const std::byte* at);
 
 // What allocate() gives out, and what an import within the process does.
 struct BlockMemory : engine::DeviceMemory {
-  explicit BlockMemory(std::shared_ptr<const Block> shared);
-  std::shared_ptr<const Block> block;
+  explicit BlockMemory(std::shared_ptr<const DeviceBytes> shared);
+  std::shared_ptr<const DeviceBytes> block;
 };
 
 std::unique_ptr<engine::DeviceMemory> allocatePinned(SharedContext context, size_t bytes);

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/process_object.h"
 #include "kernels/cuda/check.h"
 
 namespace tutti::cuda {
@@ -30,10 +31,7 @@ std::string whyNone(cudaError_t status) {
 // inside of them when the process ends, and so this is never destroyed.
 class OpenGpus {
  public:
-  static OpenGpus& ofProcess() {
-    static auto* const instance = new OpenGpus;
-    return *instance;
-  }
+  static OpenGpus& ofProcess() { return ofThisProcess<OpenGpus>(); }
   std::shared_ptr<engine::Device> get(int ordinal) {
     const std::lock_guard lock(mutex_);
     auto& gpu = gpus_[ordinal];
@@ -56,7 +54,11 @@ int deviceCount(std::string& why) noexcept {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
   cudaGetLastError();
-  why = cuda::whyNone(status);
+  try {
+    why = cuda::whyNone(status);
+  } catch (const std::exception&) {
+    setText(why, kNoMemory);
+  }
   return 0;
 }
 

@@ -32,6 +32,9 @@ struct alignas(16) LLLine {
   uint32_t data1, flag1, data2, flag2;
 };
 
+// What has been read of memory before is read again after this: the compiler keeps none of it in registers meanwhile.
+__device__ inline void forgetWhatWasRead() { asm volatile("" ::: "memory"); }
+
 #ifdef TUTTI_EMULATION
 
 __device__ inline uint64_t loadAcquire(const uint64_t* word) { return emulation::loadAcquire(word); }

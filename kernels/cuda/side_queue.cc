@@ -9,7 +9,7 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr size_t kMostWords = 256;  // in one call of the driver
+constexpr size_t kMostWords = 255;  // in one call of the driver, which takes fewer than 256
 
 CUstreamBatchMemOpParams paramsOf(const engine::WordOp& op) {
   CUstreamBatchMemOpParams params{};

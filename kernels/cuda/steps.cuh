@@ -34,8 +34,10 @@ __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) 
 __device__ inline bool matches(Block& block, const link::SlotHeader& header, int peer, uint32_t bytes) {
   const link::Fingerprint& mine = block.fingerprint;
   const link::Fingerprint theirs = header.fingerprint;
-  const bool same = theirs.count == mine.count && theirs.operation == mine.operation && theirs.root == mine.root &&
-                    theirs.kindAndType == mine.kindAndType && theirs.op == mine.op;
+  const bool same = theirs.count == mine.count && theirs.channels == mine.channels &&
+                    theirs.grouping == mine.grouping && theirs.operation == mine.operation &&
+                    theirs.root == mine.root && theirs.kindAndType == mine.kindAndType && theirs.op == mine.op &&
+                    theirs.algorithm == mine.algorithm;
   if (same && header.bytes == bytes) return true;
   Report what;
   what.trouble = same ? Trouble::kBytes : Trouble::kMismatch;
@@ -133,6 +135,7 @@ __device__ uint32_t forEachRun(const Block& block, const schedule::Step& step, s
     if (++segment == layout.segments) segment = 0;
     if (piece.count == 0) continue;
     const Run run{piece.input * size, piece.output * size, grains, static_cast<uint32_t>(piece.count) * size};
+    forgetWhatWasRead();  // the layout, whose registers the data needs
     visit(run);
     filled = grains * grain.payload + run.bytes;
     grains += (run.bytes + grain.payload - 1) / grain.payload;
@@ -173,7 +176,7 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
     if (run.grains == 0) first = run;
   });
-  if (bytes == 0) return true;
+  if (bytes == 0 && !block.work.layout.speaks) return true;
   const uint32_t operands = step.fromCount + step.toCount;
   Hold hold;
   if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes, first);

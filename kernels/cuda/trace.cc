@@ -2,6 +2,10 @@
 
 #ifndef TUTTI_EMULATION
 #include <nvtx3/nvToolsExt.h>
+
+#include <new>
+
+#include "base/process_object.h"
 #endif
 
 namespace tutti::cuda {
@@ -15,9 +19,15 @@ TraceRange::~TraceRange() {}
 
 namespace {
 
+struct Domain {
+  const nvtxDomainHandle_t handle = nvtxDomainCreateA("tutti");
+};
 nvtxDomainHandle_t domain() noexcept {
-  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("tutti");
-  return domain;
+  try {
+    return ofThisProcess<Domain>().handle;
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // the one domain that all share
+  }
 }
 
 }  // namespace

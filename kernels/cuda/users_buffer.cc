@@ -8,7 +8,7 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr uint32_t kMagic = 0x74754231;  // names the form of the record, and changes with it
+constexpr uint32_t kBufferMagic = 0x74754231;  // names the form of the record, and changes with it
 
 // The buffer in its allocation, which has to hold all of it.
 Allocation allocationOf(const Context& context, const std::byte* buffer, size_t bytes) {
@@ -53,7 +53,7 @@ struct Record {
 
   static Record read(std::span<const std::byte> from) {
     Reader in(from);
-    if (in.value<uint32_t>() != kMagic)
+    if (in.value<uint32_t>() != kBufferMagic)
       throw Error(ErrorCode::kRemote,
                   "a peer sent something else than a record of a buffer: do all ranks run the same "
                   "version?");
@@ -104,7 +104,7 @@ engine::BufferOffer offerBuffer(const Context& context, const std::byte* buffer,
                 fmt::format("GPU {}: the buffer's memory was made to be shared with nobody", context.ordinal()));
   }
   offer.record = Writer()
-                     .value(kMagic)
+                     .value(kBufferMagic)
                      .value(static_cast<uint64_t>(all.bytes))
                      .value(static_cast<uint64_t>(buffer - all.begin))
                      .value(static_cast<uint64_t>(bytes))

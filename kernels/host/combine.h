@@ -18,12 +18,14 @@ namespace tutti::kernels {
 // the complete sum: floats in their accumulator, before rounding; integers as type values, towards zero. One source and
 // nothing to scale or divide is a memory copy; every other NaN result is the one with all bits but the sign set.
 // The bits of the result depend on the values and their order alone, not on the machine's vector width.
-// `scaledSource`: index of the source that is multiplied by `factor` (kPreMulSum), or -1. Products of fp16, bf16 and
-// fp8 are made in float and not rounded before they are added.
+// `scaledSource`: index of the source that is multiplied by `factor` (kPreMulSum), or -1. Products are values of the
+// type: those of fp16, bf16 and fp8 are made in float and rounded before they are added, as if they came from a rank
+// that had stored them.
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource = -1) noexcept;
 
-// Conversions, shared with the programs and tests. Round to nearest even; NaN becomes the NaN of combine(). Any thread.
+// One number at a time, for tests and micro-benchmarks. Round to nearest even; NaN becomes the NaN of combine(). Any
+// thread.
 float toFloat(DataType type, uint32_t bits) noexcept;  // kFloat16, kBfloat16, kFloat8e4m3, kFloat8e5m2
 uint32_t fromFloat(DataType type, float value) noexcept;
 

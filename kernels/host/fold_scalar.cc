@@ -23,7 +23,7 @@ void run(const Job& job) {
   for (size_t i = job.begin; i < job.end; ++i) {
     auto value = [&](int source) {
       const Accumulator plain = at<Element>(job.sources[source], i);
-      return kFold == Fold::kScaledSum && source == job.scaledSource ? wrappingProduct(plain, factor) : plain;
+      return kFold == Fold::kScaledSum && source == job.scaledSource ? scaled<Element>(plain, factor) : plain;
     };
     Accumulator result = value(0);
     for (int source = 1; source < job.sourceCount; ++source) result = apply<kFold>(result, value(source));

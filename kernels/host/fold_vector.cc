@@ -42,7 +42,7 @@ struct Kernel {
     const Accumulators plain = Lanes::load(from);
     if (!kScaled || source != job.scaledSource) return plain;
     const auto factor = repeated<hn::Vec<D>, kParts>(hn::Set(D(), Lanes::scalar(job.factor)));
-    return combineGroups<Product>(D(), plain, factor);
+    return Lanes::rounded(combineGroups<Product>(D(), plain, factor));
   }
 
   static HWY_INLINE Accumulators fold(const Accumulators& a, const Accumulators& b) {
@@ -144,20 +144,30 @@ struct Unpacked {
     step.sourceCount = source == 0 ? 1 : 2;
     step.begin = 0;
     step.end = count;
-    step.factor = std::bit_cast<uint32_t>(decode<Format>(static_cast<typename Format::Storage>(job.factor)));
-    step.scaledSource = job.scaledSource == source ? (source == 0 ? 0 : 1) : -1;
+    step.scaledSource = -1;
     step.divisor = last ? job.divisor : 1;
     step.type = DataType::kFloat32;
     kFloatRuns.byFold[static_cast<int>(job.fold)](step);
+  }
+
+  // See kernels::scaled.
+  static void scale(const Job& job, float* values, size_t count) {
+    const float factor = decode<Format>(static_cast<typename Format::Storage>(job.factor));
+    for (size_t i = 0; i < count; ++i) values[i] *= factor;
+    HWY_ALIGN std::byte rounded[kBlock * kSize];
+    encodeArray<Format>(values, rounded, count);
+    decodeArray<Format>(rounded, values, count);
   }
 
   static void foldBlock(const Job& job, size_t begin, size_t count) {
     HWY_ALIGN float sum[kBlock];
     HWY_ALIGN float value[kBlock];
     decodeArray<Format>(job.sources[0] + begin * kSize, sum, count);
-    if (job.sourceCount == 1 || job.scaledSource == 0) fold(job, sum, value, 0, count);
+    if (job.scaledSource == 0) scale(job, sum, count);
+    if (job.sourceCount == 1) fold(job, sum, value, 0, count);
     for (int source = 1; source < job.sourceCount; ++source) {
       decodeArray<Format>(job.sources[source] + begin * kSize, value, count);
+      if (job.scaledSource == source) scale(job, value, count);
       fold(job, sum, value, source, count);
     }
     encodeArray<Format>(sum, job.destinations[0] + begin * kSize, count);

@@ -107,6 +107,9 @@ struct Smaller {
   }
 };
 
+// Of each type: how it is loaded, accumulated, encoded and stored, and what is `rounded`, as if stored and loaded
+// again.
+
 // Types that accumulate as they are stored.
 template <class T>
 struct PlainLanes {
@@ -126,6 +129,7 @@ struct PlainLanes {
       return group.head;
     }
   }
+  static HWY_INLINE Accumulators rounded(const Accumulators& group) { return group; }
   static HWY_INLINE void store(const Stored& stored, std::byte* to) {
     hn::StoreU(stored, D(), reinterpret_cast<T*>(to));
   }
@@ -162,6 +166,10 @@ struct Bfloat16Lanes {
   static HWY_INLINE Stored encode(const Accumulators& group) {
     return hn::Or(hn::ShiftRight<16>(round(group.head)), hn::And(round(group.rest.head), high()));
   }
+  static HWY_INLINE Accumulators rounded(const Accumulators& group) {
+    return {hn::BitCast(FloatTag(), hn::And(round(group.head), high())),
+            {hn::BitCast(FloatTag(), hn::And(round(group.rest.head), high()))}};
+  }
   static HWY_INLINE void store(const Stored& stored, std::byte* to) {
     hn::StoreU(stored, WordTag(), reinterpret_cast<uint32_t*>(to));
   }
@@ -197,6 +205,10 @@ struct Float16Lanes {
   }
   static HWY_INLINE Stored encode(const Accumulators& group) {
     return {encodeHalf(group.head), {encodeHalf(group.rest.head)}};
+  }
+  static HWY_INLINE Accumulators rounded(const Accumulators& group) {
+    return {hn::PromoteTo(FloatTag(), encodeHalf(group.head)),
+            {hn::PromoteTo(FloatTag(), encodeHalf(group.rest.head))}};
   }
   static HWY_INLINE void store(const Stored& stored, std::byte* to) {
     hn::StoreU(stored.head, Half(), reinterpret_cast<hwy::float16_t*>(to));

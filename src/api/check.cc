@@ -53,8 +53,8 @@ void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t r
 
 std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* call) {
   if (stream == nullptr) return nullptr;
-  if (stream->magic != CUstream_st::kMagic)
-    invalid(call, "stream is not one made by tuttiStreamCreate, and this communicator is for host memory");
+  if (!isStream(stream))
+    invalid(call, "stream is not one made by tuttiStreamCreate: host memory knows no others, and no stream of CUDA's");
   if (stream->generation != fork::generation())
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{}: stream belongs to the process that this one was forked from", call));

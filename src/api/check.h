@@ -9,10 +9,8 @@
 #include "tutti/tutti.h"
 
 struct CUstream_st {
-  uint64_t magic = kMagic;
-  uint32_t generation = 0;                                // of the process that made it: see base/fork.h
-  std::shared_ptr<tutti::engine::Stream> stream;          // null once destroyed; the shell stays (api/shelf.h)
-  static constexpr uint64_t kMagic = 0x7475747469737472;  // "tuttistr"
+  uint32_t generation = 0;                        // of the process that made it: see base/fork.h
+  std::shared_ptr<tutti::engine::Stream> stream;  // null once destroyed; the shell stays (api/shelf.h)
 };
 
 namespace tutti::api {
@@ -29,6 +27,8 @@ size_t checkBytes(size_t count, size_t parts, DataType type, const char* call);
 // The two ranges may be the same memory, at the offset that "in place" means, but may not overlap otherwise.
 void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t recvBytes, bool inPlace,
                   const char* call);
+// Whether tuttiStreamCreate made it. Reads nothing through the pointer: CUDA's special streams are small numbers.
+bool isStream(tuttiStream_t stream);
 // Null for the NULL stream.
 std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* call);
 

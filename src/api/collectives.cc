@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <new>
 
 #include "api/check.h"
 #include "api/guard.h"
@@ -30,6 +31,9 @@ tuttiResult_t operation(const char* name, Collective collective, tuttiDataType_t
       submit(visit, std::move(call), stream, comm, name);
     } catch (const Error& error) {
       spoilGroup(error);
+      throw;
+    } catch (const std::bad_alloc&) {
+      spoilGroup();
       throw;
     }
   });

@@ -9,6 +9,7 @@
 #include "api/guard.h"
 #include "api/join_all.h"
 #include "api/joiner.h"
+#include "base/foreign_settings.h"
 #include "comm/dump.h"
 
 using namespace tutti;
@@ -17,7 +18,8 @@ using namespace tutti::api;
 namespace {
 
 void checkRanks(int ranks, int rank, const char* call) {
-  if (ranks < 1) invalid(call, fmt::format("ranks is {}", ranks));
+  if (ranks < 1 || ranks > control::kMaxRanks)
+    invalid(call, fmt::format("ranks is {}: there can be 1 to {}", ranks, control::kMaxRanks));
   checkRank(rank, ranks, call, "rank");
 }
 
@@ -28,11 +30,29 @@ control::UniqueId decodeId(const tuttiUniqueId& id) {
   return control::decode(raw);
 }
 
-// Joins here and now, or in the background when the caller's struct says so.
+// Joins here and now, or in the background when the caller's struct says so. `join` reads nothing of the environment
+// (but for the system's resolver): while a thread of the library's looks through it, the program may change it.
 tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* config, Join join) {
-  const bool inBackground = config != nullptr && config->size >= sizeof *config && config->nonBlocking != 0;
+  if (rank == 0) settings::tellForeignNames();
+  const bool inBackground = isNonBlocking(config);
   *comm = inBackground ? joinInBackground(rank, size, std::move(join)) : makeHandle(join({}));
   return inBackground ? tuttiInProgress : tuttiSuccess;
+}
+
+// All or none: nobody else would end those that have been made.
+std::vector<tuttiComm_t> makeHandles(const std::vector<std::shared_ptr<comm::Communicator>>& made, const char* call) {
+  std::vector<tuttiComm_t> handles;
+  handles.reserve(made.size());
+  try {
+    for (const auto& communicator : made) handles.push_back(makeHandle(communicator));
+  } catch (...) {
+    for (const tuttiComm_t handle : handles) {
+      const Visit visit(handle, call);
+      destroyHandle(handle);
+    }
+    throw;
+  }
+  return handles;
 }
 
 void checkDevices(const int* devices, int ranks, const char* call) {
@@ -48,12 +68,20 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     checkPointer(comm, name, "comm");
     checkRanks(ranks, rank, name);
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
+    tellOverridden(settings, rank);
     const auto where = decodeId(id);
+    const auto self = comm::Self::find(settings);
     result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
-      return comm::Communicator::join(where, rank, ranks, settings, cancelled);
+      return comm::Communicator::join(where, rank, ranks, settings, self, cancelled);
     });
   });
   return failed == tuttiSuccess ? result : failed;
+}
+
+comm::Config resolveForChild(const tuttiConfig_t* config, const comm::Communicator& parent, const char* call) {
+  const comm::Config settings = resolve(config, parent.config(), call);
+  tellOverridden(settings, parent.rank(), &parent.config());
+  return settings;
 }
 
 void copyText(char* into, size_t room, const std::string& text) {
@@ -91,10 +119,12 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
     checkPointer(comm, name, "comm");
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
     const control::Launch launch = control::readLaunch();
-    const auto network = control::Network::fromEnvironment();
+    tellOverridden(settings, launch.rank);
+    const auto self = comm::Self::find(settings);
     result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {
-      const auto id = control::meetingPlace(launch, network, Deadline::in(settings.joinTimeout));
-      return comm::Communicator::join(id, launch.rank, launch.size, settings, cancelled);
+      const auto id =
+          control::meetingPlace(launch, self.network, {Deadline::in(settings.joinTimeout), cancelled, launch.rank});
+      return comm::Communicator::join(id, launch.rank, launch.size, settings, self, cancelled);
     });
   });
   return failed == tuttiSuccess ? result : failed;
@@ -106,8 +136,7 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices
     checkPointer(comms, name, "comms");
     checkRanks(ranks, 0, name);
     checkDevices(devices, ranks, name);
-    const auto made = joinAll(ranks, devices);
-    std::transform(made.begin(), made.end(), comms, makeHandle);
+    std::ranges::copy(makeHandles(joinAll(ranks, devices), name), comms);
   });
 }
 
@@ -118,7 +147,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     checkPointer(child, name, "child");
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
       invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
-    const auto made = visit->split(color, key, resolve(config, visit->config(), name));
+    const auto made = visit->split(color, key, resolveForChild(config, *visit, name));
     *child = made ? makeHandle(made) : nullptr;
   });
 }
@@ -128,7 +157,7 @@ tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiC
   return guarded(comm, [&] {
     Visit visit(comm, name);
     checkPointer(child, name, "child");
-    *child = makeHandle(visit->shrink(resolve(config, visit->config(), name)));
+    *child = makeHandle(visit->shrink(resolveForChild(config, *visit, name)));
   });
 }
 
@@ -183,11 +212,11 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
     checkPointer(result, name, "result");
     const uint32_t now = comm->state.load(std::memory_order_acquire);
     refuseGone(*comm, name, now);
+    // Before the lock, so that it goes after it: it may be the last.
+    const auto communicator = now & kJoining ? nullptr : comm->stopper.lock();
     std::lock_guard lock(comm->errorMutex);
     *result = now & kJoining ? tuttiInProgress : comm->asyncError;
-    if (*result != tuttiSuccess) return;
-    const auto communicator = comm->stopper.lock();
-    if (!communicator) return;
+    if (*result != tuttiSuccess || !communicator) return;
     if (communicator->broken()) {
       const Error error = communicator->failure("no call");
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "api/check.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/settings.h"
 #include "comm/communicator.h"
 
 namespace tutti::api {
@@ -24,24 +28,68 @@ auto field(const char* call, const char* name, Read&& read) {
   }
 }
 
+// Versions are numbers like 102 (0.1.2). A program may be newer than the library, but not by a major version.
+void checkVersion(unsigned int version, const char* call) {
+  constexpr unsigned int kMajor = 10'000, kOldest = 100;
+  if (version >= kOldest && version / kMajor <= TUTTI_MAJOR) return;
+  invalid(call,
+          fmt::format("config.version is {}, which tutti {}.{}.{} does not know; start from TUTTI_CONFIG_INITIALIZER",
+                      version, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
+}
+
+void checkSwitch(int value, const char* name, const char* call) {
+  if (value != 0 && value != 1) invalid(call, fmt::format("config.{} is {}: 0 or 1", name, value));
+}
+
 tuttiConfig_t completed(const tuttiConfig_t& given, const char* call) {
   if (given.size < offsetof(tuttiConfig_t, version) + sizeof given.version || given.size > sizeof(tuttiConfig_t))
     invalid(call, fmt::format("config.size is {}; start from TUTTI_CONFIG_INITIALIZER", given.size));
   tuttiConfig_t full = TUTTI_CONFIG_INITIALIZER;  // an older caller's shorter struct leaves the rest at its default
   std::memcpy(&full, &given, given.size);
+  checkVersion(full.version, call);
+  checkSwitch(full.encrypt, "encrypt", call);
+  checkSwitch(full.nonBlocking, "nonBlocking", call);
   return full;
 }
 
-void resolveTimes(const tuttiConfig_t& full, comm::Config& config, const char* call) {
-  const auto timeout = [call](const char* name, int value, std::chrono::milliseconds& into) {
-    if (value < 0) invalid(call, fmt::format("config.{} is {}", name, value));
-    if (value > 0) into = std::chrono::milliseconds(value);
-  };
-  timeout("joinTimeoutMs", full.joinTimeoutMs, config.joinTimeout);
-  timeout("connectTimeoutMs", full.connectTimeoutMs, config.connectTimeout);
-  timeout("operationTimeoutMs", full.operationTimeoutMs, config.operationTimeout);
-  if (full.heartbeatMs < -1) invalid(call, fmt::format("config.heartbeatMs is {}", full.heartbeatMs));
-  if (full.heartbeatMs != 0) config.heartbeat = std::chrono::milliseconds(std::max(0, full.heartbeatMs));
+// The caller's fields, each put into its place unless a variable is there already.
+class Fields {
+ public:
+  Fields(comm::Config& config, const char* call) : config_(config), call_(call) {}
+
+  // `shown` is the value as the caller wrote it.
+  template <class Place, class Value, class Shown>
+  void set(const char* name, settings::Name variable, Place& place, const Value& value, const Shown& shown) {
+    const auto won = config_.variables.find(variable.text());
+    if (won == config_.variables.end())
+      place = value;
+    else if (place == Place(value))
+      config_.overridden.erase(name);  // what a parent's configuration lost there counts no more
+    else
+      config_.overridden[name] = fmt::format("config.{}={} by {}={}", name, shown, won->first, won->second);
+  }
+  void setTimeout(const char* name, settings::Name variable, std::chrono::milliseconds& place, int value) {
+    if (value < 0)
+      invalid(call_, fmt::format("config.{} is {}: milliseconds from 1 on, or 0 for the default", name, value));
+    if (value > 0) set(name, variable, place, std::chrono::milliseconds(value), value);
+  }
+
+ private:
+  comm::Config& config_;
+  const char* call_;
+};
+
+void setTimes(const tuttiConfig_t& full, comm::Config& config, Fields& fields, const char* call) {
+  fields.setTimeout("joinTimeoutMs", "TUTTI_JOIN_TIMEOUT_MS", config.joinTimeout, full.joinTimeoutMs);
+  fields.setTimeout("connectTimeoutMs", "TUTTI_CONNECT_TIMEOUT_MS", config.connectTimeout, full.connectTimeoutMs);
+  fields.setTimeout("operationTimeoutMs", "TUTTI_OPERATION_TIMEOUT_MS", config.operationTimeout,
+                    full.operationTimeoutMs);
+  if (full.heartbeatMs < -1)
+    invalid(call, fmt::format("config.heartbeatMs is {}: milliseconds from 1 on, 0 for the default, or -1 for ever",
+                              full.heartbeatMs));
+  const std::chrono::milliseconds heartbeat(std::max(0, full.heartbeatMs));
+  if (full.heartbeatMs != 0)
+    fields.set("heartbeatMs", "TUTTI_HEARTBEAT_MS", config.heartbeat, heartbeat, full.heartbeatMs);
 }
 
 }  // namespace
@@ -49,18 +97,43 @@ void resolveTimes(const tuttiConfig_t& full, comm::Config& config, const char* c
 comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
   if (given == nullptr) return config;
   const tuttiConfig_t full = completed(*given, call);
-  resolveTimes(full, config, call);
+  Fields fields(config, call);
+  setTimes(full, config, fields, call);
   if (full.channels < 0 || full.channels > 64)
     invalid(call, fmt::format("config.channels is {}: 0 to 64", full.channels));
-  if (full.channels > 0) config.channels = full.channels;
-  if (full.transports)
-    config.transports = field(call, "transports", [&] { return comm::checkedTransports(full.transports); });
-  if (full.algorithm)
-    config.algorithm = field(call, "algorithm", [&] { return plan::algorithmByName(full.algorithm); });
-  if (full.device) config.device = field(call, "device", [&] { return comm::deviceByName(full.device); });
+  if (full.channels > 0) fields.set("channels", "TUTTI_CHANNELS", config.channels, full.channels, full.channels);
+  if (full.transports) {
+    const auto list = field(call, "transports", [&] { return comm::checkedTransports(full.transports); });
+    fields.set("transports", "TUTTI_TRANSPORT", config.transports, list, full.transports);
+  }
+  if (full.algorithm) {
+    const auto algorithm = field(call, "algorithm", [&] { return plan::algorithmByName(full.algorithm); });
+    fields.set("algorithm", "TUTTI_ALGO", config.algorithm, algorithm, full.algorithm);
+  }
+  if (full.device) {
+    const int device = field(call, "device", [&] { return comm::deviceByName(full.device); });
+    fields.set("device", "TUTTI_DEVICE", config.device, device, full.device);
+  }
   if (full.name) config.name = full.name;
-  if (full.encrypt != 0) config.encrypt = true;
+  if (full.encrypt != 0) fields.set("encrypt", "TUTTI_ENCRYPT", config.encrypt, true, full.encrypt);
   return config;
+}
+
+void tellOverridden(const comm::Config& config, int rank, const comm::Config* parent) {
+  std::string all;
+  for (const auto& [name, text] : config.overridden) {
+    const auto told = parent ? parent->overridden.find(name) : config.overridden.end();
+    if (parent && told != parent->overridden.end() && told->second == text) continue;
+    all += (all.empty() ? "" : ", ") + text;
+    if (name == "encrypt" && rank == 0) log::warn("overridden: {}: what crosses a network is not encrypted", text);
+    if (name == "device") log::warn("overridden: {}: the buffers have to be there", text);
+  }
+  if (!all.empty()) log::info("overridden: {}", all);
+}
+
+bool isNonBlocking(const tuttiConfig_t* given) {
+  constexpr size_t kReach = offsetof(tuttiConfig_t, nonBlocking) + sizeof given->nonBlocking;
+  return given != nullptr && given->size >= kReach && given->nonBlocking != 0;
 }
 
 }  // namespace tutti::api

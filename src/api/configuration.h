@@ -5,8 +5,15 @@
 
 namespace tutti::api {
 
-// `config`, and over it what the caller's struct says; `given` may be null. Throws Error(kInvalidArgument), which names
-// the field and the call.
+// `config` with what the caller's struct says, but for what the environment says: that stays, and what it won over is
+// noted in `overridden`. `given` may be null. Throws Error(kInvalidArgument), which names the field and the call.
 comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call);
+
+// Logs what the environment won over: as information, and on rank 0 with a warning for what the program may rely on.
+// What it won over for the `parent` was told when that was made; null: there is none.
+void tellOverridden(const comm::Config& config, int rank, const comm::Config* parent = nullptr);
+
+// config.nonBlocking, of a struct that resolve() has accepted.
+bool isNonBlocking(const tuttiConfig_t* given);
 
 }  // namespace tutti::api

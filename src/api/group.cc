@@ -1,10 +1,18 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
+#include <map>
+#include <memory>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include "api/check.h"
 #include "api/guard.h"
 #include "api/submit.h"
+#include "api/thread_text.h"
 #include "comm/device_group.h"
 #include "comm/group.h"
 
@@ -14,50 +22,119 @@ namespace tutti::api {
 namespace {
 
 struct Group {
-  int depth = 0;
   std::vector<comm::PendingCall> calls;
   std::vector<comm::DeviceCall> deviceCalls;
   std::vector<tuttiComm_t> handles;  // each once
   std::optional<Error> spoiled;
 };
 
-thread_local Group group;
+// A thread may make groups to its very end, as late as the destructors of static objects run: so this has none of its
+// own, and what a thread leaves open is dropped by another object.
+struct Open {
+  int depth = 0;
+  bool lacksMemory = false;
+  Group* group = nullptr;  // of its own; null: nothing is in it yet
+};
+thread_local constinit Open current;
 
-void runGroup() {
-  const Group ended = std::exchange(group, {});
-  if (ended.spoiled) throw *ended.spoiled;
-  if (ended.calls.empty() && ended.deviceCalls.empty()) return;
-  std::deque<Visit> visits;
-  for (tuttiComm_t handle : ended.handles) visits.emplace_back(handle, "tuttiGroupEnd");
-  if (!ended.deviceCalls.empty()) comm::launchCalls(ended.deviceCalls);
-  comm::runCalls(ended.calls);
+struct GroupDropper {
+  ~GroupDropper() { delete std::exchange(current, {}).group; }
+  bool used = false;  // whoever touches it has it destroyed
+};
+thread_local GroupDropper groupDropper;
+
+Group& openGroup() {
+  if (current.group == nullptr) {
+    current.group = new Group;
+    groupDropper.used = true;
+  }
+  return *current.group;
 }
 
-void note(tuttiComm_t comm) {
+std::unique_ptr<Group> closeGroup() noexcept { return std::unique_ptr<Group>(std::exchange(current, {}).group); }
+
+bool isToItself(const comm::Communicator& communicator, const comm::Call& call) {
+  return call.collective == Collective::kSendRecv && call.root == communicator.rank();
+}
+
+// A message to oneself outside of a group would wait for a call that its caller never comes to make; where it fits into
+// a slot it would do so by luck.
+void refuseLonely(const comm::Communicator& communicator, const comm::Call& call, const char* name) {
+  if (inGroup() || !isToItself(communicator, call)) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("{}: peer is this rank ({}) itself: a send to oneself and its receive belong in one group "
+                          "(tuttiGroupStart, tuttiGroupEnd)",
+                          name, communicator.rank()));
+}
+
+// By communicator: sends to oneself, less the receives of them.
+template <class Pending>
+void countToItself(const std::vector<Pending>& calls, std::map<comm::Communicator*, int>& open) {
+  for (const Pending& one : calls)
+    if (isToItself(*one.communicator, one.call)) open[one.communicator.get()] += one.call.sends ? 1 : -1;
+}
+
+void refuseLonely(const Group& ended) {
+  std::map<comm::Communicator*, int> open;
+  countToItself(ended.calls, open);
+  countToItself(ended.deviceCalls, open);
+  for (const auto& [communicator, count] : open)
+    if (count != 0)
+      throw Error(
+          ErrorCode::kInvalidUsage,
+          fmt::format("tuttiGroupEnd: rank {} {} itself {} message{} more than it {} in this group: both belong "
+                      "in one",
+                      communicator->rank(), count > 0 ? "sends" : "receives from", std::abs(count),
+                      std::abs(count) == 1 ? "" : "s", count > 0 ? "receives" : "sends"));
+}
+
+void runGroup(Group* ended, bool lacksMemory) {
+  if (ended != nullptr && ended->spoiled) throw *ended->spoiled;
+  if (lacksMemory) throw std::bad_alloc();
+  if (ended == nullptr || (ended->calls.empty() && ended->deviceCalls.empty())) return;
+  refuseLonely(*ended);
+  std::deque<Visit> visits;
+  for (tuttiComm_t handle : ended->handles) visits.emplace_back(handle, "tuttiGroupEnd");
+  if (!ended->deviceCalls.empty()) comm::launchCalls(ended->deviceCalls);
+  comm::runCalls(std::move(ended->calls));
+}
+
+void note(Group& group, tuttiComm_t comm) {
   if (std::find(group.handles.begin(), group.handles.end(), comm) == group.handles.end()) group.handles.push_back(comm);
 }
 
 void submitToDevice(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm) {
   comm::DeviceCall one{visit->shared_from_this(), std::move(call), stream};
   if (!inGroup()) return comm::launchCalls({std::move(one)});
+  Group& group = openGroup();
+  note(group, comm);  // first: no call is in the group without it
   group.deviceCalls.push_back(std::move(one));
-  note(comm);
 }
 
 }  // namespace
 
-bool inGroup() noexcept { return group.depth > 0; }
+bool inGroup() noexcept { return current.depth > 0; }
 
-void spoilGroup(const Error& error) {
-  if (group.depth > 0 && !group.spoiled) group.spoiled = error;
+void spoilGroup(const Error& error) noexcept {
+  if (!inGroup()) return;
+  try {
+    if (Group& group = openGroup(); !group.spoiled) group.spoiled = error;
+  } catch (const std::bad_alloc&) {
+    spoilGroup();
+  }
 }
 
+void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
+
 void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
+  refuseLonely(*visit, call, name);
   if (visit->device()) return submitToDevice(visit, std::move(call), stream, comm);
   auto queue = checkStream(stream, name);
   if (inGroup()) {
+    Group& group = openGroup();
+    note(group, comm);
     group.calls.push_back({visit->shared_from_this(), std::move(call), std::move(queue)});
-    return note(comm);
+    return;
   }
   if (queue)
     comm::queueCall(visit->shared_from_this(), std::move(call), *queue);
@@ -70,21 +147,22 @@ void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t com
 extern "C" {
 
 tuttiResult_t tuttiGroupStart(void) {
-  ++api::group.depth;
+  ++api::current.depth;
   return tuttiSuccess;
 }
 
 tuttiResult_t tuttiGroupEnd(void) {
-  const std::vector<tuttiComm_t> handles = api::group.depth == 1 ? api::group.handles : std::vector<tuttiComm_t>{};
-  const tuttiResult_t result = api::guarded(nullptr, [] {
-    if (api::group.depth == 0)
+  std::unique_ptr<api::Group> ended;
+  const tuttiResult_t result = api::guarded(nullptr, [&] {
+    if (api::current.depth == 0)
       throw Error(ErrorCode::kInvalidUsage, "tuttiGroupEnd: no group is open on this thread (tuttiGroupStart)");
-    if (--api::group.depth == 0) api::runGroup();
+    if (--api::current.depth > 0) return;
+    const bool lacksMemory = api::current.lacksMemory;
+    ended = api::closeGroup();
+    api::runGroup(ended.get(), lacksMemory);
   });
-  if (result != tuttiSuccess) {
-    const std::string text = tuttiGetLastError(nullptr);
-    for (tuttiComm_t handle : handles) api::record(handle, result, text);
-  }
+  if (result == tuttiSuccess || !ended) return result;
+  for (tuttiComm_t handle : ended->handles) api::recordIn(handle, result, api::threadError.get());
   return result;
 }
 

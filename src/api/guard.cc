@@ -1,14 +1,14 @@
 #include "api/guard.h"
 
 #include <mutex>
+#include <string>
+
+#include "api/thread_text.h"
 
 using namespace tutti;
 
 namespace tutti::api {
 namespace {
-
-thread_local std::string threadError;
-thread_local std::string returnedError;  // what tuttiGetLastError's pointer points to
 
 // A failure that no call of this communicator has reported yet: one of a call on a stream, or another rank's.
 std::string unreported(tuttiComm_t comm) {
@@ -19,19 +19,19 @@ std::string unreported(tuttiComm_t comm) {
 
 }  // namespace
 
-tuttiResult_t record(tuttiComm_t comm, tuttiResult_t result, const std::string& text) noexcept {
-  try {
-    threadError = text;
-    if (comm != nullptr && comm->magic == tuttiComm::kMagic) {
-      const bool joining = comm->state.load(std::memory_order_acquire) & kJoining;
-      const auto communicator = joining ? nullptr : comm->stopper.lock();
-      std::lock_guard lock(comm->errorMutex);
-      comm->lastError = text;
-      // Errors that only concern one call's arguments leave the communicator as it was.
-      if (comm->asyncError == tuttiSuccess && communicator && communicator->broken()) comm->asyncError = result;
-    }
-  } catch (const std::exception&) {  // no memory for the text: the code alone must do
-  }
+void recordIn(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noexcept {
+  if (!isCommunicator(comm)) return;
+  const bool joining = comm->state.load(std::memory_order_acquire) & kJoining;
+  const auto communicator = joining ? nullptr : comm->stopper.lock();
+  std::lock_guard lock(comm->errorMutex);
+  setText(comm->lastError, text);
+  // Errors that only concern one call's arguments leave the communicator as it was.
+  if (comm->asyncError == tuttiSuccess && communicator && communicator->broken()) comm->asyncError = result;
+}
+
+tuttiResult_t record(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noexcept {
+  threadError.set(text);
+  recordIn(comm, result, text);
   return result;
 }
 
@@ -41,17 +41,17 @@ extern "C" {
 
 const char* tuttiGetLastError(tuttiComm_t comm) {
   try {
-    if (comm != nullptr && comm->magic == tuttiComm::kMagic) {
+    if (api::isCommunicator(comm)) {
       const std::string failure = api::unreported(comm);
       std::lock_guard lock(comm->errorMutex);
       const bool isNews = comm->asyncError == tuttiSuccess && !failure.empty();
-      api::returnedError = isNews ? failure : comm->lastError;
+      api::returnedError.set(isNews ? failure : comm->lastError);
     } else {
-      api::returnedError = api::threadError;
+      api::returnedError.set(api::threadError.get());
     }
-    return api::returnedError.c_str();
+    return api::returnedError.get();
   } catch (const std::exception&) {
-    return "out of host memory";
+    return outOfMemory.what();
   }
 }
 

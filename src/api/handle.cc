@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdint>
+
 #include "api/shelf.h"
 #include "base/fork.h"
 
@@ -10,25 +13,30 @@ namespace {
 
 constexpr auto kBoth = std::memory_order_acq_rel;
 
-Shelf<tuttiComm>& shelf() {
-  static auto* const shelf = new Shelf<tuttiComm>;  // outlives every thread of the program
-  return *shelf;
-}
-
 tuttiComm_t newShell(int rank, int size) {
-  const tuttiComm_t shell = shelf().take();
+  const tuttiComm_t shell = shelfOf<tuttiComm>.take();
   shell->rank = rank;
   shell->size = size;
   shell->generation = fork::generation();
   return shell;
 }
 
-void stopAborted(tuttiComm& comm) {
+// For an abort whose text there is no memory for: the others are told all the same, since it can not come again.
+const Error& abortInShort = *new Error(ErrorCode::kRemote, "a rank called tuttiCommAbort");
+
+Error abortBy(const comm::Communicator& communicator) noexcept {
+  try {
+    return Error(ErrorCode::kRemote,
+                 fmt::format("{} called tuttiCommAbort", communicator.rankName(communicator.rank())));
+  } catch (const std::exception&) {
+    return abortInShort;
+  }
+}
+
+void stopAborted(tuttiComm& comm) noexcept {
   // A thread that is inside may leave, and let its reference go, at any moment; this one has its own.
   const auto communicator = comm.stopper.lock();
-  if (!communicator) return;
-  const std::string text = fmt::format("{} called tuttiCommAbort", communicator->rankName(comm.rank));
-  communicator->stop(control::Stop::kAbort, Error(ErrorCode::kRemote, text));
+  if (communicator) communicator->stop(control::Stop::kAbort, abortBy(*communicator));
 }
 
 void leave(tuttiComm& comm) {
@@ -37,7 +45,7 @@ void leave(tuttiComm& comm) {
   const uint32_t before = comm.state.fetch_and(~kInside, kBoth);
   if (!(before & (kAborted | kGone))) return;
   comm.communicator.reset();
-  shelf().putBack(&comm);
+  shelfOf<tuttiComm>.putBack(&comm);
 }
 
 [[noreturn]] void refuse(const tuttiComm& comm, const char* call, uint32_t state) {
@@ -79,19 +87,36 @@ void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> commun
 }
 
 void failHandle(tuttiComm_t comm, const Error& error) noexcept {
-  try {
+  {
     std::lock_guard lock(comm->errorMutex);
     comm->asyncError = static_cast<tuttiResult_t>(error.code());
-    comm->lastError = error.what();
-  } catch (const std::exception&) {  // no memory for the text: the code alone must do
+    setText(comm->lastError, error.what());
   }
-  comm->state.fetch_or(kStray, kBoth);
-  comm->state.fetch_and(~(kInside | kJoining), kBoth);
+  // In one step: an abort comes before it, and leaves the shell to this thread, or after it, and finds a stray.
+  uint32_t before = comm->state.load(std::memory_order_relaxed);
+  while (!comm->state.compare_exchange_weak(before, before & kAborted ? kStray | kAborted | kGone : kStray, kBoth)) {
+  }
+  if (before & kAborted) shelfOf<tuttiComm>.putBack(comm);
+}
+
+void dropPending(tuttiComm_t comm) {
+  comm->state.store(kGone, std::memory_order_release);
+  shelfOf<tuttiComm>.putBack(comm);
+}
+
+bool isCommunicator(tuttiComm_t comm) noexcept {
+  // Shells are never freed: what was one once needs no lock to be known again.
+  thread_local constinit std::array<tuttiComm_t, 8> known{};
+  tuttiComm_t& last = known[reinterpret_cast<uintptr_t>(comm) / sizeof(tuttiComm) % known.size()];
+  if (comm == nullptr || comm == last) return comm != nullptr;
+  if (!shelfOf<tuttiComm>.holds(comm)) return false;
+  last = comm;
+  return true;
 }
 
 void checkHandle(tuttiComm_t comm, const char* call) {
   if (comm == nullptr) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm is NULL", call));
-  if (comm->magic != tuttiComm::kMagic)
+  if (!isCommunicator(comm))
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm is not a communicator", call));
   if (comm->generation != fork::generation())
     throw Error(ErrorCode::kInvalidUsage,
@@ -127,7 +152,7 @@ std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call) {
 bool dropStray(tuttiComm_t comm) {
   uint32_t stray = kStray;
   if (!comm->state.compare_exchange_strong(stray, kStray | kGone, kBoth)) return false;
-  shelf().putBack(comm);
+  shelfOf<tuttiComm>.putBack(comm);
   return true;
 }
 
@@ -136,6 +161,7 @@ void abortHandle(tuttiComm_t comm, const char* call) {
   const uint32_t before = comm->state.fetch_or(kInside | kAborted, kBoth);
   if (before & (kAborted | kGone | kStray)) {
     comm->state.fetch_and(~(kInside | kAborted) | before, kBoth);  // what was over stays as it was
+    if (dropStray(comm)) return;                                   // it has become one just now
     return refuseGone(*comm, call, before);
   }
   if (before & kJoining)  // whoever joins ends it
@@ -146,6 +172,7 @@ void abortHandle(tuttiComm_t comm, const char* call) {
 
 void destroyHandle(tuttiComm_t comm) {
   comm->state.fetch_or(kGone, kBoth);
+  comm->communicator->leave();
   comm->communicator.reset();
 }
 

@@ -25,8 +25,6 @@ struct Operator {
 }  // namespace tutti::api
 
 struct tuttiComm {
-  static constexpr uint64_t kMagic = 0x7475747469636f6d;  // "tutticom"
-  uint64_t magic = kMagic;
   std::atomic<uint32_t> state{0};      // of the bits below
   uint32_t generation = 0;             // of the process that made it: see base/fork.h
   std::atomic<bool> cancelled{false};  // while it is joining
@@ -55,6 +53,8 @@ tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator);
 tuttiComm_t makePendingHandle(int rank, int size);
 void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> communicator) noexcept;
 void failHandle(tuttiComm_t comm, const Error& error) noexcept;
+// Or this one, when nobody has seen it and nobody will.
+void dropPending(tuttiComm_t comm);
 
 // A thread's stay inside a communicator for one call. Throws Error: kInvalidArgument for NULL, a foreign pointer or a
 // destroyed communicator, kInvalidUsage when another thread is inside.
@@ -71,6 +71,8 @@ class Visit {
   tuttiComm_t comm_;
 };
 
+// Whether this pointer, whatever it is, is or was a communicator. Reads nothing through it. Any thread.
+bool isCommunicator(tuttiComm_t comm) noexcept;
 // Throws Error: kInvalidArgument for NULL and foreign pointers, kInvalidUsage in a forked child.
 void checkHandle(tuttiComm_t comm, const char* call);
 // Throws Error when it was destroyed: for calls that any thread may make, whoever is inside.

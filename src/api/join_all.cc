@@ -5,6 +5,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/foreign_settings.h"
+#include "base/thread.h"
+
 namespace tutti::api {
 namespace {
 
@@ -17,8 +20,9 @@ class JoinOfAll {
   void start(const control::UniqueId& id, comm::Config config, const int* devices) {
     threads_.reserve(made_.size());
     for (size_t r = 0; r < made_.size() && !failed_.load(std::memory_order_relaxed); ++r) {
-      if (devices) config.device = devices[r];
-      attempt([&] { threads_.emplace_back([this, id, r, config] { attempt([&] { join(id, r, config); }); }); });
+      if (devices) setDevice(config, devices[r]);
+      attempt(
+          [&] { threads_.push_back(startThread([this, id, r, config] { attempt([&] { join(id, r, config); }); })); });
     }
   }
   std::vector<std::shared_ptr<comm::Communicator>> finish() {
@@ -28,9 +32,15 @@ class JoinOfAll {
   }
 
  private:
+  // An argument of the call, which TUTTI_DEVICE has no say in: neither here nor in what is made of this rank later.
+  static void setDevice(comm::Config& config, int device) {
+    config.device = device;
+    config.variables.erase("TUTTI_DEVICE");
+  }
   void join(const control::UniqueId& id, size_t rank, const comm::Config& config) {
-    made_[rank] = comm::Communicator::join(id, static_cast<int>(rank), static_cast<int>(made_.size()), config,
-                                           [this] { return failed_.load(std::memory_order_relaxed); });
+    made_[rank] =
+        comm::Communicator::join(id, static_cast<int>(rank), static_cast<int>(made_.size()), config,
+                                 comm::Self::find(config), [this] { return failed_.load(std::memory_order_relaxed); });
   }
   // Keeps the first failure. Who wrote it is joined before it is read.
   template <class Body>
@@ -52,6 +62,7 @@ class JoinOfAll {
 
 std::vector<std::shared_ptr<comm::Communicator>> joinAll(int ranks, const int* devices) {
   const comm::Config config = comm::Config::fromEnvironment();
+  settings::tellForeignNames();
   const auto id = control::openRoot(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
   JoinOfAll all(ranks);
   all.start(id, config, devices);

@@ -10,8 +10,9 @@ namespace tutti::api {
 // Makes the communicator; asks `cancelled` now and then, and throws Error.
 using Join = std::function<std::shared_ptr<comm::Communicator>(const comm::Communicator::Cancelled& cancelled)>;
 
-// A handle whose communicator `join` makes on a thread of its own. The thread ends with the join, or soon after
-// tuttiCommAbort, and at the latest when the process does.
+// A handle whose communicator `join` makes on a thread of its own, which ends with the join, or soon after
+// tuttiCommAbort, and at the latest when the process does. Where `join` is looking up a host's name, each waits until
+// the system's resolver is done. Throws Error when no thread can be had.
 tuttiComm_t joinInBackground(int rank, int size, Join join);
 
 }  // namespace tutti::api

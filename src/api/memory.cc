@@ -9,6 +9,7 @@
 #include "api/check.h"
 #include "api/guard.h"
 #include "base/fd.h"
+#include "base/fork.h"
 #include "comm/user_memory.h"
 
 using namespace tutti;
@@ -19,6 +20,13 @@ namespace {
 void checkSize(size_t bytes, const char* call) {
   if (bytes > PTRDIFF_MAX)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: bytes is {}: no memory is that large", call, bytes));
+}
+
+void checkRange(const void* buffer, size_t bytes, const char* call) {
+  checkSize(bytes, call);
+  if (reinterpret_cast<uintptr_t>(buffer) > UINTPTR_MAX - bytes)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} bytes from buffer on go beyond the end of all memory", call, bytes));
 }
 
 std::shared_ptr<void> allocateOnHost(size_t bytes) {
@@ -45,15 +53,13 @@ class Allocations {
     all_.erase(found);
     return true;
   }
-  static Allocations& instance() {
-    static auto* const all = new Allocations;  // outlives every thread of the program
-    return *all;
-  }
 
  private:
-  std::mutex mutex_;
+  fork::Mutex mutex_;
   std::map<void*, std::shared_ptr<void>> all_;
 };
+
+Allocations& allocations = *new Allocations;  // outlives every thread of the program
 
 }  // namespace
 
@@ -63,7 +69,7 @@ tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
   return guarded(nullptr, [&] {
     checkPointer(pointer, "tuttiMemAlloc", "pointer");
     checkSize(bytes, "tuttiMemAlloc");
-    *pointer = Allocations::instance().keep(allocateOnHost(bytes == 0 ? 1 : bytes));
+    *pointer = allocations.keep(allocateOnHost(bytes == 0 ? 1 : bytes));
   });
 }
 
@@ -74,13 +80,13 @@ tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device) {
     checkSize(bytes, name);
     if (device < -1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: device is {}", name, device));
     const size_t some = bytes == 0 ? 1 : bytes;
-    *pointer = Allocations::instance().keep(device < 0 ? allocateOnHost(some) : comm::allocateOnDevice(device, some));
+    *pointer = allocations.keep(device < 0 ? allocateOnHost(some) : comm::allocateOnDevice(device, some));
   });
 }
 
 tuttiResult_t tuttiMemFree(void* pointer) {
   return guarded(nullptr, [&] {
-    if (pointer != nullptr && !Allocations::instance().release(pointer))
+    if (pointer != nullptr && !allocations.release(pointer))
       throw Error(ErrorCode::kInvalidArgument,
                   "tuttiMemFree: pointer did not come from tuttiMemAlloc or tuttiMemAllocDevice, or is freed already");
   });
@@ -92,6 +98,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, vo
     Visit visit(comm, name);
     checkPointer(buffer, name, "buffer");
     checkPointer(handle, name, "handle");
+    checkRange(buffer, bytes, name);
     *handle = const_cast<void*>(visit->addBuffer(buffer, bytes));
   });
 }

@@ -9,17 +9,19 @@ using namespace tutti::api;
 
 namespace {
 
-Shelf<CUstream_st>& shelf() {
-  static auto* const shelf = new Shelf<CUstream_st>;  // outlives every thread of the program
-  return *shelf;
-}
-
 tuttiStream_t makeStream() {
   auto stream = std::make_shared<engine::Stream>();
-  const tuttiStream_t shell = shelf().take();
+  const tuttiStream_t shell = shelfOf<CUstream_st>.take();
   shell->generation = fork::generation();
   shell->stream = std::move(stream);
   return shell;
+}
+
+// Its queue, which lives on until what is queued is done; the handle is a destroyed stream's from now on.
+std::shared_ptr<engine::Stream> retire(tuttiStream_t stream, std::shared_ptr<engine::Stream> queue) {
+  stream->stream.reset();
+  shelfOf<CUstream_st>.putBack(stream);
+  return queue;
 }
 
 std::shared_ptr<engine::Stream> needStream(tuttiStream_t stream, const char* call) {
@@ -28,6 +30,12 @@ std::shared_ptr<engine::Stream> needStream(tuttiStream_t stream, const char* cal
 }
 
 }  // namespace
+
+namespace tutti::api {
+
+bool isStream(tuttiStream_t stream) { return shelfOf<CUstream_st>.holds(stream); }
+
+}  // namespace tutti::api
 
 extern "C" {
 
@@ -39,11 +47,7 @@ tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream) {
 }
 
 tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
-  return guarded(nullptr, [&] {
-    needStream(stream, "tuttiStreamDestroy")->synchronize();
-    stream->stream.reset();
-    shelf().putBack(stream);
-  });
+  return guarded(nullptr, [&] { retire(stream, needStream(stream, "tuttiStreamDestroy"))->synchronize(); });
 }
 
 tuttiResult_t tuttiStreamSynchronize(tuttiStream_t stream) {

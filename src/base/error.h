@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <exception>
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace tutti {
 
@@ -33,6 +36,28 @@ class Error : public std::runtime_error {
   ErrorCode code_;
   std::source_location where_;
 };
+
+// For who must tell that memory has run out, which takes none; nor do copies of it. Made when the library is
+// loaded, never destroyed.
+extern const Error& outOfMemory;
+
+// What `make` returns or, where there is no memory for it, the Error that says so.
+template <class Make>
+Error errorOrOutOfMemory(Make&& make) noexcept {
+  try {
+    return std::forward<Make>(make)();
+  } catch (const std::exception&) {
+    return outOfMemory;
+  }
+}
+
+// For a text that is kept where nothing may be thrown: one that memory is lacking for becomes kNoMemory, which is short
+// enough for a std::string to hold without any.
+inline constexpr const char* kNoMemory = "out of memory";
+void setText(std::string& into, std::string_view text) noexcept;
+
+// The system's text for `errnoValue`; where a limit of this process is in the way, also how to raise it.
+std::string errnoText(int errnoValue);
 
 // An Error of kSystem that ends in the text of `errnoValue`.
 Error systemError(const std::string& what, int errnoValue,

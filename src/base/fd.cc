@@ -1,13 +1,37 @@
 #include "base/fd.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cerrno>
+#include <cstdint>
 
 #include "base/error.h"
 
 namespace tutti {
+namespace {
+
+// The limit on files counts for memory files as well, and whoever exceeds it is ended by a signal.
+void requireRoom(size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
+  throw Error(
+      ErrorCode::kSystem,
+      fmt::format("no shared memory of {} bytes may be made: the limit on the size of files (ulimit -f) is {} bytes",
+                  bytes, uint64_t{limit.rlim_cur}));
+}
+
+}  // namespace
+
+int UniqueFd::aboveStandard(int fd) noexcept {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+  ::close(fd);
+  errno = error;
+  return moved;
+}
 
 UniqueMap mapShared(int fd, size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -16,6 +40,7 @@ UniqueMap mapShared(int fd, size_t bytes) {
 }
 
 UniqueFd createMemoryFile(const char* name, size_t bytes) {
+  requireRoom(bytes);
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC));
   if (!fd) throw systemError("cannot create a memory file (memfd_create)", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)

@@ -14,7 +14,8 @@ namespace tutti {
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) noexcept : fd_(fd) { fork::watch(fd); }
+  // Takes `fd` over; it may get another number. -1: none, and errno says why.
+  explicit UniqueFd(int fd) noexcept : fd_(aboveStandard(fd)) { fork::watch(fd_); }
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -34,6 +35,10 @@ class UniqueFd {
   }
 
  private:
+  // Where a program has closed its standard streams (daemons do), a new descriptor gets their numbers, and what is
+  // written to "standard error" goes into it.
+  static int aboveStandard(int fd) noexcept;
+
   int fd_ = -1;
 };
 

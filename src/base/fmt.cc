@@ -13,7 +13,11 @@ template std::locale locale_ref::get<std::locale>() const;
 template thousands_sep_result<char> thousands_sep_impl(locale_ref);
 template char decimal_point_impl(locale_ref);
 template void buffer<char>::append(const char*, const char*);
+#if FMT_VERSION < 100000
 template void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+#else
+template void vformat_to(buffer<char>&, string_view, vformat_args<char>::type, locale_ref);
+#endif
 
 }  // namespace detail
 FMT_END_NAMESPACE

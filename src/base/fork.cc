@@ -22,7 +22,7 @@ std::array<std::atomic<uint64_t>, kMaxFd / kBits> owned;
 std::atomic<int> highest{-1};
 std::atomic<uint32_t> forks{0};
 
-void inChild() noexcept {
+void replaceOwned() noexcept {
   forks.fetch_add(1, std::memory_order_relaxed);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int words = highest.load(std::memory_order_relaxed) / kBits;
@@ -36,6 +36,39 @@ void inChild() noexcept {
   if (nothing >= 0) ::close(nothing);
 }
 
+}  // namespace
+
+// What the thread that forks does with them. They are never fewer, and those that are added meanwhile it leaves alone.
+class AllMutexes {
+ public:
+  static void add(Mutex* one) noexcept {
+    one->next_ = last_.load(std::memory_order_relaxed);
+    while (!last_.compare_exchange_weak(one->next_, one, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+  static void lock() {
+    held_ = last_.load(std::memory_order_acquire);  // pairs with the one that added it
+    for (Mutex* one = held_; one != nullptr; one = one->next_) one->lock();
+  }
+  static void unlock() {
+    for (Mutex* one = held_; one != nullptr; one = one->next_) one->unlock();
+  }
+
+ private:
+  static constinit inline std::atomic<Mutex*> last_{nullptr};
+  static constinit inline thread_local Mutex* held_ = nullptr;  // handlers of two forks may run at once
+};
+
+namespace {
+
+void inChild() {
+  AllMutexes::unlock();
+  replaceOwned();
+}
+
+// Fails only for lack of memory when the library is loaded.
+[[maybe_unused]] const int registered = ::pthread_atfork(AllMutexes::lock, AllMutexes::unlock, inChild);
+
 std::atomic<uint64_t>& wordOf(int fd) noexcept { return owned[static_cast<size_t>(fd / kBits)]; }
 uint64_t bitOf(int fd) noexcept { return uint64_t{1} << (fd % kBits); }
 
@@ -43,8 +76,6 @@ uint64_t bitOf(int fd) noexcept { return uint64_t{1} << (fd % kBits); }
 
 void watch(int fd) noexcept {
   if (fd < 0 || fd >= kMaxFd) return;
-  static const int registered = ::pthread_atfork(nullptr, nullptr, inChild);
-  (void)registered;  // fails only for lack of memory at the very start
   wordOf(fd).fetch_or(bitOf(fd), std::memory_order_relaxed);
   int known = highest.load(std::memory_order_relaxed);
   while (known < fd && !highest.compare_exchange_weak(known, fd, std::memory_order_relaxed)) {
@@ -56,5 +87,7 @@ void unwatch(int fd) noexcept {
 }
 
 uint32_t generation() noexcept { return forks.load(std::memory_order_relaxed); }
+
+Mutex::Mutex() noexcept { AllMutexes::add(this); }
 
 }  // namespace tutti::fork

@@ -5,6 +5,7 @@
 // in which they were made, so that a child's call on one gets an error and not a broken state.
 #pragma once
 #include <cstdint>
+#include <mutex>
 
 namespace tutti::fork {
 
@@ -14,5 +15,22 @@ void unwatch(int fd) noexcept;
 
 // How many forks lie between this process and the one that first used the library. One relaxed load.
 uint32_t generation() noexcept;
+
+// For what parent and child both go on using: a fork waits until nobody holds it, so that the child finds it free and
+// what it guards whole. An object of namespace scope or a part of one, which lives as long as the process; nothing else
+// is locked, and nobody is waited for, while it is held.
+class Mutex {
+ public:
+  Mutex() noexcept;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  friend class AllMutexes;
+  std::mutex mutex_;
+  Mutex* next_ = nullptr;
+};
 
 }  // namespace tutti::fork

@@ -40,12 +40,21 @@ FrameReader::Status FrameReader::broken(std::string why) {
   return Status::kBroken;
 }
 
+FrameReader::Status FrameReader::closed() noexcept {
+  hungUp_ = true;
+  return Status::kClosed;
+}
+
+FrameReader::Status FrameReader::left(bool inOrder) {
+  hungUp_ = true;
+  return broken(inOrder ? "connection closed inside a frame" : "connection reset");
+}
+
 FrameReader::Status FrameReader::readHeader(int fd) {
   while (headerHave_ < headerBytes()) {
     const ssize_t n = receive(fd, header_.data() + headerHave_, headerBytes() - headerHave_);
     if (n == 0) return Status::kNothing;
-    if (n == -1 && headerHave_ == 0) return Status::kClosed;
-    if (n < 0) return broken(n == -1 ? "connection closed inside a frame" : "connection reset");
+    if (n < 0) return headerHave_ == 0 && n == -1 ? closed() : left(n == -1);
     headerHave_ += static_cast<size_t>(n);
   }
   return checkHeader();
@@ -71,7 +80,7 @@ FrameReader::Status FrameReader::readPayload(int fd) {
       payload_.resize(std::min(payloadWanted_, std::max(kGrowth, payload_.size() * 2)));
     const ssize_t n = receive(fd, payload_.data() + payloadHave_, payload_.size() - payloadHave_);
     if (n == 0) return Status::kNothing;
-    if (n < 0) return broken(n == -1 ? "connection closed inside a frame" : "connection reset");
+    if (n < 0) return left(n == -1);
     payloadHave_ += static_cast<size_t>(n);
   }
   return openPayload();
@@ -101,6 +110,7 @@ void FrameQueue::push(uint8_t type, std::shared_ptr<const Bytes> payload) {
   if (payload->size() > kMaxFrameBytes)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a control message of {} bytes is too long: at most {}", payload->size(), kMaxFrameBytes));
+  if (broken_) return;
   waiting_.push_back({makeHeader(type, payload->size()), kFrameHeaderBytes, std::move(payload)});
 }
 
@@ -117,7 +127,14 @@ void FrameQueue::sealFirst() {
   first.payload = sealed;
 }
 
+bool FrameQueue::broken() noexcept {
+  broken_ = true;
+  waiting_.clear();
+  return false;
+}
+
 bool FrameQueue::flush(int fd) {
+  if (broken_) return false;
   while (!waiting_.empty()) {
     sealFirst();
     Item& first = waiting_.front();
@@ -130,7 +147,7 @@ bool FrameQueue::flush(int fd) {
     message.msg_iovlen = 2;
     const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || broken();
     sent_ += static_cast<size_t>(n);
     if (sent_ < first.bytes()) continue;
     waiting_.pop_front();

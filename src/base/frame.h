@@ -36,6 +36,8 @@ class FrameReader {
   // throws only std::bad_alloc.
   Status read(int fd, Frame& frame);
   const std::string& error() const noexcept { return error_; }
+  // After kClosed or kBroken: the peer sent nothing wrong, it left.
+  bool hungUp() const noexcept { return hungUp_; }
 
  private:
   Status readHeader(int fd);
@@ -43,6 +45,8 @@ class FrameReader {
   Status checkHeader();
   Status openPayload();
   Status broken(std::string why);
+  Status closed() noexcept;
+  Status left(bool inOrder);
   size_t headerBytes() const noexcept { return cipher_ ? kSealedHeaderBytes : kFrameHeaderBytes; }
 
   size_t maxBytes_;
@@ -51,10 +55,13 @@ class FrameReader {
   size_t headerHave_ = 0;
   Bytes payload_;
   size_t payloadHave_ = 0, payloadWanted_ = 0;  // the tag included
+  bool hungUp_ = false;
   std::string error_;
 };
 
-// Frames on their way out, in order. A payload may be queued on several sockets; it is copied only to be sealed.
+// Frames on their way out, in order. A payload may be queued on several sockets; it is copied only to be sealed. After
+// an error it takes and sends nothing any more: a part of a frame may be out, and what follows would be taken for the
+// rest of it.
 class FrameQueue {
  public:
   // Throws Error(kInvalidArgument) when the payload is longer than kMaxFrameBytes.
@@ -62,7 +69,8 @@ class FrameQueue {
   // All that is still queued, and what follows, is sealed; nothing may be half-way out.
   void seal(Cipher cipher) noexcept { cipher_ = std::move(cipher); }
   bool empty() const noexcept { return waiting_.empty(); }
-  // Hands the socket what it takes. False when the connection is broken. Never blocks; throws only std::bad_alloc.
+  // Hands the socket what it takes. False when the connection is broken, from then on. Never blocks; throws only
+  // std::bad_alloc.
   bool flush(int fd);
 
  private:
@@ -73,8 +81,10 @@ class FrameQueue {
     size_t bytes() const noexcept { return headerBytes + payload->size(); }
   };
   void sealFirst();
+  bool broken() noexcept;
 
   std::optional<Cipher> cipher_;
+  bool broken_ = false;
   std::deque<Item> waiting_;
   size_t sent_ = 0;  // bytes of the first one
 };

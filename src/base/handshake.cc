@@ -11,21 +11,16 @@ namespace tutti {
 namespace {
 
 // The last byte is the version of the hello.
-constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 2};
+constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 3};
 
 constexpr uint8_t kWantsEncryption = 1, kHasAes = 2;
 
-void ensureSodium() noexcept {
-  static const int ready = sodium_init();
-  (void)ready;  // fails only where the system has no source of random bytes, and then the calls below end the process
-}
+// Fails only where the system has no source of random bytes, and then the calls below end the process.
+[[maybe_unused]] const int ready = sodium_init();
 
 }  // namespace
 
-void fillRandom(void* data, size_t bytes) noexcept {
-  ensureSodium();
-  randombytes_buf(data, bytes);
-}
+void fillRandom(void* data, size_t bytes) noexcept { randombytes_buf(data, bytes); }
 
 uint64_t randomNumber() noexcept {
   uint64_t number = 0;
@@ -34,7 +29,6 @@ uint64_t randomNumber() noexcept {
 }
 
 void hashInto(void* out, size_t outBytes, const void* data, size_t bytes, const void* key, size_t keyBytes) noexcept {
-  ensureSodium();
   // 16 bytes is the shortest that BLAKE2b gives in this library; shorter results are its beginning.
   std::array<unsigned char, 64> whole{};
   crypto_generichash(whole.data(), outBytes < 16 ? 16 : outBytes, static_cast<const unsigned char*>(data), bytes,
@@ -74,7 +68,7 @@ bool Handshake::looksRight() noexcept {
     error_ = "does not speak tutti's protocol";
   else if (moved_ >= kMagicBytes && static_cast<char>(buffer_[kMagicBytes - 1]) != kMagic.back())
     error_ = "speaks another version of tutti's protocol";
-  return error_.empty();
+  return *error_ == '\0';
 }
 
 bool Handshake::acceptHello() noexcept {
@@ -96,6 +90,7 @@ bool Handshake::accept() noexcept {
   if (message_ < 2) return acceptHello();
   const Mac expected = mac(message_ == 2 ? "client" : "server");
   if (sodium_memcmp(expected.data(), buffer_.data(), kMacBytes) == 0) return true;
+  unproven_ = true;
   error_ = "does not know the secret of this job";
   return false;
 }
@@ -141,6 +136,11 @@ Handshake::Status Handshake::finish() noexcept {
                              : "has not set TUTTI_ENCRYPT=1 as this side has: set it on every rank or on none");
 }
 
+const char* Handshake::leftWhere(bool sending) noexcept {
+  unproven_ = message_ == 3 && !sending;
+  return unproven_ ? "hung up instead of proving the secret" : "hung up during the hello";
+}
+
 Handshake::Status Handshake::advance(int fd) noexcept {
   while (message_ < kMessages) {
     const bool out = sends();
@@ -150,7 +150,7 @@ Handshake::Status Handshake::advance(int fd) noexcept {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return out ? Status::kWantsWrite : Status::kWantsRead;
     hungUp_ = n <= 0;
-    if (hungUp_) return fail(message_ < 3 ? "hung up during the hello" : "hung up instead of proving the secret");
+    if (hungUp_) return fail(leftWhere(out));
     moved_ += static_cast<size_t>(n);
     if (!out && !looksRight()) return Status::kFailed;
     if (moved_ < messageBytes()) continue;

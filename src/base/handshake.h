@@ -47,10 +47,13 @@ class Handshake {
 
   // Goes on as far as the socket lets it. Reads not one byte beyond the hello. Never blocks.
   Status advance(int fd) noexcept;
-  const std::string& error() const noexcept { return error_; }
+  std::string error() const { return error_; }
   int messagesDone() const noexcept { return message_; }
   // After kFailed: the peer said nothing wrong, it left.
   bool hungUp() const noexcept { return hungUp_; }
+  // After kFailed: a proof failed, since the two sides' secrets or contexts differ. The caller's end is not told so; it
+  // sees the other hang up on its proof.
+  bool unproven() const noexcept { return unproven_; }
   // After kDone.
   bool peerEncrypts() const noexcept;
   SessionKeys keys(Use use = Use::kControl) const noexcept;
@@ -72,6 +75,7 @@ class Handshake {
   Mac mac(const char* label) const noexcept;
   Status finish() noexcept;
   Status fail(const char* why) noexcept;
+  const char* leftWhere(bool sending) noexcept;
 
   Role role_;
   HandshakeContext context_;
@@ -80,8 +84,8 @@ class Handshake {
   std::array<std::byte, kHelloBytes> buffer_{};
   std::array<std::byte, kNonceBytes> clientNonce_{}, serverNonce_{};
   uint8_t clientFlags_ = 0, serverFlags_ = 0;
-  bool hungUp_ = false;
-  std::string error_;
+  bool hungUp_ = false, unproven_ = false;
+  const char* error_ = "";  // kept without memory
 };
 
 // Fills `data` with bytes that nobody can guess.

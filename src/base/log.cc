@@ -4,10 +4,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <cctype>
+#include <mutex>
+#include <utility>
 
+#include "base/process_object.h"
 #include "base/settings.h"
+#include "base/thread.h"
 
 namespace tutti::log {
 namespace {
@@ -20,6 +22,7 @@ spdlog::level::level_enum toSpdlog(Level level) noexcept {
       return spdlog::level::debug;
     case Level::kInfo:
       return spdlog::level::info;
+    case Level::kVersion:  // a level of tutti's own: spdlog sees the next one
     case Level::kWarn:
       return spdlog::level::warn;
     case Level::kOff:
@@ -28,38 +31,71 @@ spdlog::level::level_enum toSpdlog(Level level) noexcept {
   return spdlog::level::off;
 }
 
-// INFO is info, as other libraries' users are used to. An unknown name must not switch the warnings off.
-void chooseLevel(spdlog::logger& logger, std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const char* known : {"debug", "info", "warn", "off"}) {
-    if (name == known) return logger.set_level(spdlog::level::from_str(name));
+// The mutex is ours and not the sink's, which all programs' sinks share and a child of fork would inherit taken.
+struct Output {
+  Output() {
+    logger.set_pattern("tutti %v");
+    logger.set_level(toSpdlog(level));
   }
-  logger.set_level(spdlog::level::warn);
-  logger.warn("TUTTI_DEBUG={}: choose one of debug, info, warn, off", name);
+  const std::string asked = settings::text("TUTTI_DEBUG");
+  const Level level = levelByName(asked).value_or(Level::kWarn);  // an unknown name must not switch the warnings off
+  std::once_flag complained;
+  std::mutex mutex;
+  spdlog::logger logger{"tutti", std::make_shared<spdlog::sinks::stderr_sink_st>()};
+};
+
+void complainOf(Output& output) {
+  if (levelByName(output.asked)) return;
+  const FileSignalHeld held;
+  const std::lock_guard lock(output.mutex);
+  output.logger.warn(
+      "warning: TUTTI_DEBUG={}: choose one of trace, debug, info, version, warn, off; going on with warn",
+      output.asked);
 }
 
-spdlog::logger& logger() {
-  // Never destroyed: threads of the host program may log while static objects go away.
-  static auto* const instance = [] {
-    auto* made = new spdlog::logger("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("tutti %v");
-    chooseLevel(*made, settings::text("TUTTI_DEBUG"));
-    return made;
-  }();
-  return *instance;
+Output& output() {
+  auto& output = ofThisProcess<Output>();
+  std::call_once(output.complained, complainOf, output);
+  return output;
+}
+
+std::string_view nameOf(Level level) noexcept {
+  if (level == Level::kVersion) return "version";
+  const auto name = spdlog::level::to_string_view(toSpdlog(level));
+  return {name.data(), name.size()};
 }
 
 }  // namespace
 
-bool enabled(Level level) noexcept { return logger().should_log(toSpdlog(level)); }
+// INFO is info, as other libraries' users are used to; and so that they find what they look for, their names are known.
+std::optional<Level> levelByName(std::string name) {
+  name = settings::lowered(std::move(name));
+  if (name == "trace" || name == "debug") return Level::kDebug;
+  if (name == "info") return Level::kInfo;
+  if (name == "version") return Level::kVersion;
+  if (name == "warn") return Level::kWarn;
+  if (name == "off") return Level::kOff;
+  return std::nullopt;
+}
+
+bool enabled(Level level) noexcept {
+  try {
+    return level >= output().level;
+  } catch (const std::exception&) {  // made by the first line, for which there is no memory
+    return false;
+  }
+}
 
 void write(Level level, const std::string& text) noexcept {
   try {
-    const auto name = spdlog::level::to_string_view(toSpdlog(level));
+    Output& out = output();
+    const FileSignalHeld held;  // standard error may be a file
+    const std::lock_guard lock(out.mutex);
+    spdlog::logger& logger = out.logger;
     if (threadRank >= 0)
-      logger().log(toSpdlog(level), "[rank {}] {}: {}", threadRank, fmt::string_view(name.data(), name.size()), text);
+      logger.log(toSpdlog(level), "[rank {}] {}: {}", threadRank, nameOf(level), text);
     else
-      logger().log(toSpdlog(level), "{}: {}", fmt::string_view(name.data(), name.size()), text);
+      logger.log(toSpdlog(level), "{}: {}", nameOf(level), text);
   } catch (...) {  // a line that cannot be written is no reason to fail the call it speaks of
   }
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
@@ -28,6 +30,11 @@ const Setting& rowOf(Name name) {
 }
 
 }  // namespace
+
+std::string lowered(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
 
 std::optional<std::string> Environment::lookUp(const char* name) const {
   std::string value;

@@ -56,6 +56,9 @@ class Environment {
   std::optional<Values> values_;  // none: the process's
 };
 
+// For values that count in any case of letters.
+std::string lowered(std::string text);
+
 // The same of the process's environment.
 inline std::optional<std::string> find(Name name) { return Environment().find(name); }
 inline std::string text(Name name) { return Environment().text(name); }

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/spelling.h"
 
 namespace tutti::settings {
 namespace {
@@ -29,22 +30,6 @@ const char* titleOf(For section) {
       break;
   }
   return "Set by the tests and the commands in `tools/`";
-}
-
-// The optimal string alignment distance: insert, delete, replace, or swap two neighbours.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
 }
 
 std::string upper(std::string_view text) {
@@ -93,8 +78,15 @@ std::string asMarkdown() {
   std::string text =
       "# Settings\n\nEnvironment variables that tutti reads. This page is made from the table in\n"
       "`src/base/settings_table.h` by the target `settings-doc`; change it there.\n\n"
-      "A variable that is empty counts as not set. A `TUTTI_*` variable that is not listed here is reported, with the\n"
-      "nearest name, when the first communicator is made.\n";
+      "**The environment wins.** A variable that is set overrides the field of a program's `tuttiConfig_t` that means "
+      "the\n"
+      "same; `TUTTI_DEBUG=info` names what was overridden. A variable that is empty counts as not set. A `TUTTI_*`\n"
+      "variable that is not listed here is reported, with the nearest name, when the first communicator is made; but "
+      "for\n"
+      "names that begin with `TUTTI_TEST_`, which belong to the tests.\n"
+      "`NCCL_*` variables are not read, but for the one of nccl-tests that is named below; where one is set, rank 0 "
+      "names\n"
+      "the one of tutti's that does the same.\n";
   for (const For section : kSections) {
     text += fmt::format("\n## {}\n\n| variable | values | default | |\n|---|---|---|---|\n", titleOf(section));
     for (const Setting& one : kTable) {
@@ -109,10 +101,10 @@ std::string asMarkdown() {
 const Setting* nearestSetting(std::string_view name) {
   const std::string wanted = upper(name);
   const Setting* nearest = nullptr;
-  size_t least = std::max<size_t>(2, (name.size() - std::min(name.size(), kPrefix.size())) / 3) + 1;
+  size_t least = std::max<size_t>(1, (name.size() - std::min(name.size(), kPrefix.size())) / 3) + 1;
   for (const Setting& one : kTable) {
     if (one.section == For::kTests) continue;
-    const size_t far = distance(wanted, one.name);
+    const size_t far = spellingDistance(wanted, one.name);
     if (far < least) nearest = &one, least = far;
   }
   return nearest;

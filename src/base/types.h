@@ -61,6 +61,8 @@ constexpr size_t sizeOf(DataType type) noexcept {
   return kSizes >> (4 * static_cast<int>(type)) & 15;
 }
 
+inline constexpr size_t kLargestElement = 8;
+
 constexpr std::string_view nameOf(DataType type) noexcept {
   constexpr std::string_view kNames[kDataTypes] = {"int8", "uint8", "int32",  "uint32",   "int64",  "uint64",
                                                    "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};

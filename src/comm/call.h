@@ -34,11 +34,24 @@ struct Call {
   // "all-reduce #42 (float, 262144 elements, sum)"
   std::string describe(uint64_t number) const;
   link::Fingerprint fingerprint(uint64_t number) const noexcept;
+  // On every rank, so that each can tell the others. Of an all-to-all-v nobody knows.
+  bool isOfNothing() const noexcept;
+
+ private:
+  size_t sharedCount() const noexcept;
+  uint16_t countsDigest() const noexcept;
 };
 
+// The same with the plan by which it runs.
+link::Fingerprint planned(link::Fingerprint call, const schedule::Schedule& schedule, uint32_t channels) noexcept;
+
+// "barrier #3", "all-gather-v #4 (float, 300 elements in all)"
 std::string describe(const link::Fingerprint& fingerprint);
 // "send to rank 3 #5 (float, 12 elements)", "receive from rank 3 #5 (...)"
 std::string describeMessage(bool sends, int peer, const link::Fingerprint& fingerprint);
+
+// "ring over 2 channels"
+std::string describePlan(const link::Fingerprint& fingerprint);
 
 // The call as a lane sees it. A slot carries at most `chunkBytes` of each segment.
 engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,

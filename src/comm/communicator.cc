@@ -8,15 +8,19 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "comm/agreement.h"
+#include "comm/banner.h"
 #include "comm/device_side.h"
 #include "comm/dumper.h"
+#include "comm/neighbours.h"
 
 namespace tutti::comm {
 
 namespace {
 
-topology::Card describeSelf(const Config& config) {
+topology::Card describeSelf(const Config& config, const control::Network& network) {
   topology::Card card = topology::describeSelf();
+  card.unixSockets = network.unixSockets;
   if (config.device < 0) return card;
   const auto device = engine::openDevice(config.device);
   const auto words = std::bit_cast<std::array<uint64_t, 2>>(device->traits().uuid);
@@ -31,42 +35,48 @@ topology::Card describeSelf(const Config& config) {
 }
 
 // All but who joins what.
-control::JoinRequest requestFor(const Config& config, std::shared_ptr<const Recorder> recorder) {
+control::JoinRequest requestFor(const Config& config, const Self& self, std::shared_ptr<const Recorder> recorder) {
   control::JoinRequest request;
-  request.card = topology::encode(describeSelf(config));
-  request.network = control::Network::fromEnvironment();
+  request.card = self.card;
+  request.network = self.network;
   request.deadline = Deadline::in(config.joinTimeout);
   request.heartbeat = config.heartbeat;
   request.encrypt = config.encrypt;
+  request.agreement = agreementOf(config);
   request.respond = respondFrom(std::move(recorder));
   return request;
 }
 
 std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
-                                   const Config& config) {
+                                   const Config& config, const control::Network& network) {
   // In memory of its own: handles keep weak references for ever, which must not keep all of it.
   auto made = std::shared_ptr<Communicator>(new Communicator(std::move(plane), std::move(recorder), config));
-  if (!config.dumpDirectory.empty()) Dumper::add(made);
+  Neighbours::instance().add(made);
+  if (!config.dumpDirectory.empty()) Dumper::instance().add(made);
+  introduce(*made, network);
   return made;
 }
 
 }  // namespace
 
+Self Self::find(const Config& config) {
+  const auto network = control::Network::fromEnvironment();
+  return {topology::encode(describeSelf(config, network)), network};
+}
+
 std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, int rank, int size, const Config& config,
-                                                 const Cancelled& cancelled) {
+                                                 const Self& self, const Cancelled& cancelled) {
   const auto recorder = std::make_shared<Recorder>();
-  control::JoinRequest request = requestFor(config, recorder);
+  control::JoinRequest request = requestFor(config, self, recorder);
   request.id = id;
   request.rank = rank;
   request.size = size;
   constexpr std::chrono::milliseconds kLook(10);
+  const control::Patience patience(request.deadline, cancelled, rank);
   auto plane = control::Plane::begin(request);
-  while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never()))
-    if (cancelled()) throw Error(ErrorCode::kRemote, fmt::format("rank {} stopped joining: it was aborted", rank));
-  return make(std::move(plane), recorder, config);
+  while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
+  return make(std::move(plane), recorder, config, self.network);
 }
-
-void Communicator::prepareProcess() { control::prepareProcess(); }
 
 Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
                            const Config& config)
@@ -75,11 +85,12 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       recorder_(std::move(recorder)),
       cards_(decodeCards()),
       registry_(link::builtinTransports(config.transports)),
-      spins_(decideSpinning()),
+      spins_(topology::haveCoresOfTheirOwn(cards_, rank())),
       links_(*plane_, registry_, cards_, config_.connectTimeout),
       plans_(rank(), size(), config_, describeMachine(), groups(), links_),
       sends_(static_cast<size_t>(size())),
       receives_(static_cast<size_t>(size())) {
+  recorder_->expect(size());
   const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
   if (onGpus)
     device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
@@ -87,11 +98,12 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
 
 // Freeing memory of a GPU waits for all that runs there. That may be the kernel of another rank of this process, which
 // waits for this one: it must hear first that this one has left.
-Communicator::~Communicator() {
-  if (!device_) return;
-  device_->end();
+void Communicator::leave() noexcept {
+  if (device_) device_->end();
   plane_->leave();
 }
+
+Communicator::~Communicator() { leave(); }
 
 const void* Communicator::addBuffer(const void* buffer, size_t bytes) {
   const void* const handle = registered_.add(buffer, bytes);
@@ -116,8 +128,7 @@ DeviceTroubles Communicator::deviceTroubles() {
 Error Communicator::explain(const cuda::Report& report) const {
   const auto nameCall = [&](const link::Fingerprint& mark) { return comm::describe(mark); };
   const std::string self = rankName(rank()), peer = rankName(report.peer);
-  if (report.trouble == cuda::Trouble::kMismatch)
-    return mismatch(self, nameCall(report.mine), peer, nameCall(report.theirs));
+  if (report.trouble == cuda::Trouble::kMismatch) return mismatch(self, report.mine, peer, report.theirs);
   if (report.trouble == cuda::Trouble::kBytes)
     return Error(ErrorCode::kInvalidUsage,
                  fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}", nameCall(report.mine), peer,
@@ -151,6 +162,7 @@ std::vector<int> Communicator::groups() const {
 plan::Machine Communicator::describeMachine() const {
   plan::Machine machine;
   machine.ranks = size();
+  machine.slotRoom = link::Edge{}.slotBytes;
   std::map<int, int> ranksOf;
   std::map<int, uint32_t> coresOf;
   const std::vector<int> hosts = groups();
@@ -183,15 +195,9 @@ plan::Machine Communicator::describeMachine() const {
   return machine;
 }
 
-// Spinning pays only when every rank of this host has a core of its own.
-bool Communicator::decideSpinning() const {
-  const auto& self = cards_[static_cast<size_t>(rank())];
-  const auto here = std::count_if(cards_.begin(), cards_.end(), [&](const auto& c) { return c.hostId == self.hostId; });
-  return here <= static_cast<int64_t>(self.cores);
-}
-
 std::shared_ptr<Communicator> Communicator::split(int color, int key, const Config& config) {
   const Deadline deadline = Deadline::in(config.joinTimeout);
+  const Recorder::Splitting here(*recorder_);
   const auto entries = plane_->allGather(Writer().value(color).value(key).take(), deadline);
   std::vector<std::pair<int, int>> members;  // key, rank
   for (int r = 0; r < size(); ++r) {
@@ -216,7 +222,7 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   const auto self = std::find_if(members.begin(), members.end(), [this](auto& m) { return m.second == rank(); });
   try {
     return join(plane_->childId(control::decode(raw)), static_cast<int>(self - members.begin()),
-                static_cast<int>(members.size()), config, [this] { return broken(); });
+                static_cast<int>(members.size()), config, Self::find(config), [this] { return broken(); });
   } catch (const Error&) {
     if (broken()) throw failure("split");
     throw;
@@ -226,7 +232,8 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
 std::shared_ptr<Communicator> Communicator::shrink(const Config& config) {
   waitUntilIdle();
   const auto recorder = std::make_shared<Recorder>();
-  return make(plane_->shrink(requestFor(config, recorder)), recorder, config);
+  const Self self = Self::find(config);
+  return make(plane_->shrink(requestFor(config, self, recorder)), recorder, config, self.network);
 }
 
 Turnstile& Communicator::turnstileFor(const Call& call) noexcept {
@@ -242,6 +249,12 @@ Error ownCopy(const Error& error) { return Error(error.code(), std::string(error
 
 }  // namespace
 
+bool Communicator::endedWithProcess() const {
+  std::lock_guard lock(failureMutex_);
+  const auto told = failure_ ? std::nullopt : plane_->failure();
+  return told && told->rank == rank() && told->stop == control::Stop::kDeath;
+}
+
 Error Communicator::failure(const std::string& operation) const {
   {
     std::lock_guard lock(failureMutex_);
@@ -254,41 +267,61 @@ Error Communicator::failure(const std::string& operation) const {
   return Error(ErrorCode::kRemote, fmt::format("{}, during {}", remote->text, operation));
 }
 
+namespace {
+
+// For what must not keep what follows it from being done.
+template <class Body>
+void tryTo(Body body) noexcept {
+  try {
+    body();
+  } catch (const std::exception&) {  // no memory, or no thread
+  }
+}
+
+}  // namespace
+
 uint64_t Communicator::answersOf(int rank) const {
   const auto answer = lastAnswer(rank);
   return answer ? answer->count : 0;
 }
 
+// The others are told first: nothing that goes wrong with the record may keep it from them. An abort is told in any
+// case: it also ends what goes on after a failure.
 void Communicator::stop(control::Stop how, const Error& error) noexcept {
-  try {
-    const bool first = noteFailure(error);
-    if (first) log::info("{}", error.what());
-    if (first) leaveRecord(error);
-    // An abort is told in any case: it also ends what goes on after a failure.
-    if (how == control::Stop::kAbort || (first && !plane_->failed().load())) tell(how, error);
-  } catch (const std::exception&) {
-    broken_.store(true, std::memory_order_release);
-  }
+  bool first = true;
+  tryTo([&] { first = noteFailure(error); });
+  broken_.store(true, std::memory_order_release);
+  if (how == control::Stop::kAbort || (first && !plane_->failed().load())) tell(how, error);
+  if (!first) return;
+  log::info("{}", error.what());
+  tryTo([&] { leaveRecord(error); });
 }
 
 void Communicator::leaveRecord(const Error& why) {
-  if (!config_.dumpDirectory.empty() && claimDump()) Dumper::request(shared_from_this(), why.what());
+  if (config_.dumpDirectory.empty() || !claimDump()) return;
+  try {
+    Dumper::instance().request(shared_from_this(), why.what());
+  } catch (const std::exception&) {  // no memory: the writer looks for failures as well, and may find some
+    dumped_.store(false, std::memory_order_relaxed);
+    throw;
+  }
 }
 
 bool Communicator::noteFailure(const Error& error) {
   std::lock_guard lock(failureMutex_);
   if (failure_) return false;
   failure_.emplace(ownCopy(error));
-  broken_.store(true, std::memory_order_release);
   return true;
 }
 
-void Communicator::tell(control::Stop how, const Error& error) {
+void Communicator::tell(control::Stop how, const Error& error) noexcept {
   // Errors that are everybody's are told as they are; those of this rank as what happened to it.
   const bool shared =
       how != control::Stop::kError || error.code() == ErrorCode::kInvalidUsage || error.code() == ErrorCode::kTimeout;
-  plane_->fail({rank(), how, shared ? error.code() : ErrorCode::kRemote,
-                shared ? error.what() : fmt::format("{} gave up: {}", rankName(rank()), error.what())});
+  const ErrorCode code = shared ? error.code() : ErrorCode::kRemote;
+  std::string text = kNoMemory;
+  tryTo([&] { text = shared ? error.what() : fmt::format("{} gave up: {}", rankName(rank()), error.what()); });
+  plane_->fail({rank(), how, code, std::move(text)});
 }
 
 bool Communicator::idle() const noexcept {

@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "comm/config.h"
 #include "comm/device_watch.h"
@@ -31,15 +33,20 @@ struct Stats {
   std::string lastAlgorithm, lastTransports;
 };
 
+// What a rank brings to the others: what it found out of its machine and its environment. Made while the caller is in
+// the call: while a thread in the background looked through the environment, the program might change it.
+struct Self {
+  Bytes card;
+  control::Network network;
+  static Self find(const Config& config);  // throws Error
+};
+
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  // Whether the caller has lost interest; asked now and then during a wait.
-  using Cancelled = std::function<bool()>;
-  // Joins. Blocks until all ranks are there; throws Error.
+  using Cancelled = control::Cancelled;
+  // Joins. Blocks until all ranks are there; reads nothing of the environment; throws Error.
   static std::shared_ptr<Communicator> join(const control::UniqueId& id, int rank, int size, const Config& config,
-                                            const Cancelled& cancelled = {});
-  // Makes what communicators share in this process and what must outlive whoever makes them.
-  static void prepareProcess();
+                                            const Self& self, const Cancelled& cancelled = {});
   Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
   ~Communicator();
 
@@ -55,21 +62,28 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const Config& config() const noexcept { return config_; }
   Turnstile& turnstileFor(const Call& call) noexcept;
   Plans& plans() noexcept { return plans_; }
+  const Plans& plans() const noexcept { return plans_; }
   Recorder& recorder() noexcept { return *recorder_; }
   const Recorder& recorder() const noexcept { return *recorder_; }
+  std::shared_ptr<const Recorder> sharedRecorder() const noexcept { return recorder_; }
   // A registration of the user's buffer: what it returns stands for it until endBuffer(), which returns false for what
   // stands for none. One thread at a time.
   const void* addBuffer(const void* buffer, size_t bytes);
   bool endBuffer(const void* handle);
   const topology::Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
+  std::span<const topology::Card> cards() const noexcept { return cards_; }
+  const link::Registry& registry() const noexcept { return registry_; }
   uint64_t id() const noexcept { return plane_->id(); }
   link::Bell& bell() noexcept { return links_.bell(); }
+  link::Ear* ear() noexcept { return links_.ear(); }
   bool spins() const noexcept { return spins_; }
   // What it has on its GPU; null for one whose buffers are in host memory.
   DeviceSide* device() const noexcept { return device_.get(); }
 
   // True once something stopped this communicator: an error here, on another rank, or an abort.
   bool broken() const noexcept { return broken_.load(std::memory_order_acquire) || plane_->failed().load(); }
+  // Nothing but the end of its process did, which takes it down if nobody else has. Any thread.
+  bool endedWithProcess() const;
   // What stopped it, as the error that a call gets which was at `operation` then.
   Error failure(const std::string& operation) const;
   // Records the first failure, and tells the other ranks. Any thread.
@@ -80,12 +94,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void ask(int rank, const Question& question) { plane_->ask(rank, encode(question)); }
   std::optional<control::Answer> lastAnswer(int rank) const { return plane_->lastAnswer(rank); }
   uint64_t answersOf(int rank) const;
+  std::vector<int> wayTo(int rank) const { return plane_->wayTo(rank); }
 
   // True for the first who asks: a failed communicator writes one record by itself. Any thread.
   bool claimDump() const noexcept { return !dumped_.exchange(true); }
+  bool hasDump() const noexcept { return dumped_.load(std::memory_order_relaxed); }
   // After a failure: has that record written, if records are wanted and nobody else has. Any thread.
   void leaveRecord(const Error& why);
 
+  // Tells the others that this rank leaves in good order. Once it is idle; afterwards it may only be asked what it
+  // knows. The destructor does it too, but others may hold the communicator for a while, such as the writer of records.
+  void leave() noexcept;
   bool idle() const noexcept;  // nothing queued or running
   // Waits for the calls that streams still work on. They end by themselves: each has a deadline.
   void waitUntilIdle() const noexcept;
@@ -94,13 +113,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   bool noteFailure(const Error& error);  // false when there was one before
-  void tell(control::Stop how, const Error& error);
+  void tell(control::Stop how, const Error& error) noexcept;
   Error explain(const cuda::Report& report) const;
   DeviceTroubles deviceTroubles();
   std::vector<topology::Card> decodeCards() const;
   plan::Machine describeMachine() const;
   std::vector<int> groups() const;
-  bool decideSpinning() const;
   std::vector<int> hostNumbers() const;
 
   Config config_;

@@ -1,7 +1,9 @@
-// What the caller and the environment may set for one communicator; resolved once, when it is made.
+// What the environment and the caller may set for one communicator; resolved once, when it is made. Where both do, the
+// environment wins: it is what an operator has in hand.
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,6 +25,7 @@ struct Config {
   int groupSize = 0;                             // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
   std::chrono::milliseconds heartbeat{20'000};   // zero: silence is no failure
   bool encrypt = false;
+  bool provesPlans = false;   // each schedule is proved before it runs
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
   int device = -1;  // the GPU where all buffers are, by its number in this process; -1: host memory
@@ -33,9 +36,15 @@ struct Config {
   size_t deviceArgumentBytes = size_t{1} << 20;  // for arguments that do not fit into a launch
   uint64_t llFlagMask = 0xffffffff;              // tests shorten it: see kernels/cuda/ll.cuh
 
+  // Those of the variables below that are set and that the caller's struct has a field for, with their values. Children
+  // inherit them, so that the environment wins there too.
+  std::map<std::string, std::string> variables;
+  // By the name of the field: what a variable won over, "config.algorithm=ring by TUTTI_ALGO=tree".
+  std::map<std::string, std::string> overridden;
+
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
   // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_PROTOCOL, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT,
-  // TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and TUTTI_GPU_BUFFER_MIB. Throws Error(kInvalidArgument).
+  // TUTTI_VERIFY, TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and TUTTI_GPU_BUFFER_MIB. Throws Error(kInvalidArgument).
   static Config fromEnvironment();
 };
 

@@ -49,9 +49,16 @@ bool DeviceBridges::drive() noexcept {
   for (const auto& [peer, driver] : drivers_) {
     const link::Progress progress = driver->drive();
     moved = moved || progress == link::Progress::kAdvanced;
-    if (progress == link::Progress::kFailed && !failure_) failure_ = Failure{peer, driver->error()};
+    if (progress == link::Progress::kFailed && !failure_) failure_ = Failure{peer, link::whyFailed(*driver)};
   }
+  if (moved) attendance_.moved();
   return moved;
+}
+
+void DeviceBridges::pause(bool busy) noexcept {
+  attendance_.pause(busy, [this](engine::Sleeper& sleeper) {
+    for (const auto& [peer, driver] : drivers_) sleeper.watch(*driver);
+  });
 }
 
 }  // namespace tutti::comm

@@ -11,6 +11,7 @@
 
 #include "base/deadline.h"
 #include "comm/links.h"
+#include "engine/attendance.h"
 #include "engine/device.h"
 
 namespace tutti::comm {
@@ -28,6 +29,8 @@ class DeviceBridges {
   // Moves what has been posted, if any link is of a network. True when something moved. Never blocks.
   bool drive() noexcept;
   bool needDriving() const noexcept { return !drivers_.empty(); }
+  // After a turn in which nothing moved; `busy`: something runs on the GPU.
+  void pause(bool busy) noexcept;
   // After a link has failed: whose, and how.
   struct Failure {
     int peer;
@@ -41,6 +44,7 @@ class DeviceBridges {
   std::map<std::pair<int, uint32_t>, link::Connection*> ends_;
   std::vector<std::unique_ptr<engine::DeviceMemory>> pinned_;
   std::vector<std::pair<int, link::Driver*>> drivers_;  // with their peers
+  engine::Attendance attendance_;
   std::optional<Failure> failure_;
 };
 

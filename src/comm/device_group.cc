@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <tuple>
 
 #include "comm/device_side.h"
@@ -54,9 +55,9 @@ class Batch {
   void add(const Placed& placed) {
     const DeviceCall& one = *placed.call;
     DeviceSide& side = *one.communicator->device();
+    const DeviceProgram& program = side.programFor(one.call);  // throws for what can not be
     if (side.streams(one.call)) return streamed_.push_back({&side, &one.call, one.stream, placed.distance});
     stays_ = stays_ || device_.captures(one.stream);
-    const DeviceProgram& program = side.programFor(one.call);
     cuda::Work work = side.workFor(one.call, program, stays_);
     work.firstBlock = blocks_;
     blocks_ += work.layout.channels;
@@ -75,9 +76,10 @@ class Batch {
       launch_.more = calls_.front().call->communicator->device()->placeWorks(works_, stays_);
   }
 
-  void queue() {
-    if (!works_.empty()) launch();
-    if (!streamed_.empty()) queueStreamed(device_, streamed_);
+  // `begun` becomes true as soon as something has gone to a stream.
+  void queue(bool& begun) {
+    if (!works_.empty()) launch(), begun = true;
+    if (!streamed_.empty()) queueStreamed(device_, streamed_, begun);
   }
 
  private:
@@ -127,6 +129,11 @@ void split(std::vector<Placed>& placed) {
   }
 }
 
+// What has begun, here and on other ranks, waits for what will not come.
+void failAll(const std::vector<DeviceCall>& calls, const Error& error) noexcept {
+  for (const DeviceCall& one : calls) one.communicator->fail(error);
+}
+
 }  // namespace
 
 void launchCalls(const std::vector<DeviceCall>& calls) {
@@ -144,7 +151,16 @@ void launchCalls(const std::vector<DeviceCall>& calls) {
   }
   // What can not be is said before anything is launched, which other ranks would wait in.
   for (auto& [key, batch] : batches) batch.prepare();
-  for (auto& [key, batch] : batches) batch.queue();
+  bool begun = false;
+  try {
+    for (auto& [key, batch] : batches) batch.queue(begun);
+  } catch (const Error& error) {
+    if (begun) failAll(calls, error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    if (begun) failAll(calls, outOfMemory);
+    throw;
+  }
 }
 
 }  // namespace tutti::comm

@@ -15,7 +15,41 @@ constexpr size_t kArenaBytes = 4 << 20;
 // channel.
 constexpr uint32_t kScratchBytes = 32 << 10;
 
+uint32_t slotBytesOf(Protocol protocol, const DeviceShape& shape, bool streamed, bool scratches) {
+  const uint32_t bytes = streamed ? shape.streamSlotBytes : shape.slotBytes[static_cast<size_t>(protocol)];
+  return scratches ? std::min(bytes, kScratchBytes) : bytes;
+}
+
 }  // namespace
+
+// As if every schedule had scratch buffers: those of the largest jobs that have none lose an algorithm by that.
+plan::DeviceMachine deviceMachine(const DeviceShape& shape, bool streamed) {
+  plan::DeviceMachine machine;
+  machine.ranks = shape.size;
+  machine.channels = static_cast<int>(shape.channels);
+  machine.linesMoveWhole = shape.linesMoveWhole;
+  if (streamed) machine.mostLinks = cuda::kMostFolded - 2;  // the input, or the output, may come on top
+  for (int p = 0; p < kProtocols; ++p) {
+    const auto protocol = static_cast<Protocol>(p);
+    machine.mostSegments[static_cast<size_t>(p)] =
+        slotBytesOf(protocol, shape, streamed, true) / cuda::grainOf(protocol).bytes;
+  }
+  return machine;
+}
+
+uint32_t deviceChunkBytes(const schedule::Schedule& schedule, Protocol protocol, const DeviceShape& shape,
+                          bool streamed) {
+  const uint32_t slotBytes = slotBytesOf(protocol, shape, streamed, schedule.scratches > 0);
+  const uint32_t bytes = cuda::chunkBytes(protocol, slotBytes, schedule.maxSpan);
+  if (bytes < kLargestElement)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{} by {} over {} on {} GPUs puts {} segments into a slot of {} bytes, which leaves less "
+                            "than an element for each; choose another algorithm or protocol (TUTTI_ALGO, "
+                            "TUTTI_PROTOCOL, or the configuration)",
+                            nameOf(schedule.collective), nameOf(schedule.algorithm), nameOf(protocol), schedule.size,
+                            schedule.maxSpan, slotBytes));
+  return bytes;
+}
 
 DevicePrograms::DevicePrograms(int rank, const Config& config, const DeviceShape& shape, std::vector<int> groupOf,
                                engine::Device& device)
@@ -46,22 +80,15 @@ std::optional<schedule::Algorithm> DevicePrograms::forcedFor(const Call& call) c
 }
 
 plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
-  plan::DeviceMachine machine;
-  machine.ranks = shape_.size;
-  machine.channels = static_cast<int>(shape_.channels);
-  machine.linesMoveWhole = shape_.linesMoveWhole;
   const std::optional<Protocol> protocol = shape_.bridged ? Protocol::kSimple : config_.protocol;
-  return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, machine, forcedFor(call), protocol,
-                            config_.channels);
+  return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, false),
+                            forcedFor(call), protocol, config_.channels);
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
-  plan::DeviceMachine machine;
-  machine.ranks = shape_.size;
-  machine.mostLinks = cuda::kMostFolded - 2;  // the input, or the output, may come on top
-  plan::DeviceChoice choice =
-      plan::chooseStreamed({call.collective, call.planBytes(shape_.size)}, machine, forcedFor(call));
+  plan::DeviceChoice choice = plan::chooseStreamed({call.collective, call.planBytes(shape_.size)},
+                                                   deviceMachine(shape_, true), forcedFor(call));
   choice.channels = 0;
   return choice;
 }
@@ -95,18 +122,16 @@ std::unique_ptr<DeviceProgram> DevicePrograms::make(const Call& call, const plan
   made->protocol = choice.protocol;
   made->channels = static_cast<uint32_t>(choice.channels);
   const schedule::Schedule& schedule = made->schedule;
-  uint32_t slotBytes = shape_.slotBytes[static_cast<size_t>(choice.protocol)];
-  if (schedule.scratches > 0) slotBytes = std::min(slotBytes, kScratchBytes);
-  made->chunkBytes = cuda::chunkBytes(choice.protocol, slotBytes, schedule.maxSpan);
-  if (made->chunkBytes == 0 || schedule.depth > shape_.depth || schedule.inPeers.size() > cuda::kMaxLinks ||
+  made->chunkBytes = deviceChunkBytes(schedule, choice.protocol, shape_, false);
+  if (schedule.depth > shape_.depth || schedule.inPeers.size() > cuda::kMaxLinks ||
       schedule.outPeers.size() > cuda::kMaxLinks)
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{} by {} on {} GPUs needs more links or slots than a block has; choose another algorithm",
                             nameOf(call.collective), nameOf(choice.algorithm), shape_.size));
   made->program = upload(schedule, kScratchBytes);
-  log::info("{} of {} bytes on GPUs: {} over {}, {} channel(s), predicted {:.1f} us", nameOf(call.collective),
+  log::info("{} of {} bytes on GPUs: {} over {}, {} channel{}, predicted {:.1f} us", nameOf(call.collective),
             call.planBytes(shape_.size), nameOf(choice.algorithm), nameOf(choice.protocol), choice.channels,
-            choice.predictedUs);
+            choice.channels == 1 ? "" : "s", choice.predictedUs);
   return made;
 }
 
@@ -114,21 +139,20 @@ std::unique_ptr<DeviceProgram> DevicePrograms::makeStreamed(const Call& call, co
   auto made = std::make_unique<DeviceProgram>();
   made->schedule = build(call, choice.algorithm);
   const schedule::Schedule& schedule = made->schedule;
-  const uint32_t slotBytes =
-      schedule.scratches > 0 ? std::min(shape_.streamSlotBytes, kScratchBytes) : shape_.streamSlotBytes;
-  made->chunkBytes = cuda::chunkBytes(Protocol::kSimple, slotBytes, schedule.maxSpan);
+  made->chunkBytes = deviceChunkBytes(schedule, Protocol::kSimple, shape_, true);
   const bool narrow = std::ranges::all_of(schedule.steps, [](const schedule::Step& step) {
     return step.fromCount <= cuda::kMostFolded && step.toCount <= cuda::kMostFolded;
   });
-  if (made->chunkBytes == 0 || schedule.depth > DeviceShape::kStreamDepth || !narrow)
+  if (schedule.depth > DeviceShape::kStreamDepth || !narrow)
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{} by {} on {} GPUs needs more slots than a link has, or more links than a step may have; "
                             "choose another algorithm",
                             nameOf(call.collective), nameOf(choice.algorithm), shape_.size));
   made->program.scratch = scratch_->data;
   made->program.scratchBytes = kScratchBytes;
-  log::info("{} of {} bytes on GPUs: {} in streams, {} bytes a slot, predicted {:.1f} us", nameOf(call.collective),
-            call.planBytes(shape_.size), nameOf(choice.algorithm), slotBytes, choice.predictedUs);
+  log::info("{} of {} bytes on GPUs: {} in streams, {} bytes of a segment in a slot, predicted {:.1f} us",
+            nameOf(call.collective), call.planBytes(shape_.size), nameOf(choice.algorithm), made->chunkBytes,
+            choice.predictedUs);
   return made;
 }
 

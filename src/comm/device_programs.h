@@ -23,6 +23,13 @@ struct DeviceProgram {
   uint32_t chunkBytes = 0;  // of one segment in a slot
 };
 
+// The machine as the plan sees it; `streamed`: for operations that wait in streams.
+plan::DeviceMachine deviceMachine(const DeviceShape& shape, bool streamed);
+// Bytes of one segment that a slot carries under a schedule. Throws Error(kInvalidUsage) where that is less than an
+// element.
+uint32_t deviceChunkBytes(const schedule::Schedule& schedule, Protocol protocol, const DeviceShape& shape,
+                          bool streamed);
+
 class DevicePrograms {
  public:
   // Allocates what all programs will ever need: later calls allocate nothing on the GPU.
@@ -32,6 +39,10 @@ class DevicePrograms {
   // The program of a call, for a kernel or for a stream, which reads the schedule on the host. Throws Error. One thread
   // at a time.
   const DeviceProgram& find(const Call& call, bool streamed = false);
+  // What find() would choose for a collective. Any thread.
+  plan::DeviceChoice foresee(const Call& call, bool streamed) const {
+    return streamed ? chooseStreamed(call) : choose(call);
+  }
   size_t bytes() const noexcept { return arena_->bytes + scratch_->bytes; }
 
  private:

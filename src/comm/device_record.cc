@@ -47,9 +47,10 @@ cuda::Progress* DeviceRecord::place(bool stays) noexcept {
   return words;
 }
 
-void DeviceRecord::launched(const Call& call, uint64_t number, schedule::Algorithm algorithm, const cuda::Work& work) {
+void DeviceRecord::launched(const Call& call, uint64_t number, const link::Fingerprint& planned,
+                            const cuda::Work& work) {
   const Recorder::Token token = recorder_.begin(call, call.fingerprint(number), false);
-  recorder_.started(token, algorithm);
+  recorder_.started(token, planned);
   recorder_.moved(token, CallState::kQueued);  // all its links stand
   Running running{token, call, number, {}, work.layout.channels, work.program.maxLag};
   // The last row that got these words.

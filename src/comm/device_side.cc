@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "comm/device_engine.h"
 #include "engine/lane.h"
 
@@ -68,7 +69,7 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
       received_(sent_),
       record_(recorder, reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt), shape_.channels) {
   writeState();
-  attendant_ = std::thread([this] { attend(); });
+  attendant_ = startThread([this] { attend(); });
 }
 
 DeviceSide::~DeviceSide() { end(); }
@@ -105,6 +106,14 @@ std::unique_ptr<DeviceStreamed> DeviceSide::makeStreamed(std::span<const topolog
 
 bool DeviceSide::streams(const Call& call) const noexcept {
   return streamed_ && (!shape_.kernels || onlyMoves(call.collective));
+}
+
+std::string DeviceSide::foresee(const Call& call) const {
+  const bool streamed = streams(call);
+  const plan::DeviceChoice choice = programs_.foresee(call, streamed);
+  if (streamed) return fmt::format("{} in streams", nameOf(choice.algorithm));
+  return fmt::format("{}, {}, {} channel{}", nameOf(choice.algorithm), nameOf(choice.protocol), choice.channels,
+                     choice.channels == 1 ? "" : "s");
 }
 
 // Programs go by what every link can do and by the shortest slots of any, on every rank alike.
@@ -260,7 +269,7 @@ void DeviceSide::launched(const Call& call, const DeviceProgram& program, const 
     ++(call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
   }
   std::lock_guard lock(mutex_);
-  record_.launched(call, number, program.schedule.algorithm, work);
+  record_.launched(call, number, planned(call.fingerprint(number), program.schedule, work.layout.channels), work);
   changed_.notify_all();
 }
 
@@ -285,8 +294,20 @@ void DeviceSide::attend() {
       drive(lock);
     else
       changed_.wait_for(lock, record_.empty() ? kIdle : kBusy);
-    look();
+    const News news = tryToLook();
+    lock.unlock();
+    tell(news);
+    lock.lock();
   }
+}
+
+// Without the mutex: whoever hears of it may end this communicator, or ask this object something.
+void DeviceSide::tell(const News& news) noexcept try {
+  if (news.kernel) onTrouble_.kernel(*news.kernel);
+  if (news.cutOff) onTrouble_.cutOff(news.cutOff->peer, news.cutOff->text);
+  if (news.looked) onTrouble_.standing(news.standing, bridges_.needDriving());
+} catch (const std::exception&) {  // no memory for the words: the kernels end all the same
+  std::atomic_ref(abortWord()).store(1, std::memory_order_release);
 }
 
 // Moves data for a millisecond. A graph may be replayed without this library's knowing, so it goes on, at rest, when
@@ -295,50 +316,68 @@ void DeviceSide::drive(std::unique_lock<std::mutex>& lock) {
   const bool busy = !record_.empty();
   lock.unlock();
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-  while (std::chrono::steady_clock::now() < until) {
-    if (bridges_.drive()) continue;
-    if (busy)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
+  while (std::chrono::steady_clock::now() < until)
+    if (!bridges_.drive()) bridges_.pause(busy);
   lock.lock();
 }
 
+// Needs the mutex. Once a communicator; nothing of a kernel that was told to stop.
+std::optional<cuda::Report> DeviceSide::lookAtKernels() {
+  // Acquire: pairs with the kernel's release; the report is complete.
+  if (told_ || std::atomic_ref(report().ready).load(std::memory_order_acquire) == 0) return std::nullopt;
+  told_ = true;
+  if (report().trouble == cuda::Trouble::kAborted) return std::nullopt;
+  return report();
+}
+
 // Nobody but the host can end the waits of a stream: it makes come what they are for. Needs the mutex.
-void DeviceSide::lookAtStream(bool stopping) {
+std::optional<cuda::Report> DeviceSide::lookAtStream(bool stopping) {
   try {
-    if (stopping) return streamed_->letGo();
+    if (stopping) {
+      streamed_->letGo();
+      return std::nullopt;
+    }
     const auto report = streamed_->look();
-    if (!report) return;
-    told_ = true;
-    onTrouble_.kernel(*report);
+    told_ = told_ || report;
+    return report;
   } catch (const Error& error) {  // the GPU has failed; whoever waits for the stream is told by CUDA
     log::debug("{}", error.what());
+    return std::nullopt;
+  }
+}
+
+// Needs the mutex. What there is no memory for, the next look finds.
+DeviceSide::News DeviceSide::tryToLook() noexcept {
+  try {
+    return look();
+  } catch (const std::exception& error) {
+    log::warn("what runs on the GPU could not be looked at: {}", error.what());
+    return {};
   }
 }
 
 // Needs the mutex.
-void DeviceSide::look() {
+DeviceSide::News DeviceSide::look() {
   // Release: pairs with the kernels' look at it.
   if (plane_.failed().load(std::memory_order_acquire)) std::atomic_ref(abortWord()).store(1, std::memory_order_release);
-  // Acquire: pairs with the kernel's release; the report is complete.
-  if (!told_ && std::atomic_ref(report().ready).load(std::memory_order_acquire) != 0) {
-    told_ = true;
-    if (report().trouble != cuda::Trouble::kAborted) onTrouble_.kernel(report());
-  }
-  if (streamed_) lookAtStream(told_ || plane_.failed().load(std::memory_order_acquire));
+  News news;
+  news.kernel = lookAtKernels();
+  if (streamed_)
+    if (const auto report = lookAtStream(told_ || plane_.failed().load(std::memory_order_acquire)))
+      news.kernel = report;
   if (!toldOfCut_ && bridges_.failure() && !record_.empty()) {
     toldOfCut_ = true;
-    onTrouble_.cutOff(bridges_.failure()->peer, bridges_.failure()->text);
+    news.cutOff = bridges_.failure();
   }
   windows_.look(record_.empty());
-  if (record_.empty()) return;
+  news.looked = !record_.empty();
+  if (!news.looked) return news;
   if (device_->finished(*order_))
     record_.endAll(told_);
   else
     record_.look();
-  onTrouble_.standing(record_.standing(), bridges_.needDriving());
+  news.standing = record_.standing();
+  return news;
 }
 
 }  // namespace tutti::comm

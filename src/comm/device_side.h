@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -53,6 +54,10 @@ class DeviceSide {
   // The buffers that the user registers. The calling thread is that of workFor().
   DeviceWindows& windows() noexcept { return windows_; }
 
+  // What would run a collective, in words: "ring, ll128, 4 channels".
+  std::string foresee(const Call& call) const;
+  const std::vector<int>& unreached() const noexcept { return peers_.unreached(); }
+
   // Whether any peer's memory is used directly.
   bool reachesSome() const noexcept { return peers_.unreached().size() + 1 < static_cast<size_t>(shape_.size); }
 
@@ -95,8 +100,18 @@ class DeviceSide {
   cuda::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
   void drive(std::unique_lock<std::mutex>& lock);
-  void look();
-  void lookAtStream(bool stopping);
+  // What onTrouble_ is to hear of a look.
+  struct News {
+    std::optional<cuda::Report> kernel;
+    std::optional<DeviceBridges::Failure> cutOff;
+    std::optional<StandingCall> standing;
+    bool looked = false;  // whether `standing` says anything
+  };
+  News tryToLook() noexcept;
+  News look();
+  std::optional<cuda::Report> lookAtKernels();
+  std::optional<cuda::Report> lookAtStream(bool stopping);
+  void tell(const News& news) noexcept;
   std::unique_ptr<DeviceStreamed> makeStreamed(std::span<const topology::Card> cards);
   cuda::Report& report() const noexcept { return *reinterpret_cast<cuda::Report*>(words_->data); }
   uint32_t& abortWord() const noexcept;

@@ -67,11 +67,6 @@ engine::StreamedQueue DeviceStreamed::newTrail(bool stays) {
   return {*queue_, whereabouts(), trail};
 }
 
-// Acquire: pairs with the stream's write; the place had been there before.
-uint64_t DeviceStreamed::position() const noexcept {
-  return std::atomic_ref(whereabouts().position).load(std::memory_order_acquire);
-}
-
 std::vector<Awaited> DeviceStreamed::awaited(uint64_t position) const {
   std::lock_guard lock(mutex_);
   const auto next = trails_.upper_bound(position);
@@ -84,7 +79,7 @@ std::optional<cuda::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
   const uint64_t full = device_.readWord(&awaited.mark->full);
   if (full == 0 || full == awaited.value) return std::nullopt;
   const auto theirs =
-      engine::fingerprintOf(device_.readWord(&awaited.mark->count), device_.readWord(&awaited.mark->rest));
+      engine::fingerprintOf(device_.readWord(&awaited.mark->first), device_.readWord(&awaited.mark->second));
   const uint64_t bytes = device_.readWord(&awaited.mark->bytes);
   const bool sameCall = engine::stampOf(theirs, awaited.bytes) == awaited.value;
   cuda::Report report = reportOf(sameCall ? cuda::Trouble::kBytes : cuda::Trouble::kMismatch, awaited);
@@ -93,23 +88,24 @@ std::optional<cuda::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
   return report;
 }
 
+bool DeviceStreamed::stood(std::chrono::steady_clock::time_point now) noexcept {
+  if (whereabouts().stands()) return true;
+  since_ = looked_ = now;
+  return false;
+}
+
+// What was read counts only if the stream has stood all the while.
 std::optional<cuda::Report> DeviceStreamed::look() {
   const auto now = std::chrono::steady_clock::now();
-  const uint64_t here = position();
-  if (here == 0 || here != seen_) {
-    seen_ = here;
-    since_ = looked_ = now;
-    return std::nullopt;
-  }
-  if (now - looked_ < kBetweenLooks) return std::nullopt;
+  if (!stood(now) || now - looked_ < kBetweenLooks) return std::nullopt;
   looked_ = now;
-  const std::vector<Awaited> all = awaited(here);
+  const std::vector<Awaited> all = awaited(position());
   for (const Awaited& one : all)
-    if (auto report = mismatch(one); report && position() == here) return report;
+    if (auto report = mismatch(one)) return stood(now) ? report : std::nullopt;
   if (now - since_ < timeout_) return std::nullopt;
   const auto missing =
       std::ranges::find_if(all, [this](const Awaited& one) { return device_.readWord(one.word) != one.value; });
-  if (missing == all.end() || position() != here) return std::nullopt;
+  if (missing == all.end() || !stood(now)) return std::nullopt;
   return reportOf(cuda::Trouble::kDeadline, *missing);
 }
 

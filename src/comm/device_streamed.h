@@ -40,7 +40,8 @@ class DeviceStreamed {
   engine::Whereabouts& whereabouts() const noexcept {
     return *reinterpret_cast<engine::Whereabouts*>(whereabouts_->data);
   }
-  uint64_t position() const noexcept;
+  uint64_t position() const noexcept { return whereabouts().place(); }
+  bool stood(std::chrono::steady_clock::time_point now) noexcept;
   void throwAwayTrails();
   std::vector<engine::Awaited> awaited(uint64_t position) const;
   std::optional<cuda::Report> mismatch(const engine::Awaited& awaited);
@@ -57,7 +58,6 @@ class DeviceStreamed {
   uint64_t graphs_ = 0;
 
   // Of the attendant: since when the stream has been where it is, and when its words were looked at.
-  uint64_t seen_ = 0;
   std::chrono::steady_clock::time_point since_, looked_;
 };
 

@@ -26,10 +26,10 @@ struct Part {
   engine::StreamedQueue* queue;
 };
 
-// How many places a thread may queue before the stream has come to them. Beyond a number of its own the driver would
-// let the thread wait, perhaps with a lock that whoever ends the waits of a stream needs; and after a failure the
-// stream has to be led through all of them.
-constexpr uint64_t kMostAhead = 256;
+// How many places, two a step, a thread may queue before the stream has come to them. Beyond a number of its own the
+// driver would let the thread wait, perhaps with a lock that whoever ends the waits of a stream needs; and after a
+// failure the stream has to be led through all of them.
+constexpr uint64_t kMostAhead = 512;
 
 // What has been queued so far can end, whatever comes later (see above).
 void fallBack(std::span<Part> parts) {
@@ -61,8 +61,9 @@ class Streams {
                              [](const Part& part) { return std::tuple(part.call->distance, !part.call->call->sends); });
   }
 
-  void queue() {
-    device_.beside(queues_, streams_, orders_, [this] {
+  void queue(bool& begun) {
+    device_.beside(queues_, streams_, orders_, [&] {
+      begun = true;
       for (auto from = parts_.begin(); from != parts_.end();) {
         const auto to = std::find_if(from, parts_.end(),
                                      [&](const Part& part) { return part.call->distance != from->call->distance; });
@@ -98,6 +99,8 @@ class Streams {
 
 }  // namespace
 
-void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls) { Streams(device, calls).queue(); }
+void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls, bool& begun) {
+  Streams(device, calls).queue(begun);
+}
 
 }  // namespace tutti::comm

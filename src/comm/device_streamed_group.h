@@ -15,7 +15,8 @@ struct StreamedCall {
   int distance = -1;  // of a message from sender to receiver; -1: a collective
 };
 
-// Queues all of them at once; of one communicator, of each link's calls one at most. Throws Error.
-void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls);
+// Queues all of them at once; of one communicator, of each link's calls one at most. Throws Error; `begun` is true then
+// if something had been queued.
+void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls, bool& begun);
 
 }  // namespace tutti::comm

@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pass_fd.h"
+#include "comm/mail_key.h"
 
 namespace tutti::comm {
 namespace {
 
-// The mailbox and the stream of all this: no link has this number (see comm/links.cc).
-constexpr uint64_t kKey = ~uint64_t{0} << 32;
+constexpr uint64_t kMailbox = MailKey::windows().mailbox(), kStream = MailKey::windows().stream(1);
 
 Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(window).take(); }
 
@@ -95,7 +95,7 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
                             .block(offered.record)
                             .take();
   for (Peer& peer : peers_) {
-    plane_.post(peer.rank, kKey, message);
+    plane_.post(peer.rank, kMailbox, message);
     if (!needsDescriptor) continue;
     peer.toSend.push_back(window);
     requestStream(peer);
@@ -134,7 +134,7 @@ void DeviceWindows::look(bool idle) noexcept {
   if (ended_) return;
   try {
     for (Peer& peer : peers_) {
-      while (const auto message = plane_.poll(peer.rank, kKey)) hear(peer, *message);
+      while (const auto message = plane_.poll(peer.rank, kMailbox)) hear(peer, *message);
       passDescriptors(peer);
       if (idle) unmap(peer);
     }
@@ -145,7 +145,7 @@ void DeviceWindows::look(bool idle) noexcept {
 }
 
 void DeviceWindows::tell(const Peer& peer, Say what, uint16_t window) const {
-  plane_.post(peer.rank, kKey, saying(static_cast<uint8_t>(what), window));
+  plane_.post(peer.rank, kMailbox, saying(static_cast<uint8_t>(what), window));
 }
 
 void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
@@ -173,13 +173,13 @@ void DeviceWindows::hearOffer(Peer& peer, Offer offer, bool needsDescriptor) {
 
 // Both ends ask for it, each when it first has to do with a descriptor.
 void DeviceWindows::requestStream(Peer& peer) {
-  if (!std::exchange(peer.askedForStream, true)) plane_.requestStream(peer.rank, kKey, control::StreamKind::kUnix);
+  if (!std::exchange(peer.askedForStream, true)) plane_.requestStream(peer.rank, kStream, control::StreamKind::kUnix);
 }
 
 // Beside each descriptor goes the number of its window; they come in the order of their offers.
 void DeviceWindows::passDescriptors(Peer& peer) {
   if (peer.toSend.empty() && peer.toMap.empty()) return;
-  if (!peer.stream) peer.stream = plane_.pollStream(peer.rank, kKey);
+  if (!peer.stream) peer.stream = plane_.pollStream(peer.rank, kStream);
   if (!peer.stream) return;
   while (!peer.toSend.empty()) {
     const uint16_t window = peer.toSend.front();
@@ -199,7 +199,7 @@ void DeviceWindows::passDescriptors(Peer& peer) {
 }
 
 // Whoever is told that it is mapped may name it from then on, so the table comes first.
-void DeviceWindows::map(Peer& peer, const Offer& offer, const UniqueFd& descriptor) noexcept {
+void DeviceWindows::map(Peer& peer, const Offer& offer, const UniqueFd& descriptor) {
   Say answer = Say::kRefused;
   try {
     auto memory = device_.acceptBuffer(offer.record, descriptor);

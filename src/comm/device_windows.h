@@ -80,7 +80,7 @@ class DeviceWindows {
   void hearAnswer(Say what, uint16_t window);
   void requestStream(Peer& peer);
   void passDescriptors(Peer& peer);
-  void map(Peer& peer, const Offer& offer, const UniqueFd& descriptor) noexcept;
+  void map(Peer& peer, const Offer& offer, const UniqueFd& descriptor);
   void unmap(Peer& peer);
 
   control::Plane& plane_;

@@ -1,15 +1,22 @@
 #include "comm/dump.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "base/fd.h"
+#include "base/thread.h"
+#include "base/version.h"
 #include "comm/communicator.h"
 #include "comm/device_side.h"
+#include "comm/draft.h"
 
 namespace tutti::comm {
 namespace {
@@ -88,7 +95,7 @@ Json describeError(const Communicator& communicator) {
 std::string toJson(const Communicator& communicator, const std::string& why) {
   const topology::Card& self = communicator.card(communicator.rank());
   Json root;
-  root["tutti"] = {{"version", TUTTI_VERSION}, {"format", kDumpFormat}};
+  root["tutti"] = {{"version", kVersion}, {"format", kDumpFormat}};
   root["communicator"] = {{"id", fmt::format("{:016x}", communicator.id())},
                           {"name", communicator.config().name},
                           {"rank", communicator.rank()},
@@ -113,17 +120,52 @@ std::string dumpName(const Communicator& communicator) {
   return fmt::format("tutti-{:016x}-rank{}.json", communicator.id(), communicator.rank());
 }
 
-void writeDump(const Communicator& communicator, const std::string& path, const std::string& why) {
-  const std::string text = toJson(communicator, why);
-  const std::string draft = fmt::format("{}.{}.part", path, ::getpid());
-  std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file || std::rename(draft.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    std::remove(draft.c_str());
-    throw systemError(fmt::format("cannot write the record of rank {} to {}", communicator.rank(), path), error);
+namespace {
+
+bool writeAll(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<size_t>(written));
   }
+  return true;
+}
+
+// A file of its own, under a name that nobody can have laid a trap at. 0; else an errno value, and no file is left.
+int writeNew(const std::string& path, const std::string& text) noexcept {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return errno;
+  const FileSignalHeld held;
+  // Some file systems tell only at the end that there was no room.
+  if (writeAll(file.get(), text) && ::close(file.release()) == 0) return 0;
+  const int error = errno;
+  std::remove(path.c_str());
+  return error;
+}
+
+// What is there would be replaced, and that may be a device of the machine's.
+void requireReplaceable(const Communicator& communicator, const std::string& path) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("cannot write the record of rank {} to {}: what is there is no regular file, and would be "
+                          "replaced. Name a file of its own",
+                          communicator.rank(), path));
+}
+
+}  // namespace
+
+void writeDump(const Communicator& communicator, const std::string& path, const std::string& why) {
+  requireReplaceable(communicator, path);
+  removeOrphans(std::filesystem::path(path).parent_path());
+  const std::string draft = draftOf(path);
+  int error = writeNew(draft, toJson(communicator, why));
+  if (error == 0 && std::rename(draft.c_str(), path.c_str()) != 0) {
+    error = errno;
+    std::remove(draft.c_str());
+  }
+  if (error != 0)
+    throw systemError(fmt::format("cannot write the record of rank {} to {}", communicator.rank(), path), error);
 }
 
 }  // namespace tutti::comm

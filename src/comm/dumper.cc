@@ -1,15 +1,24 @@
 #include "comm/dumper.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <mutex>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
+#include "base/process_object.h"
+#include "base/thread.h"
 #include "comm/communicator.h"
 #include "comm/dump.h"
 
@@ -22,6 +31,7 @@ constexpr int kLookMs = 100;  // how often it looks for failures that nobody has
 constexpr uint64_t kWork = 1, kSignal = uint64_t{1} << 32;
 
 std::atomic<int> wakeFd{-1};
+std::atomic<uint32_t> wakeProcess{0};  // a forked child has the handler, and may have a file of its own by that number
 
 void wake(int fd, uint64_t what) noexcept {
   const ssize_t n = ::write(fd, &what, sizeof what);
@@ -30,90 +40,177 @@ void wake(int fd, uint64_t what) noexcept {
 
 void onSignal(int) noexcept {
   const int error = errno;
-  if (const int fd = wakeFd.load(std::memory_order_relaxed); fd >= 0) wake(fd, kSignal);
+  const int fd = wakeFd.load(std::memory_order_relaxed);
+  if (fd >= 0 && wakeProcess.load(std::memory_order_relaxed) == fork::generation()) wake(fd, kSignal);
   errno = error;
 }
 
-void listenForSignal() noexcept {
+// False where the program has a handler of its own for it. A child made by fork has inherited ours.
+bool signalIsFree() noexcept {
   struct sigaction now {};
-  if (::sigaction(SIGUSR2, nullptr, &now) != 0 || now.sa_handler != SIG_DFL || (now.sa_flags & SA_SIGINFO)) return;
-  now = {};
-  now.sa_handler = onSignal;
-  now.sa_flags = SA_RESTART;
-  ::sigaction(SIGUSR2, &now, nullptr);
+  return ::sigaction(SIGUSR2, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+         (now.sa_handler == SIG_DFL || now.sa_handler == onSignal);
+}
+
+// A program that holds the signal back on this thread may wait for it elsewhere (sigwait, signalfd): it keeps it.
+bool signalIsHeld() noexcept {
+  sigset_t held;
+  return ::pthread_sigmask(SIG_BLOCK, nullptr, &held) != 0 || ::sigismember(&held, SIGUSR2) != 0;
+}
+
+void listenForSignal() noexcept {
+  struct sigaction action {};
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGUSR2, &action, nullptr);
+}
+
+void takeSignal() noexcept {
+  sigset_t ours;
+  ::sigemptyset(&ours);
+  ::sigaddset(&ours, SIGUSR2);
+  ::pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
+}
+
+// 0, or why no file can be made in a folder, as an errno value.
+int hindrance(const std::string& folder) noexcept {
+  struct stat there {};
+  if (::stat(folder.c_str(), &there) != 0) return errno;
+  if (!S_ISDIR(there.st_mode)) return ENOTDIR;
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+// Each host may have a folder of its own: the first rank there speaks.
+bool speaksForHost(const Communicator& communicator) noexcept {
+  const auto cards = communicator.cards();
+  const uint64_t mine = cards[static_cast<size_t>(communicator.rank())].hostId;
+  const auto first = std::ranges::find(cards, mine, &topology::Card::hostId);
+  return first - cards.begin() == communicator.rank();
+}
+
+// Said while there is time to make the folder, and not when the record is lost. Without memory for it, it is not said.
+void warnIfUseless(const Communicator& communicator) noexcept try {
+  static std::once_flag once;
+  if (!speaksForHost(communicator)) return;
+  std::call_once(once, [&] {
+    const std::string& folder = communicator.config().dumpDirectory;
+    if (const int error = hindrance(folder))
+      log::warn("TUTTI_DUMP_DIR={}: {}: ranks that fail will leave no record. Make it a folder that they may write to",
+                folder, errnoText(error));
+  });
+} catch (const std::exception&) {
 }
 
 }  // namespace
 
-Dumper& Dumper::instance() {
-  static Dumper dumper;
-  return dumper;
-}
+// The thread, which ends when the process does.
+class Dumper::Writer : public Kept {
+ public:
+  Writer(Dumper& dumper, bool takesSignal) : dumper_(dumper), takesSignal_(takesSignal) {}
+  void run() override {
+    if (takesSignal_) takeSignal();
+    dumper_.work();
+  }
+  void hurry() override { dumper_.end(); }
+  void halt() override { dumper_.end(); }
 
-Dumper::Dumper() : wake_(::eventfd(0, EFD_CLOEXEC)), generation_(fork::generation()) {
-  if (!wake_) throw systemError("cannot create an eventfd for writing dumps", errno);
+ private:
+  Dumper& dumper_;
+  const bool takesSignal_;
+};
+
+Dumper& Dumper::instance() { return ofThisProcess<Dumper>(); }
+
+// Needs the mutex. The handler comes last: what it touches is there by then, and stays there if no thread can be had.
+void Dumper::start() {
+  if (wake_) return;
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
+  if (!wake) throw systemError("cannot create an eventfd for writing dumps", errno);
+  const bool free = signalIsFree(), takes = free && !signalIsHeld();
+  wake_ = std::move(wake);
+  try {
+    Keeper::instance().start(std::make_shared<Writer>(*this, takes));
+  } catch (const std::exception&) {
+    wake_.reset();
+    throw;
+  }
+  wakeProcess.store(fork::generation(), std::memory_order_relaxed);
   wakeFd.store(wake_.get(), std::memory_order_relaxed);
-  thread_ = std::thread([this] { work(); });
-  listenForSignal();
+  if (free) listenForSignal();
 }
 
-Dumper::~Dumper() {
+void Dumper::end() {
   wakeFd.store(-1, std::memory_order_relaxed);
-  if (generation_ != fork::generation()) {  // a forked child has no such thread to wait for
-    new std::thread(std::move(thread_));
-    return;
-  }
-  {
-    std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
+  std::lock_guard lock(mutex_);
+  ending_ = true;
   wake(wake_.get(), kWork);
-  thread_.join();
 }
 
 void Dumper::add(const std::shared_ptr<Communicator>& communicator) {
-  Dumper& self = instance();
-  std::lock_guard lock(self.mutex_);
-  std::erase_if(self.living_, [](const auto& one) { return one.expired(); });
-  self.living_.push_back(communicator);
+  warnIfUseless(*communicator);
+  std::lock_guard lock(mutex_);
+  start();
+  std::erase_if(living_, [](const auto& one) { return one.expired(); });
+  living_.push_back(communicator);
 }
 
 void Dumper::request(std::shared_ptr<const Communicator> communicator, std::string why) {
-  Dumper& self = instance();
-  {
-    std::lock_guard lock(self.mutex_);
-    self.queue_.emplace_back(std::move(communicator), std::move(why));
-  }
-  wake(self.wake_.get(), kWork);
+  queue(std::move(communicator), std::move(why));
+  wake(wake_.get(), kWork);
+}
+
+void Dumper::queue(Living communicator, std::string why) {
+  std::lock_guard lock(mutex_);
+  queue_.emplace_back(std::move(communicator), std::move(why));
+}
+
+// The caller lets go of them without the mutex: the last reference to one ends it, and that may take its time.
+std::vector<Dumper::Living> Dumper::living() {
+  std::vector<Living> found;
+  std::lock_guard lock(mutex_);
+  for (const auto& one : living_)
+    if (auto communicator = one.lock()) found.push_back(std::move(communicator));
+  return found;
 }
 
 void Dumper::queueAll() {
-  std::lock_guard lock(mutex_);
-  for (const auto& one : living_)
-    if (auto communicator = one.lock()) queue_.emplace_back(std::move(communicator), "SIGUSR2");
+  for (Living& communicator : living()) queue(std::move(communicator), "SIGUSR2");
 }
 
-// A rank that is making no call learns nothing itself of another's failure.
+// A rank that is making no call learns nothing itself of another's failure. What ends with its process has not failed:
+// it has left, or nobody has taken it down. What cannot be queued now, for lack of memory, stays unclaimed for the next
+// look.
 void Dumper::queueFailed() {
-  std::lock_guard lock(mutex_);
-  for (const auto& one : living_) {
-    auto communicator = one.lock();
-    if (!communicator || !communicator->broken() || !communicator->claimDump()) continue;
+  for (Living& communicator : living()) {
+    if (!communicator->broken() || communicator->hasDump() || communicator->endedWithProcess()) continue;
     std::string why = communicator->failure("no call").what();
-    queue_.emplace_back(std::move(communicator), std::move(why));
+    std::lock_guard lock(mutex_);
+    queue_.emplace_back(communicator, std::move(why));
+    if (!communicator->claimDump()) queue_.pop_back();
   }
 }
 
 void Dumper::work() {
+  bool signalled = false;
   for (;;) {
     uint64_t what = 0;
     pollfd news{wake_.get(), POLLIN, 0};
     if (::poll(&news, 1, kLookMs) > 0 && ::read(wake_.get(), &what, sizeof what) < 0 && errno != EINTR) return;
-    if (what >= kSignal) queueAll();
-    queueFailed();
+    signalled = signalled || what >= kSignal;
+    lookRound(signalled);
     std::unique_lock lock(mutex_);
     writeQueued(lock);
     if (ending_) return;
+  }
+}
+
+// No memory is no reason to stop: the next round tries again what this one had to leave.
+void Dumper::lookRound(bool& signalled) noexcept {
+  try {
+    if (signalled) queueAll();
+    signalled = false;
+    queueFailed();
+  } catch (const std::exception&) {
   }
 }
 

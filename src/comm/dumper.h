@@ -7,11 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/keeper.h"
 
 namespace tutti::comm {
 
@@ -20,27 +20,31 @@ class Communicator;
 // One of a process, since a signal is: it knows of every communicator that has a directory.
 class Dumper {
  public:
-  // The handler for SIGUSR2 is set when the first is added, unless the program has one of its own.
-  static void add(const std::shared_ptr<Communicator>& communicator);
+  static Dumper& instance();
+  // The handler for SIGUSR2 is set when the first is added, unless the program has one of its own. Warns, once in a
+  // process, when nothing can be written to the directory.
+  void add(const std::shared_ptr<Communicator>& communicator);
   // Queues one record; what is queued is written before the process ends in good order. Any thread, never blocks.
-  static void request(std::shared_ptr<const Communicator> communicator, std::string why);
+  void request(std::shared_ptr<const Communicator> communicator, std::string why);
 
  private:
-  static Dumper& instance();
-  Dumper();
-  ~Dumper();
+  class Writer;
+  using Living = std::shared_ptr<const Communicator>;
+  void start();
   void work();
+  void end();
+  std::vector<Living> living();
+  void queue(Living communicator, std::string why);
   void queueAll();
   void queueFailed();
+  void lookRound(bool& signalled) noexcept;
   void writeQueued(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   bool ending_ = false;
   std::vector<std::weak_ptr<const Communicator>> living_;
-  std::deque<std::pair<std::shared_ptr<const Communicator>, std::string>> queue_;
+  std::deque<std::pair<Living, std::string>> queue_;
   UniqueFd wake_;  // an eventfd: all that a signal handler may safely touch
-  uint32_t generation_;
-  std::thread thread_;
 };
 
 }  // namespace tutti::comm

@@ -5,15 +5,32 @@
 namespace tutti::comm {
 namespace {
 
-// What one stream gets of a group. Shared, because a job is copied into the queue.
+// What one stream gets of a group.
 struct Batch {
+  explicit Batch(size_t most) {
+    communicators.reserve(most);
+    tasks.reserve(most);
+  }
+  void add(PendingCall&& pending, bool blocking) noexcept {
+    tasks.emplace_back(*pending.communicator, std::move(pending.call), blocking);
+    communicators.push_back(std::move(pending.communicator));
+  }
   std::vector<std::shared_ptr<Communicator>> communicators;  // kept alive until the batch is done
   std::vector<Task> tasks;
 };
 
-void add(Batch& batch, PendingCall& pending) {
-  batch.tasks.emplace_back(*pending.communicator, std::move(pending.call), !pending.stream);
-  batch.communicators.push_back(pending.communicator);
+engine::Stream::Job jobOf(const std::shared_ptr<Batch>& batch) {
+  return engine::Stream::job([batch] { runTasks(batch->tasks); });
+}
+
+struct StreamsPart {
+  std::shared_ptr<engine::Stream> stream;
+  std::shared_ptr<Batch> batch;  // shared, because a std::function can be copied
+  engine::Stream::Job job;
+};
+
+auto findPart(std::vector<StreamsPart>& parts, const std::shared_ptr<engine::Stream>& stream) {
+  return std::ranges::find(parts, stream, &StreamsPart::stream);
 }
 
 }  // namespace
@@ -24,26 +41,28 @@ void runCall(Communicator& communicator, Call call) {
 }
 
 void queueCall(const std::shared_ptr<Communicator>& communicator, Call call, engine::Stream& stream) {
-  auto task = std::make_shared<Task>(*communicator, std::move(call), false);
-  stream.submit([communicator, task] { runTask(*task); });
+  const auto batch = std::make_shared<Batch>(1);
+  auto job = jobOf(batch);
+  batch->add({communicator, std::move(call), {}}, false);
+  stream.submit(std::move(job));
 }
 
+// Whoever makes a task has taken its turn, and every later call waits for it: what could fail for lack of memory comes
+// before the first.
 void runCalls(std::vector<PendingCall> calls) {
-  Batch mine;
-  std::vector<std::pair<std::shared_ptr<engine::Stream>, std::shared_ptr<Batch>>> batches;
+  Batch mine(calls.size());
+  std::vector<StreamsPart> parts;
+  for (const PendingCall& pending : calls)
+    if (pending.stream && findPart(parts, pending.stream) == parts.end()) {
+      const auto count = std::ranges::count(calls, pending.stream, &PendingCall::stream);
+      auto batch = std::make_shared<Batch>(static_cast<size_t>(count));
+      parts.push_back({pending.stream, batch, jobOf(batch)});
+    }
   for (PendingCall& pending : calls) {
-    if (!pending.stream) {
-      add(mine, pending);
-      continue;
-    }
-    auto found = std::find_if(batches.begin(), batches.end(), [&](auto& b) { return b.first == pending.stream; });
-    if (found == batches.end()) {
-      batches.emplace_back(pending.stream, std::make_shared<Batch>());
-      found = std::prev(batches.end());
-    }
-    add(*found->second, pending);
+    Batch& batch = pending.stream ? *findPart(parts, pending.stream)->batch : mine;
+    batch.add(std::move(pending), !pending.stream);
   }
-  for (auto& [stream, batch] : batches) stream->submit([batch = batch] { runTasks(batch->tasks); });
+  for (StreamsPart& part : parts) part.stream->submit(std::move(part.job));
   runTasks(mine.tasks);
 }
 

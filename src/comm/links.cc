@@ -4,6 +4,9 @@
 #include <new>
 #include <set>
 
+#include "base/log.h"
+#include "comm/mail_key.h"
+
 namespace tutti::comm {
 namespace {
 
@@ -11,23 +14,21 @@ namespace {
 class PlaneMeeting final : public link::Meeting {
  public:
   PlaneMeeting(control::Plane& plane, int peer, int channel)
-      : plane_(plane), peer_(peer), key_(static_cast<uint64_t>(channel) << 32) {}
+      : plane_(plane), peer_(peer), key_(MailKey::link(static_cast<uint16_t>(channel))) {}
 
-  void put(std::span<const std::byte> blob) override { plane_.post(peer_, key_, blob); }
-  std::optional<Bytes> poll() override { return plane_.poll(peer_, key_); }
+  void put(std::span<const std::byte> blob) override { plane_.post(peer_, key_.mailbox(), blob); }
+  std::optional<Bytes> poll() override { return plane_.poll(peer_, key_.mailbox()); }
   void requestStream(link::StreamKind kind) override {
-    // Both ends count their requests alike, so the count tells one attempt's stream from the next one's.
-    ++streams_;
-    plane_.requestStream(peer_, key_ + streams_,
+    plane_.requestStream(peer_, key_.stream(++streams_),
                          kind == link::StreamKind::kUnix ? control::StreamKind::kUnix : control::StreamKind::kTcp);
   }
-  std::optional<SecureSocket> pollStream() override { return plane_.pollStream(peer_, key_ + streams_); }
+  std::optional<SecureSocket> pollStream() override { return plane_.pollStream(peer_, key_.stream(streams_)); }
 
  private:
   control::Plane& plane_;
   int peer_;
-  uint64_t key_;
-  uint64_t streams_ = 0;
+  MailKey key_;
+  uint32_t streams_ = 0;
 };
 
 // A rank's link to itself: one FIFO, both of its ends here.
@@ -59,6 +60,20 @@ Links::Links(control::Plane& plane, const link::Registry& registry, const std::v
   constexpr size_t kPage = 4096;
   bellFd_ = createMemoryFile("tutti-bell", kPage);
   bellMemory_ = mapShared(bellFd_.get(), kPage);
+}
+
+link::Ear* Links::ear() noexcept {
+  try {
+    std::call_once(earAsked_, [this] {
+      try {
+        ear_.emplace(bell());
+      } catch (const Error& error) {
+        log::info("{}; a rank that sleeps on sockets wakes every millisecond to look at its memory", error.what());
+      }
+    });
+  } catch (const std::exception&) {  // no memory for that text, or no threads to be once among
+  }
+  return ear_ ? &*ear_ : nullptr;
 }
 
 std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {

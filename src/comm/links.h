@@ -3,12 +3,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
 #include "control/plane.h"
+#include "link/ear.h"
 #include "link/registry.h"
 #include "topology/card.h"
 
@@ -27,6 +29,8 @@ class Links {
   link::Connection* find(int peer, int channel);
 
   link::Bell& bell() noexcept { return *reinterpret_cast<link::Bell*>(bellMemory_.data()); }
+  // Made when a thread first sleeps on sockets; null where it can not be had. Any thread.
+  link::Ear* ear() noexcept;
   size_t memoryBytes() const;
   size_t connectedPeers() const;
   std::string transportNames() const;  // "shm", "shm,tcp", …
@@ -41,6 +45,8 @@ class Links {
   std::chrono::milliseconds connectTimeout_;
   UniqueFd bellFd_;
   UniqueMap bellMemory_;
+  std::once_flag earAsked_;
+  std::optional<link::Ear> ear_;
   mutable std::mutex mutex_;
   std::map<Key, std::unique_ptr<link::EdgeSetup>> setups_;
   std::map<Key, std::unique_ptr<link::Connection>> connections_;

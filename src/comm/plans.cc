@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "base/settings.h"
 #include "schedule/verify.h"
 
 namespace tutti::comm {
@@ -15,7 +14,6 @@ Plans::Plans(int rank, int size, const Config& config, plan::Machine machine, st
       machine_(machine),
       groupOf_(std::move(groupOf)),
       links_(links),
-      proves_(settings::isOn("TUTTI_VERIFY")),
       sends_(static_cast<size_t>(size)),
       receives_(static_cast<size_t>(size)) {}
 
@@ -33,28 +31,33 @@ BoundPlan& Plans::find(const Call& call) {
 std::optional<schedule::Algorithm> Plans::forcedFor(Collective collective) const {
   if (!config_.algorithm) return std::nullopt;
   const auto available = schedule::algorithmsFor(collective);
-  if (std::find(available.begin(), available.end(), *config_.algorithm) != available.end()) return config_.algorithm;
-  log::debug("{} has no algorithm {}; the plan chooses", nameOf(collective), nameOf(*config_.algorithm));
-  return std::nullopt;
+  const bool has = std::find(available.begin(), available.end(), *config_.algorithm) != available.end();
+  return has ? config_.algorithm : std::nullopt;
+}
+
+plan::Choice Plans::foresee(const Call& call) const {
+  return plan::choose({call.collective, call.planBytes(size_)}, machine_, forcedFor(call.collective), config_.channels)
+      .best;
 }
 
 BoundPlan& Plans::choose(const Call& call, size_t bytes) {
-  const plan::Plan plan =
-      plan::choose({call.collective, bytes}, machine_, forcedFor(call.collective), config_.channels);
-  const Key key{call.collective, plan.best.algorithm, call.root, plan.best.channels};
+  const plan::Choice best = foresee(call);
+  const Key key{call.collective, best.algorithm, call.root, best.channels};
   auto& bound = plans_[key];
   if (!bound) {
     const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-    log::debug("{} of {} bytes: {} over {} channel(s), predicted {:.1f} us", nameOf(call.collective), bytes,
-               nameOf(plan.best.algorithm), plan.best.channels, plan.best.predictedUs);
-    bound = make(schedule::build(plan.best.algorithm, shape, rank_), plan.best.channels);
-    if (proves_) proveIfAsked(plan.best.algorithm, shape, link::Edge{}.depth);
+    if (config_.algorithm && !forcedFor(call.collective))
+      log::debug("{} has no algorithm {}; the plan chooses", nameOf(call.collective), nameOf(*config_.algorithm));
+    log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
+               nameOf(best.algorithm), best.channels, best.channels == 1 ? "" : "s", best.predictedUs);
+    bound = make(schedule::build(best.algorithm, shape, rank_), best.channels);
+    if (config_.provesPlans) prove(best.algorithm, shape, link::Edge{}.depth);
   }
   return *bound;
 }
 
 // TUTTI_VERIFY=1: what is about to run is proved first, for this size, root and grouping.
-void Plans::proveIfAsked(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const {
+void Plans::prove(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const {
   std::vector<schedule::Schedule> all;
   for (int rank = 0; rank < size_; ++rank) all.push_back(schedule::build(algorithm, shape, rank));
   const auto verdict = schedule::verify(all, static_cast<int>(depth));
@@ -74,14 +77,25 @@ BoundPlan& Plans::message(const Call& call) {
   return *bound;
 }
 
+size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes) {
+  constexpr size_t kLine = 64;
+  const size_t bytes = slotBytes / schedule.maxSpan;
+  if (bytes < kLargestElement)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{} by {} on {} ranks puts {} segments into a slot of {} bytes, which leaves less than an "
+                            "element for each; choose another algorithm (TUTTI_ALGO, or the configuration)",
+                            nameOf(schedule.collective), nameOf(schedule.algorithm), schedule.size, schedule.maxSpan,
+                            slotBytes));
+  return bytes < kLine ? bytes : bytes / kLine * kLine;
+}
+
 std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels) {
   auto made = std::make_unique<BoundPlan>();
   made->schedule = std::move(schedule);
   made->bindings.resize(static_cast<size_t>(channels));
   made->lanes.resize(static_cast<size_t>(channels));
   made->slotBytes = link::Edge{}.slotBytes;
-  made->chunkBytes = made->slotBytes / made->schedule.maxSpan;
-  if (made->chunkBytes >= 64) made->chunkBytes = made->chunkBytes / 64 * 64;
+  made->chunkBytes = chunkBytesOf(made->schedule, made->slotBytes);
   if (made->schedule.depth > link::Edge{}.depth)
     throw Error(ErrorCode::kInternal,
                 fmt::format("a schedule of {} needs links {} slots deep; they have {}",

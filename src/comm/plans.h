@@ -30,6 +30,9 @@ struct BoundPlan {
   std::vector<engine::Lane> lanes;
 };
 
+// Bytes of one segment that a slot carries. Throws Error(kInvalidUsage) where that is less than an element.
+size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes);
+
 class Plans {
  public:
   Plans(int rank, int size, const Config& config, plan::Machine machine, std::vector<int> groupOf, Links& links);
@@ -39,6 +42,9 @@ class Plans {
   BoundPlan& find(const Call& call);
   // True once all links of the plan stand; helps them along otherwise. Throws Error.
   bool bind(BoundPlan& plan);
+
+  // What choose() would take for a collective of so many bytes. Any thread.
+  plan::Choice foresee(const Call& call) const;
 
   // Any thread.
   schedule::Algorithm lastAlgorithm() const noexcept { return last_.load(std::memory_order_relaxed); }
@@ -56,14 +62,13 @@ class Plans {
   BoundPlan& message(const Call& call);
   std::optional<schedule::Algorithm> forcedFor(Collective collective) const;
   std::unique_ptr<BoundPlan> make(schedule::Schedule schedule, int channels);
-  void proveIfAsked(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const;
+  void prove(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const;
 
   int rank_, size_;
   const Config& config_;
   plan::Machine machine_;
   std::vector<int> groupOf_;
   Links& links_;
-  bool proves_;
   std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};
   std::atomic<size_t> memoryBytes_{0};  // of schedules and scratch
   std::array<Slot, 256> recent_;        // direct-mapped by a hash of (collective, root, bytes)

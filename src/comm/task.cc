@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "engine/sleeper.h"
 #include "engine/waiter.h"
 
 namespace tutti::comm {
@@ -40,8 +41,12 @@ void Task::advance(bool& moved) noexcept {
     if (phase_ == Phase::kBinding || phase_ == Phase::kRunning) run(moved);
   } catch (const Error& error) {
     failWith(error);
+  } catch (const std::bad_alloc&) {
+    failWith(errorOrOutOfMemory(
+        [&] { return Error(ErrorCode::kSystem, fmt::format("out of host memory in {}", describe())); }));
   } catch (const std::exception& error) {
-    failWith(Error(ErrorCode::kInternal, fmt::format("{} in {}", error.what(), describe())));
+    failWith(errorOrOutOfMemory(
+        [&] { return Error(ErrorCode::kInternal, fmt::format("{} in {}", error.what(), describe())); }));
   }
 }
 
@@ -57,8 +62,12 @@ void Task::failWith(const Error& error) noexcept {
 
 void Task::start() {
   plan_ = &communicator_->plans().find(call_);
-  communicator_->recorder().started(record_, plan_->schedule.algorithm);
+  communicator_->recorder().started(record_, plannedMark());
   phase_ = Phase::kBinding;
+}
+
+link::Fingerprint Task::plannedMark() const noexcept {
+  return planned(call_.fingerprint(ticket_), plan_->schedule, static_cast<uint32_t>(plan_->lanes.size()));
 }
 
 void Task::run(bool& moved) {
@@ -102,13 +111,16 @@ void Task::report(const engine::LaneFailure& failure) const {
                                                       describe(), peer, failure.bytes, self, failure.expected));
   // The slot may be left over from an earlier call of the peer's: the call that does not match is then ours of that
   // number.
-  std::string mine = describe();
   if (call_.collective == Collective::kSendRecv)
-    throw mismatch(self, mine, peer, describeMessage(!call_.sends, communicator_->rank(), failure.theirs));
+    throw mismatch(self, describe(), peer, describeMessage(!call_.sends, communicator_->rank(), failure.theirs));
+  link::Fingerprint mine = plannedMark();
   if (failure.theirs.operation != static_cast<uint32_t>(ticket_))
-    if (const auto same = communicator_->recorder().collective(failure.theirs.operation))
-      mine = comm::describe(same->fingerprint);
-  throw mismatch(self, mine, peer, comm::describe(failure.theirs));
+    if (const auto same = communicator_->recorder().collective(failure.theirs.operation)) mine = same->fingerprint;
+  if (mine == failure.theirs)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("counts do not match in {}: {} sent {} bytes more than {} expected", comm::describe(mine),
+                            peer, failure.bytes, self));
+  throw mismatch(self, mine, peer, failure.theirs);
 }
 
 // What came is of a later call than this one: the peer's call of this number has sent nothing here. It is asked what
@@ -135,6 +147,18 @@ void Task::hold(const Error& error) {
 void Task::cutOff(const engine::LaneFailure& failure) {
   hold(Error(ErrorCode::kRemote, fmt::format("{} was cut off during {}: {}", communicator_->rankName(failure.peer),
                                              describe(), failure.text)));
+  watch().doubt(failure.peer);
+  cutOffFrom_ = failure.peer;
+}
+
+Watch& Task::watch() {
+  if (!watch_) watch_ = std::make_unique<Watch>(*communicator_, call_, ticket_, blocking_);
+  return *watch_;
+}
+
+void Task::throwHeld() const {
+  const auto departure = cutOffFrom_ >= 0 ? watch_->departureOf(cutOffFrom_) : std::nullopt;
+  throw departure ? *departure : *held_;
 }
 
 int Task::waitingFor() const noexcept {
@@ -171,31 +195,29 @@ void Task::note() noexcept {
 }
 
 std::string Task::waits() const {
-  if (phase_ == Phase::kTurn) return "its turn behind an earlier call on this communicator";
   const std::string peer = waitingFor() < 0 ? "" : communicator_->rankName(waitingFor());
   if (phase_ == Phase::kBinding) return peer.empty() ? "links to other ranks" : "a link to " + peer;
   return peer.empty() ? "its data to leave" : peer;
 }
 
 void Task::check() noexcept {
-  if (phase_ == Phase::kDone) return;
+  // Whoever waits for its turn waits for calls that have deadlines and failures of their own (see failWith); its own
+  // time begins with its turn.
+  if (phase_ == Phase::kDone || phase_ == Phase::kTurn) return;
   try {
-    if (communicator_->broken()) {
-      if (phase_ == Phase::kTurn) return;  // see failWith
-      throw communicator_->failure(describe());
-    }
+    if (communicator_->broken()) throw communicator_->failure(describe());
     if (phase_ == Phase::kHeld) {
-      if (heldUntil_.passed()) throw *held_;
+      if (heldUntil_.passed()) throwHeld();
+      if (cutOffFrom_ >= 0) watch().doubt(cutOffFrom_);
       if (suspect_ < 0) return;
     } else {
       note();
     }
-    if (!watch_) watch_ = std::make_unique<Watch>(*communicator_, call_, ticket_, blocking_);
-    watch_->look(waitingFor(), progress(), overNetwork(), [this] { return waits(); });
+    watch().look(waitingFor(), progress(), overNetwork(), [this] { return waits(); });
   } catch (const Error& error) {
     failWith(error);
   } catch (const std::exception&) {
-    failWith(Error(ErrorCode::kSystem, "out of memory while waiting"));
+    failWith(outOfMemory);
   }
 }
 
@@ -211,31 +233,25 @@ bool advanceAll(std::span<Task> tasks, bool& moved) noexcept {
   return all;
 }
 
-// Sleeps until there may be news: on the bell when one communicator waits on mapped memory only, else on its sockets.
-bool dozeOn(std::span<Task> tasks) noexcept {
-  Communicator& first = tasks.front().communicator();
-  link::Bell* bell = &first.bell();
-  std::vector<pollfd> sockets;
+// Sleeps until there may be news. True when there was some before it came to that.
+bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
+  const bool onSockets = std::ranges::any_of(tasks, [](const Task& task) { return task.overNetwork(); });
   for (const Task& task : tasks) {
-    if (&task.communicator() != &first) bell = nullptr;
-    task.visitDrivers([&](const link::Driver& driver) {
-      sockets.push_back({driver.pollFd(), driver.pollEvents(), 0});
-    });
+    Communicator& communicator = task.communicator();
+    if (!task.done()) sleeper.hear(communicator.bell(), onSockets ? communicator.ear() : nullptr);
   }
-  if (bell == nullptr) {
-    engine::doze(nullptr, 0, sockets);
-    return false;
-  }
-  const uint32_t seen = bell->rings.load(std::memory_order_acquire);
-  engine::armBell(*bell);
   bool moved = false;
-  if (!advanceAll(tasks, moved) && !moved) engine::doze(bell, seen, sockets);
-  engine::disarmBell(*bell);
+  if (!advanceAll(tasks, moved) && !moved) {
+    for (const Task& task : tasks) task.visitDrivers([&](link::Driver& driver) { sleeper.watch(driver); });
+    sleeper.sleep();
+  }
+  sleeper.rise();
   return moved;
 }
 
 void runAll(std::span<Task> tasks) {
   engine::Waiter waiter(tasks.front().communicator().spins());
+  engine::Sleeper sleeper;
   for (;;) {
     bool moved = false;
     if (advanceAll(tasks, moved)) break;
@@ -245,7 +261,7 @@ void runAll(std::span<Task> tasks) {
     }
     if (!waiter.pause()) continue;
     for (Task& task : tasks) task.check();
-    if (waiter.mayDoze() && dozeOn(tasks)) waiter.reset();
+    if (waiter.mayDoze() && dozeOn(tasks, sleeper)) waiter.reset();
   }
   for (Task& task : tasks)
     if (task.failed()) throw task.communicator().failure(task.describe());

@@ -53,6 +53,7 @@ class Task {
   void check() noexcept;
   Communicator& communicator() const noexcept { return *communicator_; }
   std::string describe() const { return call_.describe(ticket_); }
+  bool overNetwork() const noexcept;  // some of its links have drivers
   template <class Visit>
   void visitDrivers(Visit visit) const {
     if (phase_ == Phase::kRunning)
@@ -67,11 +68,13 @@ class Task {
   void cutOff(const engine::LaneFailure& failure);
   void disagree(const engine::LaneFailure& failure);
   void hold(const Error& error);
+  Watch& watch();
+  [[noreturn]] void throwHeld() const;
   void failWith(const Error& error) noexcept;
   [[noreturn]] void report(const engine::LaneFailure& failure) const;
+  link::Fingerprint plannedMark() const noexcept;
   int waitingFor() const noexcept;
   uint64_t progress() const noexcept;
-  bool overNetwork() const noexcept;
   void note() noexcept;
   std::string waits() const;
 
@@ -85,7 +88,8 @@ class Task {
   std::unique_ptr<Watch> watch_;  // once the call has had to wait
   std::optional<Error> held_;     // went wrong, for a reason that another rank or the control plane can tell better
   Deadline heldUntil_ = Deadline::never();
-  int suspect_ = -1;  // whose answer is waited for
+  int suspect_ = -1;     // whose answer is waited for
+  int cutOffFrom_ = -1;  // whose connection has ended
   bool blocking_;
   bool failed_ = false;
   std::byte barrier_[2] = {};  // what a barrier reduces

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/log.h"
 #include "comm/communicator.h"
+#include "comm/neighbours.h"
 
 namespace tutti::comm {
 namespace {
@@ -20,6 +23,13 @@ constexpr int kTimesGone = 3;
 constexpr milliseconds kCensusTime(500);
 constexpr int kMostAsked = 256;
 
+Error countsMismatch(const std::string& call, const std::string& sender, uint64_t sent, const std::string& receiver,
+                     uint64_t expected) {
+  return Error(ErrorCode::kInvalidUsage,
+               fmt::format("counts do not match in {}: {} sends {} elements to {}, which expects {}", call, sender,
+                           sent, receiver, expected));
+}
+
 }  // namespace
 
 Error mismatch(const std::string& here, const std::string& callHere, const std::string& there,
@@ -28,6 +38,21 @@ Error mismatch(const std::string& here, const std::string& callHere, const std::
                fmt::format("calls do not match: {} is in {}, {} is in {}. All ranks must make the same calls, with the "
                            "same counts, types, operators and roots, in the same order",
                            here, callHere, there, callThere));
+}
+
+Error mismatch(const std::string& here, const link::Fingerprint& callHere, const std::string& there,
+               const link::Fingerprint& callThere) {
+  const bool known = callHere.planned() && callThere.planned() && callHere != callThere;
+  const bool oneCall = known && callHere.call() == callThere.call();
+  if (!oneCall) {
+    const std::string mine = describe(callHere), theirs = describe(callThere);
+    return mismatch(here, mine, there, mine == theirs ? theirs + " with other counts for the ranks" : theirs);
+  }
+  return Error(ErrorCode::kInvalidUsage,
+               fmt::format("the ranks run {} in different ways: {} by {}, {} by {}. TUTTI_ALGO, TUTTI_CHANNELS and "
+                           "TUTTI_GROUP_SIZE, and what the configuration says in their place, must be the same on "
+                           "every rank",
+                           describe(callHere), here, describePlan(callHere), there, describePlan(callThere)));
 }
 
 Watch::Watch(Communicator& communicator, const Call& call, uint64_t number, bool blocking)
@@ -72,35 +97,106 @@ void Watch::judge(int rank) {
   const auto said = decodeWhereabouts(answer->body);
   if (said && said->asked == static_cast<uint32_t>(number_)) {
     compare(rank, *said);
+    compareCounts(rank, *said);
     findDeadlock(rank, *said);
+    findCrossing(rank, *said);
   }
   if (timesGone_ < kTimesGone || !mayStillCome_.passed()) return;
-  throw Error(ErrorCode::kRemote,
-              fmt::format("{} has left{}, but {} on rank {} still waits for it: it has made fewer calls than this rank",
-                          communicator_.rankName(rank),
-                          said && said->last ? " after " + describe(said->last->call) : std::string(),
-                          call_.describe(number_), communicator_.rank()));
+  throw leftWithout(rank, said);
+}
+
+// Nothing of what it had sent can be missing any more; so, if it does not say itself that it has made its part, it has
+// not.
+Error Watch::leftWithout(int rank, const std::optional<Whereabouts>& said) const {
+  const bool made = said && said->asked == static_cast<uint32_t>(number_) && said->counterpart;
+  return departure(rank, said,
+                   made ? "it has made its part of this call, and not all of that has come"
+                        : "it has made fewer calls than this rank");
+}
+
+Error Watch::departure(int rank, const std::optional<Whereabouts>& said, const char* why) const {
+  return Error(ErrorCode::kRemote,
+               fmt::format("{} has left{}, but {} on rank {} still waits for it: {}", communicator_.rankName(rank),
+                           said && said->last ? " after " + describe(said->last->call) : std::string(),
+                           call_.describe(number_), communicator_.rank(), why));
+}
+
+void Watch::doubt(int rank) {
+  if (!std::exchange(doubts_, true))
+    judged_ = communicator_.answersOf(rank);
+  else if (Clock::now() < nextQuestion_)
+    return;
+  nextQuestion_ = Clock::now() + kFirstQuestion;
+  ask(rank);
+}
+
+std::optional<Error> Watch::departureOf(int rank) const {
+  const auto answer = communicator_.lastAnswer(rank);
+  if (!answer || answer->count == judged_ || !answer->left) return std::nullopt;
+  const auto said = decodeWhereabouts(answer->body);
+  if (said && (said->asked != static_cast<uint32_t>(number_) || said->counterpart)) return std::nullopt;
+  // Its connection may have ended before all had come: without an answer nobody knows.
+  if (!said) return departure(rank, said, "it did not say whether it has made its part of this call");
+  return leftWithout(rank, said);
 }
 
 void Watch::compare(int rank, const Whereabouts& said) const {
-  const auto mine = call_.fingerprint(number_);
-  if (call_.collective == Collective::kSendRecv || !said.same || said.same->call == mine) return;
-  throw mismatch(communicator_.rankName(communicator_.rank()), describe(mine), communicator_.rankName(rank),
-                 describe(said.same->call));
+  if (call_.collective == Collective::kSendRecv || !said.same) return;
+  const auto own = communicator_.recorder().collective(static_cast<uint32_t>(number_));
+  const link::Fingerprint mine = own ? own->fingerprint : call_.fingerprint(number_), theirs = said.same->call;
+  const bool known = mine.planned() && theirs.planned();
+  if (known ? mine == theirs : mine.call() == theirs.call()) return;
+  throw mismatch(communicator_.rankName(communicator_.rank()), mine, communicator_.rankName(rank), theirs);
+}
+
+// What one of a pair sends the other must expect: the two may differ from all other pairs, and from what goes the other
+// way.
+void Watch::compareCounts(int rank, const Whereabouts& said) const {
+  if (call_.collective != Collective::kAllToAllV || !said.counts || !call_.tables) return;
+  const auto place = static_cast<size_t>(rank);
+  const Recorder::PairCounts own{call_.tables->inputCounts[place], call_.tables->outputCounts[place]};
+  const std::string self = communicator_.rankName(communicator_.rank()), peer = communicator_.rankName(rank);
+  if (own.expected != said.counts->sent)
+    throw countsMismatch(call_.describe(number_), peer, said.counts->sent, self, own.expected);
+  if (own.sent != said.counts->expected)
+    throw countsMismatch(call_.describe(number_), self, own.sent, peer, said.counts->expected);
 }
 
 // This rank waits in a call whose counterpart the other has not made, and that one waits here for one that this rank
 // has not made: neither caller can make it any more. (A call on a stream leaves its caller free, and proves nothing.)
 void Watch::findDeadlock(int rank, const Whereabouts& said) const {
-  if (!blocking_ || said.counterpart || !said.stuck) return;
+  if (!blocking_ || said.counterpart) return;
+  const int self = communicator_.rank();
+  if (said.split > communicator_.recorder().splitsBegun())  // one for which this rank is waited for
+    throw mismatch(communicator_.rankName(self), call_.describe(number_), communicator_.rankName(rank),
+                   std::string("tuttiCommSplit"));
+  if (!said.stuck) return;
   const auto& [line, theirs] = *said.stuck;
   const CallLine needed = counterpartOf(line);
-  const int self = communicator_.rank();
   if (communicator_.recorder().begun(needed, needed == CallLine::kCollective ? -1 : rank, theirs.call.operation))
     return;
   const std::string their = line == CallLine::kCollective ? describe(theirs.call)
                                                           : describeMessage(line == CallLine::kSend, self, theirs.call);
   throw mismatch(communicator_.rankName(self), call_.describe(number_), communicator_.rankName(rank), their);
+}
+
+// This rank waits here for one whose caller waits on another communicator, for a call that this rank has not made
+// there. Other threads of the two processes might still make the calls: so it is no error, but said now, and at the
+// deadline.
+void Watch::findCrossing(int rank, const Whereabouts& said) {
+  if (!blocking_ || said.counterpart || !said.elsewhere || !crossing_.empty()) return;
+  const auto other = Neighbours::instance().owing(*said.elsewhere);
+  if (!other || other.get() == &communicator_) return;
+  const auto& [line, theirs] = said.elsewhere->stuck;
+  const std::string their = line == CallLine::kCollective
+                                ? describe(theirs.call)
+                                : describeMessage(line == CallLine::kSend, theirs.waitingFor, theirs.call);
+  crossing_ = fmt::format(
+      "{} waits in {} on communicator {:016x} for {}, which waits in {} on communicator {:016x} for {}: all ranks must "
+      "use their communicators in the same order, or call from threads of their own",
+      communicator_.rankName(communicator_.rank()), call_.describe(number_), communicator_.id(),
+      communicator_.rankName(rank), their, other->id(), other->rankName(other->rank()));
+  log::warn("{}", crossing_);
 }
 
 void Watch::expire(const std::function<std::string()>& waits) {
@@ -114,26 +210,46 @@ void Watch::expire(const std::function<std::string()>& waits) {
     census_ = Deadline::in(kCensusTime);
   }
   for (int rank = 0; rank < static_cast<int>(counts_.size()); ++rank) {
-    const bool silent = rank != communicator_.rank() && communicator_.answersOf(rank) == counts_[size_t(rank)];
-    if (silent && !census_->passed()) return;
+    if (isSilent(rank) && !census_->passed()) return;
   }
+  // The answers to these questions may be the first that tell it.
+  if (const auto answer = judgedRank_ < 0 ? std::nullopt : communicator_.lastAnswer(judgedRank_))
+    if (const auto said = decodeWhereabouts(answer->body); said && said->asked == static_cast<uint32_t>(number_))
+      findCrossing(judgedRank_, *said);
   throw Error(ErrorCode::kTimeout,
-              fmt::format("{} did not finish within {} ms: rank {} waits for {}{}", call_.describe(number_),
-                          communicator_.config().operationTimeout.count(), communicator_.rank(), waits(), census()));
+              fmt::format("{} did not finish within {} ms: rank {} waits for {}{}{}{}", call_.describe(number_),
+                          communicator_.config().operationTimeout.count(), communicator_.rank(), waits(), census(),
+                          crossing_.empty() ? "" : ". ", crossing_));
+}
+
+bool Watch::isSilent(int rank) const {
+  return rank != communicator_.rank() && communicator_.answersOf(rank) == counts_[size_t(rank)];
+}
+
+int Watch::silentRelayTo(int rank) const {
+  const auto way = communicator_.wayTo(rank);
+  const auto found = std::ranges::find_if(way, [this](int relay) { return isSilent(relay); });
+  return found == way.end() ? -1 : *found;
 }
 
 std::string Watch::positionOf(int rank) const {
   const auto answer = communicator_.lastAnswer(rank);
-  if (!answer || answer->count == counts_[size_t(rank)]) return "does not answer";
+  if (isSilent(rank)) {
+    const int relay = silentRelayTo(rank);
+    return relay < 0 ? "does not answer" : fmt::format("cannot be asked, for rank {} passes nothing on", relay);
+  }
   const auto said = decodeWhereabouts(answer->body);
   if (said && said->same) {
     std::string text =
-        said->same->call == call_.fingerprint(number_) ? "is in it" : "is in " + describe(said->same->call);
+        said->same->call.call() == call_.fingerprint(number_) ? "is in it" : "is in " + describe(said->same->call);
     if (said->same->state == CallState::kDone) return "is done with it";
     if (said->same->waitingFor >= 0) text += fmt::format(", waiting for rank {}", said->same->waitingFor);
     return text;
   }
-  std::string text = answer->left ? "has left without it" : "has not come to it";
+  if (said && said->counterpart) return "has come to it and made many calls since";
+  std::string text = answer->left               ? "has left without it"
+                     : said && said->split != 0 ? "is in tuttiCommSplit"
+                                                : "has not come to it";
   if (said && said->last) text += fmt::format(" (its last call: {})", describe(said->last->call));
   return text;
 }
@@ -143,15 +259,17 @@ std::string Watch::census() const {
   if (counts_.empty()) return "";
   std::vector<std::string> absent;
   int present = 1;
+  bool all = true;
   for (int rank = 0; rank < static_cast<int>(counts_.size()); ++rank) {
     if (rank == communicator_.rank()) continue;
     const std::string position = positionOf(rank);
-    if (position.starts_with("is in it") || position.starts_with("is done"))
+    all = all && !isSilent(rank);
+    if (position.starts_with("is in it") || position.starts_with("is done") || position.starts_with("has come"))
       ++present;
     else
       absent.push_back(fmt::format("{} {}", communicator_.rankName(rank), position));
   }
-  std::string text = fmt::format("; {} of {} ranks have come", present, communicator_.size());
+  std::string text = fmt::format("; {}{} of {} ranks have come", all ? "" : "at least ", present, communicator_.size());
   for (size_t i = 0; i < absent.size() && i < kMostNamed; ++i) text += "; " + absent[i];
   if (absent.size() > kMostNamed) text += fmt::format("; and {} more", absent.size() - kMostNamed);
   return text;

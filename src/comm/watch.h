@@ -28,15 +28,27 @@ class Watch {
   // left, kTimeout. Never blocks; call it every millisecond or so.
   void look(int waitingFor, uint64_t progress, bool overNetwork, const std::function<std::string()>& waits);
 
+  // The data connection to that rank has ended: asks it, now and then, whether it is still there. A rank that leaves
+  // closes its connections a moment before it says so.
+  void doubt(int rank);
+  // Later: what is wrong, if it has answered that it left without the counterpart of this call.
+  std::optional<Error> departureOf(int rank) const;
+
  private:
   using Clock = std::chrono::steady_clock;
   void judge(int rank);
   void ask(int rank);
+  Error leftWithout(int rank, const std::optional<Whereabouts>& said) const;
+  Error departure(int rank, const std::optional<Whereabouts>& said, const char* why) const;
   void compare(int rank, const Whereabouts& said) const;
+  void compareCounts(int rank, const Whereabouts& said) const;
   void findDeadlock(int rank, const Whereabouts& said) const;
+  void findCrossing(int rank, const Whereabouts& said);
   void expire(const std::function<std::string()>& waits);
   std::string census() const;
   std::string positionOf(int rank) const;
+  bool isSilent(int rank) const;
+  int silentRelayTo(int rank) const;  // -1: none
 
   Communicator& communicator_;
   const Call& call_;
@@ -47,9 +59,11 @@ class Watch {
   Clock::duration pause_;
   uint64_t judged_ = 0;  // answers of that rank which have been looked at
   int judgedRank_ = -1;
+  bool doubts_ = false;
   uint64_t lastProgress_ = 0;
   Deadline mayStillCome_ = Deadline::never();
   int timesGone_ = 0;               // answers in a row that said it has left, without progress in between
+  std::string crossing_;            // how this call and one on another communicator seem to wait for each other
   std::optional<Deadline> census_;  // after the deadline: until when answers are waited for
   std::vector<uint64_t> counts_;    // answers of each rank before that
 };
@@ -57,5 +71,8 @@ class Watch {
 // The text of a mismatch between a call here and one there; the same text goes to both ranks.
 Error mismatch(const std::string& here, const std::string& callHere, const std::string& there,
                const std::string& callThere);
+// The same for collectives; of one call that the two ranks run in different ways, what these are.
+Error mismatch(const std::string& here, const link::Fingerprint& callHere, const std::string& there,
+               const link::Fingerprint& callThere);
 
 }  // namespace tutti::comm

@@ -3,28 +3,45 @@
 #include <bit>
 
 #include "base/error.h"
+#include "comm/neighbours.h"
 
 namespace tutti::comm {
 namespace {
 
-// A fingerprint crosses as two words.
-struct Words {
-  uint64_t count, call;
-};
+void put(Writer& out, const Position& position) {
+  const auto words = position.call.words();
+  out.value(words[0]).value(words[1]).value(position.state).value(int32_t{position.waitingFor});
+}
 
 void put(Writer& out, const std::optional<CallRecord>& record) {
   out.value<uint8_t>(record.has_value());
-  if (!record) return;
-  const auto words = std::bit_cast<Words>(record->fingerprint);
-  out.value(words.count).value(words.call).value(record->state).value(int32_t{record->waitingFor});
+  if (record) put(out, positionOf(*record));
 }
 
-std::optional<Position> getPosition(Reader& in) {
+void put(Writer& out, const std::optional<Elsewhere>& there) {
+  out.value<uint8_t>(there.has_value());
+  if (!there) return;
+  out.value(there->communicator).value(int32_t{there->rank}).value(there->stuck.line);
+  put(out, there->stuck.position);
+}
+
+void put(Writer& out, const std::optional<Recorder::PairCounts>& counts) {
+  out.value<uint8_t>(counts.has_value());
+  if (counts) out.value(counts->sent).value(counts->expected);
+}
+
+std::optional<Recorder::PairCounts> getCountsIfAny(Reader& in) {
   if (in.value<uint8_t>() == 0) return std::nullopt;
+  Recorder::PairCounts counts;
+  counts.sent = in.value<uint64_t>();
+  counts.expected = in.value<uint64_t>();
+  return counts;
+}
+
+Position getPosition(Reader& in) {
   Position position;
-  Words words{};
-  words.count = in.value<uint64_t>();
-  words.call = in.value<uint64_t>();
+  link::Fingerprint::Words words{};
+  for (uint64_t& word : words) word = in.value<uint64_t>();
   position.call = std::bit_cast<link::Fingerprint>(words);
   position.state = in.value<CallState>();
   position.waitingFor = in.value<int32_t>();
@@ -32,7 +49,29 @@ std::optional<Position> getPosition(Reader& in) {
   return position;
 }
 
+std::optional<Position> getPositionIfAny(Reader& in) {
+  return in.value<uint8_t>() == 0 ? std::nullopt : std::optional(getPosition(in));
+}
+
+CallLine getLine(Reader& in) {
+  const auto line = in.value<CallLine>();
+  if (line > CallLine::kReceive) throw Error(ErrorCode::kRemote, "an answer with an unknown kind of call");
+  return line;
+}
+
+std::optional<Elsewhere> getElsewhereIfAny(Reader& in) {
+  if (in.value<uint8_t>() == 0) return std::nullopt;
+  Elsewhere there;
+  there.communicator = in.value<uint64_t>();
+  there.rank = in.value<int32_t>();
+  there.stuck.line = getLine(in);
+  there.stuck.position = getPosition(in);
+  return there;
+}
+
 }  // namespace
+
+Position positionOf(const CallRecord& record) noexcept { return {record.fingerprint, record.state, record.waitingFor}; }
 
 Bytes encode(const Question& question) {
   return Writer().value(question.line).value(question.number).value(int32_t{question.asker}).take();
@@ -47,15 +86,20 @@ control::Respond respondFrom(std::shared_ptr<const Recorder> recorder) {
     question.number = in.value<uint32_t>();
     question.asker = in.value<int32_t>();
     const bool collective = question.line == CallLine::kCollective;
+    // Before what is said of the counterpart: of a caller that was in a split, and had not made it then.
+    const uint32_t split = recorder->split();
     const auto stuck = recorder->stuckOn(question.asker);
     Writer out;
     out.value(question.number);
     put(out, collective ? recorder->collective(question.number) : std::nullopt);
     put(out, recorder->last(CallLine::kCollective));
-    out.value<uint8_t>(
-        recorder->begun(counterpartOf(question.line), collective ? -1 : question.asker, question.number));
+    put(out, collective ? recorder->countsWith(question.asker, question.number) : std::nullopt);
+    const bool made = recorder->begun(counterpartOf(question.line), collective ? -1 : question.asker, question.number);
+    out.value<uint8_t>(made);
     out.value(stuck ? stuck->line : CallLine::kCollective);
     put(out, stuck);
+    out.value(split);
+    put(out, made ? std::nullopt : Neighbours::instance().elsewhere(*recorder));
     return out.take();
   };
 }
@@ -65,12 +109,14 @@ std::optional<Whereabouts> decodeWhereabouts(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Whereabouts said;
   said.asked = in.value<uint32_t>();
-  said.same = getPosition(in);
-  said.last = getPosition(in);
+  said.same = getPositionIfAny(in);
+  said.last = getPositionIfAny(in);
+  said.counts = getCountsIfAny(in);
   said.counterpart = in.value<uint8_t>() != 0;
-  const auto line = in.value<CallLine>();
-  if (line > CallLine::kReceive) throw Error(ErrorCode::kRemote, "an answer with an unknown kind of call");
-  if (const auto position = getPosition(in)) said.stuck = Stuck{line, *position};
+  const auto line = getLine(in);
+  if (const auto position = getPositionIfAny(in)) said.stuck = Stuck{line, *position};
+  said.split = in.value<uint32_t>();
+  said.elsewhere = getElsewhereIfAny(in);
   return said;
 }
 

@@ -23,6 +23,13 @@ struct Stuck {
   Position position;
 };
 
+// A call of that rank's caller on another communicator, in which it waits meanwhile.
+struct Elsewhere {
+  uint64_t communicator = 0;  // its id
+  int rank = -1;              // of the one that is asked, there
+  Stuck stuck;
+};
+
 struct Question {
   CallLine line = CallLine::kCollective;
   uint32_t number = 0;  // of the asker's call on that line
@@ -33,9 +40,15 @@ struct Whereabouts {
   uint32_t asked = 0;            // Question::number
   std::optional<Position> same;  // the collective with that number, when it was asked about and is still known
   std::optional<Position> last;  // the latest collective
-  bool counterpart = false;      // its own part of the asker's call has been made
+  // Of an all-to-all-v that was asked about: what it sends the asker, and expects of it.
+  std::optional<Recorder::PairCounts> counts;
+  bool counterpart = false;  // its own part of the asker's call has been made
   std::optional<Stuck> stuck;
+  uint32_t split = 0;                  // the number of the split that its caller is in, from 1 on; 0: in none
+  std::optional<Elsewhere> elsewhere;  // looked for when it has not made its part
 };
+
+Position positionOf(const CallRecord& record) noexcept;
 
 Bytes encode(const Question& question);
 // For JoinRequest::respond: it owns the recorder.

@@ -1,11 +1,27 @@
 #include "control/desk.h"
 
+#include "base/log.h"
+
 namespace tutti::control {
 
 void Desk::news() {
   ++newsCount_;
   changed_.notify_all();
 }
+
+namespace {
+
+void pass(const Desk::Then& then, bool refused, ErrorCode code, std::string_view text) noexcept {
+  std::optional<Refusal> refusal;
+  if (refused) setText(refusal.emplace(Refusal{code, {}}).text, text);
+  try {
+    then(refusal);
+  } catch (const std::exception& e) {  // only for lack of memory; whoever waits for it has a deadline
+    log::warn("what became of a join could not be passed on: {}", e.what());
+  }
+}
+
+}  // namespace
 
 void Desk::throwFailure() const { throw Error(failure_->code, failure_->text); }
 
@@ -16,20 +32,22 @@ bool Desk::awaitJoined(Deadline until) {
   return joined_ == Joined::kYes;
 }
 
-void Desk::joined() { decide(Joined::kYes, {}); }
-void Desk::notJoined(ErrorCode code, const std::string& text) { decide(Joined::kNo, {code, text}); }
+void Desk::joined() noexcept { decide(Joined::kYes, {}, {}); }
+void Desk::notJoined(ErrorCode code, std::string_view text) noexcept { decide(Joined::kNo, code, text); }
 
-void Desk::decide(Joined how, const Refusal& refusal) {
+// Whoever waits learns that it is decided also where there is no memory for the words.
+void Desk::decide(Joined how, ErrorCode code, std::string_view text) noexcept {
   Then then;
   {
     std::lock_guard lock(mutex_);
     if (joined_ != Joined::kNotYet) return;
     joined_ = how;
-    refusal_ = refusal;
+    refusal_.code = code;
+    setText(refusal_.text, text);
     then = std::exchange(then_, {});
     news();
   }
-  if (then) then(how == Joined::kYes ? std::nullopt : std::optional(refusal));
+  if (then) pass(then, how == Joined::kNo, code, text);
 }
 
 void Desk::whenJoined(Then then) {
@@ -170,10 +188,10 @@ std::optional<Failure> Desk::failure() const {
   return failure_;
 }
 
-void Desk::fail(const Failure& failure) {
+void Desk::fail(const Failure& failure) noexcept {
   std::lock_guard lock(mutex_);
   if (failure_) return;
-  failure_ = failure;
+  setText(failure_.emplace(Failure{failure.rank, failure.stop, failure.code, {}}).text, failure.text);
   // Release: pairs with whoever reads failed() with acquire and then asks for failure().
   failed_.store(true, std::memory_order_release);
   news();

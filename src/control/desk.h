@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -38,8 +39,8 @@ class Desk {
   std::optional<Failure> failure() const;
 
   // --- the plane's side ---
-  void joined();
-  void notJoined(ErrorCode code, const std::string& text);
+  void joined() noexcept;
+  void notJoined(ErrorCode code, std::string_view text) noexcept;
   void deliver(int from, uint64_t key, Bytes message);
   void answered(int rank, Answer answer);
   void park(int peer, uint64_t key, StreamKind kind, SecureSocket socket);
@@ -48,13 +49,13 @@ class Desk {
   // What awaitTable() should say about who is missing, should its deadline pass.
   void noteMissing(std::string text);
   // The first failure stays. Any thread.
-  void fail(const Failure& failure);
+  void fail(const Failure& failure) noexcept;
 
  private:
   enum class Joined : uint8_t { kNotYet, kYes, kNo };
   using StreamId = std::tuple<int, uint64_t, StreamKind>;
   void news();  // needs mutex_
-  void decide(Joined how, const Refusal& refusal);
+  void decide(Joined how, ErrorCode code, std::string_view text) noexcept;
   [[noreturn]] void throwFailure() const;
 
   mutable std::mutex mutex_;

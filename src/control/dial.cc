@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
+#include "base/error.h"
 #include "control/network.h"
 #include "control/socket.h"
 
@@ -27,7 +27,7 @@ void Dial::startRound() {
   started_ = running_ = 0;
   attempts_.assign(places(), {});
   reasons_.clear();
-  refused_ = false;
+  refused_ = unproven_ = lacking_ = false;
   next();
 }
 
@@ -61,7 +61,7 @@ void Dial::attempt(size_t place) {
   UniqueFd fd = open(place);
   if (!fd) {
     noteError(place, errno);
-    reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), std::strerror(errno));
+    reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), errnoText(errno));
     return;
   }
   const auto self = shared_from_this();
@@ -79,13 +79,17 @@ void Dial::attempt(size_t place) {
 
 // A Unix socket's name means something on its own host only: it tells nothing when there are addresses as well.
 void Dial::noteError(size_t place, int error) noexcept {
+  lacking_ = lacking_ || Lack::isOne(error);
   const bool overUnix = place == 0 && !target_.unixName.empty();
   if (error == ECONNREFUSED && (!overUnix || target_.addresses.empty())) refused_ = true;
 }
 
 void Dial::failed(size_t place, const std::string& why) {
   reactor_.cancel(attempts_[place].timer);
-  if (attempts_[place].line) noteError(place, attempts_[place].line->connectError());
+  if (const auto& line = attempts_[place].line) {
+    noteError(place, line->connectError());
+    unproven_ = unproven_ || line->unproven();
+  }
   reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), why);
   --running_;
   if (!over_) next();
@@ -103,6 +107,7 @@ void Dial::succeeded(size_t place) {
 
 void Dial::endRound() {
   const auto self = shared_from_this();
+  lacking_ ? lack_.begins() : lack_.ends();
   lost_(reasons_.empty() ? "no address is known" : reasons_);
   if (over_) return;
   pause_ = reactor_.after(nextPause_, [self] { self->startRound(); });

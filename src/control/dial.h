@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/lack.h"
 #include "control/line.h"
 
 namespace tutti::control {
@@ -26,6 +27,10 @@ class Dial : public std::enable_shared_from_this<Dial> {
   void cancel() noexcept;
   // Of the round that has failed: a host answered that nobody listens there.
   bool refused() const noexcept { return refused_; }
+  // For a while, this process has had no descriptor to call with.
+  bool starved() const noexcept { return lack_.lasts(); }
+  // Of the same round: somebody answered who has another secret, or means another job.
+  bool unproven() const noexcept { return unproven_; }
 
  private:
   Dial(Reactor& reactor, Target target, Won won, Lost lost)
@@ -54,7 +59,9 @@ class Dial : public std::enable_shared_from_this<Dial> {
   Reactor::Token stagger_ = 0, pause_ = 0;
   Reactor::Clock::duration nextPause_ = std::chrono::milliseconds(2);
   std::string reasons_;
-  bool refused_ = false, over_ = false;
+  bool refused_ = false, unproven_ = false, over_ = false;
+  bool lacking_ = false;  // in this round
+  Lack lack_;
 };
 
 }  // namespace tutti::control

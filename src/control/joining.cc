@@ -1,17 +1,23 @@
 #include "control/joining.h"
 
+#include "control/remedies.h"
 #include "control/root.h"
+#include "control/used_jobs.h"
 
 namespace tutti::control {
 namespace {
 
 // How long to wait, beyond the own deadline or after the tree broke, for the root's word on who is to blame.
 constexpr std::chrono::milliseconds kPatience(500);
-constexpr std::chrono::seconds kPartingTime(2);
 
 }  // namespace
 
 void Joining::start() {
+  // Of a communicator that stands, the root has gone: nobody would answer.
+  if (UsedJobs::instance().contains(request_.id.job) && request_.id.place.empty())
+    return fail(ErrorCode::kInvalidUsage,
+                "a communicator has been made with this unique id already, and it is good for one: call "
+                "tuttiGetUniqueId again, and hand the new one to all ranks");
   deadline_ = reactor_.after(request_.deadline.left(), [this] { onDeadline(); });
   callRoot();
 }
@@ -19,13 +25,16 @@ void Joining::start() {
 std::string Joining::unixName(const std::string& name) const { return request_.network.unixSockets ? name : ""; }
 
 void Joining::callRoot() {
-  calling_ = "the root";
   HandshakeContext context = rootContext(request_.id);
   context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
       reactor_, {context, unixName(rootUnixName(request_.id.job)), request_.id.addresses},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
-      [this](const std::string& why) { lastRefusal_ = why; });
+      [this](const std::string& why) {
+        lastRefusal_ = why;
+        unproven_ = dial_->unproven();
+        if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
+      });
 }
 
 void Joining::onRoot(std::shared_ptr<Line> line) {
@@ -35,8 +44,8 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   events.frame = [this](Frame& frame) { onRootFrame(frame); };
   events.closed = [this](const std::string& why) { onRootGone(why); };
   root_->setEvents(std::move(events));
-  root_->send(Kind::kHello,
-              encode(Hello{self_, request_.size, request_.deadline.left().count(), request_.heartbeat.count()}));
+  root_->send(Kind::kHello, encode(Hello{self_, request_.size, request_.deadline.left().count(),
+                                         request_.heartbeat.count(), request_.agreement}));
   pulse_.watch(root_, [this](const std::string& how) { fail(ErrorCode::kRemote, "the root of the job " + how); });
 }
 
@@ -50,6 +59,7 @@ void Joining::onRootFrame(Frame& frame) try {
   if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
   placed_ = true;
   const Place place = decodePlace(frame.payload);
+  draw_ = place.draw;
   if (place.parent)
     callParent(*place.parent);
   else
@@ -78,7 +88,14 @@ void Joining::callParent(const Person& parent) {
         dial_.reset();
         events_.placed(std::move(line), parent);
       },
-      [this](const std::string& why) { lastRefusal_ = why; });
+      [this](const std::string& why) {
+        lastRefusal_ = why;
+        if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
+      });
+}
+
+void Joining::starve(const std::string& why) {
+  fail(ErrorCode::kSystem, fmt::format("rank {} of {} could not join: {}", request_.rank, request_.size, why));
 }
 
 void Joining::treeBroke(const std::string& why) {
@@ -87,11 +104,21 @@ void Joining::treeBroke(const std::string& why) {
   patience_ = reactor_.after(kPatience, [this, why] { fail(ErrorCode::kRemote, why); });
 }
 
+std::string Joining::obstacle() const {
+  const std::string last = lastRefusal_.empty() ? "no answer" : lastRefusal_;
+  if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
+  if (unproven_)
+    return fmt::format(
+        "{} ({}): {}",
+        request_.id.alike.empty() ? "another job answers where the root should be" : "the secret differs", last,
+        whenTheSecretDiffers(request_.id));
+  return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
+}
+
 void Joining::onDeadline() {
   const auto text = [this] {
     std::string what = fmt::format("rank {} of {} could not join before its deadline", request_.rank, request_.size);
-    if (dial_)
-      what += fmt::format(": no connection to {} ({})", calling_, lastRefusal_.empty() ? "no answer" : lastRefusal_);
+    if (dial_) what += ": " + obstacle();
     return what + events_.missing();
   };
   if (!root_) return fail(ErrorCode::kTimeout, text());
@@ -100,9 +127,10 @@ void Joining::onDeadline() {
 
 void Joining::succeed() {
   stop();
+  UsedJobs::instance().note(request_.id.job);
   if (!root_) return;
   root_->send(Kind::kDone, Bytes{});
-  root_->finish(kPartingTime);
+  root_->finish();
 }
 
 void Joining::fail(ErrorCode code, const std::string& text) {
@@ -110,7 +138,9 @@ void Joining::fail(ErrorCode code, const std::string& text) {
   stop();
   if (root_) {
     root_->send(Kind::kRefuse, encode(Refusal{code, text}));
-    root_->finish(kPartingTime);
+    root_->finish();
+  } else if (code == ErrorCode::kSystem) {
+    tellRootHere(request_.id.job, request_.rank, text);
   }
   events_.failed(code, text);
 }
@@ -121,6 +151,11 @@ void Joining::stop() noexcept {
   dial_.reset();
   reactor_.cancel(deadline_);
   reactor_.cancel(patience_);
+}
+
+void Joining::cut() noexcept {
+  stop();
+  if (root_) root_->close();
 }
 
 }  // namespace tutti::control

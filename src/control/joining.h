@@ -29,9 +29,14 @@ class Joining {
   // The table is here: tells the root.
   void succeed();
   void fail(ErrorCode code, const std::string& text);
+  // The process has no descriptor left for what it takes: the same, and says whose failure it is.
+  void starve(const std::string& why);
   // Drops everything that is under way.
   void stop() noexcept;
+  // And hangs up on the root, as the end of the process would.
+  void cut() noexcept;
   bool over() const noexcept { return over_; }
+  uint64_t draw() const noexcept { return draw_; }  // the root's, once this rank has its place
 
  private:
   std::string unixName(const std::string& name) const;
@@ -40,6 +45,7 @@ class Joining {
   void onRootFrame(Frame& frame);
   void onRootGone(const std::string& why);
   void callParent(const Person& parent);
+  std::string obstacle() const;  // to the connection that is being tried
   void onDeadline();
 
   Reactor& reactor_;
@@ -51,8 +57,10 @@ class Joining {
   std::shared_ptr<Line> root_;
   Reactor::Token deadline_ = 0, patience_ = 0;
   bool placed_ = false, over_ = false;
-  std::string calling_;  // whom, for the text of a time-out
+  uint64_t draw_ = 0;
+  std::string calling_;  // its parent, for the text of a time-out
   std::string lastRefusal_;
+  bool unproven_ = false;  // who answered at the root's addresses has another secret
 };
 
 }  // namespace tutti::control

@@ -14,7 +14,7 @@ using settings::Environment;
 using settings::Name;
 using Row = LauncherRow;
 
-constexpr int kMaxSize = 1 << 24;
+constexpr std::string_view kAuto = "auto", kNone = "none", kAutoOrNone = "auto-or-none";
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidUsage, text); }
 
@@ -37,30 +37,42 @@ std::string shown(const Environment& environment, Name name) {
   return fmt::format("{}={}", name.text(), environment.find(name).value_or(""));
 }
 
-// What is set and what is not, when only one of rank and size is set; else an empty text.
-std::string describeHalf(const Environment& environment, const Row& row) {
+// Half a set: what is there, and what is not.
+struct Half {
+  Name there, missing;
+  bool borrowed = false;  // what is there is the row's second choice, and most likely meant for another
+};
+
+std::optional<Half> halfOf(const Environment& environment, const Row& row) {
+  if (isSet(environment, row.pair[0]) && !isSet(environment, row.pair[1])) return Half{row.pair[0], row.pair[1]};
   const Name size = chosen(environment, row.size);
   const bool hasRank = isSet(environment, row.rank);
-  if (hasRank == isSet(environment, size) || !applies(environment, row)) return "";
-  return fmt::format("{} is set but {} is not: set both, or neither", shown(environment, hasRank ? row.rank : size),
-                     (hasRank ? size : row.rank).text());
+  if (hasRank == isSet(environment, size) || !applies(environment, row)) return std::nullopt;
+  if (hasRank) return Half{row.rank, size};
+  return Half{size, row.rank, size != row.size.front()};
+}
+
+std::string describe(const Environment& environment, const Half& half) {
+  const bool mayBeAlone = environment.text("TUTTI_LAUNCHER") == kAutoOrNone;
+  return fmt::format("{} is set but {} is not: set both, or neither{}", shown(environment, half.there),
+                     half.missing.text(), mayBeAlone ? "; TUTTI_LAUNCHER=none starts this process alone" : "");
 }
 
 int readLocal(const Environment& environment, const Row::Names& names, int low) {
   const Name name = chosen(environment, names);
-  return name ? static_cast<int>(environment.number(name, low, kMaxSize).value_or(-1)) : -1;
+  return name ? static_cast<int>(environment.number(name, low, low + kMaxRanks - 1).value_or(-1)) : -1;
 }
 
 // Rank and size from the row's columns, and nothing else.
 void readWho(const Environment& environment, const Row& row, Launch& launch) {
   if (row.read) return row.read(environment, launch);
   const Name size = chosen(environment, row.size);
-  launch.size = static_cast<int>(environment.number(size, 1, kMaxSize).value_or(1));
-  launch.rank = static_cast<int>(environment.number(row.rank, 0, kMaxSize).value_or(0));
+  launch.size = static_cast<int>(environment.number(size, 1, kMaxRanks).value_or(1));
+  launch.rank = static_cast<int>(environment.number(row.rank, 0, kMaxRanks - 1).value_or(0));
   launch.source = fmt::format("{}/{}", row.rank.text(), size.text());
   if (launch.rank >= launch.size)
-    refuse(
-        fmt::format("{} but {}: ranks go from 0 to size - 1", shown(environment, row.rank), shown(environment, size)));
+    refuse(fmt::format("{} but {}: ranks go from 0 to {}", shown(environment, row.rank), shown(environment, size),
+                       launch.size - 1));
 }
 
 void readHost(const Environment& environment, const Row& row, Launch& launch) {
@@ -69,14 +81,16 @@ void readHost(const Environment& environment, const Row& row, Launch& launch) {
     launch.localSize = readLocal(environment, row.localSize, 1);
   }
   if (row.more) row.more(environment, launch);
-  if (row.hosts && environment.number(row.hosts, 1, kMaxSize) == 1) launch.localSize = launch.size;
+  if (row.hosts && environment.number(row.hosts, 1, kMaxRanks) == 1) launch.localSize = launch.size;
   const Name rankName = chosen(environment, row.localRank), sizeName = chosen(environment, row.localSize);
-  if (launch.localRank >= 0 && launch.localSize >= 0 && launch.localRank >= launch.localSize)
-    refuse(fmt::format("{} but {} of {} ranks are on its host: local ranks go from 0 to one less",
-                       shown(environment, rankName), launch.localSize, launch.size));
   if (launch.localSize > launch.size)
     refuse(fmt::format("{} but {} ranks in all: there cannot be more on one host", shown(environment, sizeName),
                        launch.size));
+  if (launch.localRank >= 0 && launch.localSize >= 0 && launch.localRank >= launch.localSize)
+    refuse(fmt::format("{} but {} of {} ranks are on its host: local ranks go from 0 to {}",
+                       shown(environment, rankName), launch.localSize, launch.size, launch.localSize - 1));
+  if (std::string_view(row.name) == "tutti" && (launch.localRank < 0) != (launch.localSize < 0))
+    refuse("one of TUTTI_LOCAL_RANK and TUTTI_LOCAL_SIZE is set alone: set both, or neither");
   launch.oneHost = launch.size == 1 || launch.localSize == launch.size;
 }
 
@@ -86,39 +100,44 @@ std::string lookedFor() {
     if (row.name == std::string_view("plain")) continue;  // the names of torchrun's row
     text += fmt::format("{}{}", text.empty() ? "" : "; ", row.rank.text());
     if (!row.read) text += fmt::format(" with {}", row.size.front().text());
+    if (row.pair[1]) text += fmt::format(" and {}", row.pair[1].text());
   }
   return text;
 }
 
 const Row& forcedRow(const Environment& environment, const std::string& name) {
-  std::string known = "auto";
+  std::string known = fmt::format("{}, {}, {}", kAuto, kNone, kAutoOrNone);
   for (const Row& row : launcherRows()) {
     if (name != row.name) {
       known += fmt::format(", {}", row.name);
       continue;
     }
     if (isWhole(environment, row)) return row;
-    const std::string half = describeHalf(environment, row);
-    refuse(fmt::format(
-        "TUTTI_LAUNCHER={}, but it has not said who this process is: {}", name,
-        half.empty() ? fmt::format("looked for {} and {}", row.rank.text(), row.size.front().text()) : half));
+    const auto half = halfOf(environment, row);
+    refuse(fmt::format("TUTTI_LAUNCHER={}, but it has not said who this process is: {}", name,
+                       half ? describe(environment, *half)
+                            : fmt::format("looked for {} and {}", row.rank.text(), row.size.front().text())));
   }
   throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_LAUNCHER={}: choose one of {}", name, known));
 }
 
+bool belongsToAWholeSet(const Environment& environment, Name name) {
+  const auto rows = launcherRows();
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return isWhole(environment, row) && (row.rank == name || chosen(environment, row.size) == name);
+  });
+}
+
 // Half a set above the row that counts is a mistake, unless what is there belongs to a set that is whole.
 void refuseHalves(const Environment& environment, const Row* winner) {
+  std::optional<Half> found;
   for (const Row& row : launcherRows()) {
-    if (&row == winner) return;
-    const std::string half = describeHalf(environment, row);
-    if (half.empty() || (winner && !row.exclusive)) continue;
-    const Name there = isSet(environment, row.rank) ? row.rank : chosen(environment, row.size);
-    const auto rows = launcherRows();
-    const bool elsewhere = std::any_of(rows.begin(), rows.end(), [&](const Row& other) {
-      return isWhole(environment, other) && (other.rank == there || chosen(environment, other.size) == there);
-    });
-    if (!elsewhere) refuse(half);
+    if (&row == winner) break;
+    const auto half = halfOf(environment, row);
+    if (!half || (winner && !row.exclusive) || belongsToAWholeSet(environment, half->there)) continue;
+    if (!found || (found->borrowed && !half->borrowed)) found = half;
   }
+  if (found) refuse(describe(environment, *found));
 }
 
 // Two launchers of one level do not run inside one another: they must agree.
@@ -150,17 +169,21 @@ const Row* findRow(const Environment& environment) {
   return yielding;
 }
 
-const Row& chooseRow(const Environment& environment) {
-  if (const auto name = environment.text("TUTTI_LAUNCHER"); name != "auto") return forcedRow(environment, name);
+// Null: nobody's variables count.
+const Row* chooseRow(const Environment& environment) {
+  const std::string name = environment.text("TUTTI_LAUNCHER");
+  if (name == kNone) return nullptr;
+  if (name != kAuto && name != kAutoOrNone) return &forcedRow(environment, name);
   const Row* row = findRow(environment);
   refuseHalves(environment, row);
+  if (row == nullptr && name == kAutoOrNone) return nullptr;
   if (row == nullptr)
     refuse(
         fmt::format("no launcher has said who this process is. Looked for: {}. Start it with mpirun, torchrun or "
                     "srun, or set TUTTI_RANK, TUTTI_SIZE and TUTTI_ROOT",
                     lookedFor()));
   refuseContradictions(environment, *row);
-  return *row;
+  return row;
 }
 
 bool isLoopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
@@ -184,6 +207,11 @@ void parseRoot(const std::string& text, Launch& launch) {
   if (isLoopback(host)) launch.oneHost = true;
 }
 
+// Whoever knows it can join: it is not shown.
+RawUniqueId idFromEnvironment(const std::string& text) try { return fromHex(text); } catch (const Error& error) {
+  throw Error(error.code(), fmt::format("TUTTI_ID: {}", error.what()));
+}
+
 // What the user says about the place; true when it is anything.
 bool readOwnPlace(const Environment& environment, Launch& launch) {
   const auto id = environment.find("TUTTI_ID"), file = environment.find("TUTTI_ID_FILE"),
@@ -191,7 +219,7 @@ bool readOwnPlace(const Environment& environment, Launch& launch) {
   if (int(id.has_value()) + int(file.has_value()) + int(root.has_value()) > 1)
     refuse("more than one of TUTTI_ID, TUTTI_ID_FILE and TUTTI_ROOT is set: each says where to meet; keep one");
   if (id) {
-    launch.id = fromHex(*id);
+    launch.id = idFromEnvironment(*id);
     launch.source += "/TUTTI_ID";
   } else if (file) {
     launch.idFile = *file;
@@ -217,22 +245,23 @@ void readPlace(const Environment& environment, const Row& row, Launch& launch) {
   launch = told;
 }
 
+Secret secretFromFile(const std::string& path) try {
+  const std::string content = readSmallFile(path);
+  if (content.empty()) refuse("the file is empty");
+  return secretFromText(content);
+} catch (const Error& error) {
+  refuse(fmt::format("TUTTI_SECRET_FILE={}: {}", path, error.what()));
+}
+
 void readSecret(const Environment& environment, Launch& launch) {
   const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
   if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
   if (text) launch.secret = secretFromText(*text);
   if (!file) return;
-  const std::string content = readSmallFile(*file);
-  if (content.empty()) refuse(fmt::format("TUTTI_SECRET_FILE={}: the file is empty", *file));
-  launch.secret = secretFromText(content);
+  launch.secret = secretFromFile(*file);
 }
 
-}  // namespace
-
-Launch readLaunch(const Environment& environment) {
-  const Row& row = chooseRow(environment);
-  Launch launch;
-  launch.launcher = row.name;
+void readRow(const Environment& environment, const Row& row, Launch& launch) {
   readWho(environment, row, launch);
   launch.jobKey = environment.find("TUTTI_JOB").value_or("");
   for (const Name key : row.jobKeys)
@@ -240,6 +269,20 @@ Launch readLaunch(const Environment& environment) {
   readHost(environment, row, launch);
   readPlace(environment, row, launch);
   readSecret(environment, launch);
+}
+
+}  // namespace
+
+Launch readLaunch(const Environment& environment) {
+  const Row* row = chooseRow(environment);
+  Launch launch;
+  if (row == nullptr) {
+    launch.launcher = kNone;
+    launch.oneHost = true;
+    return launch;
+  }
+  launch.launcher = row->name;
+  readRow(environment, *row, launch);
   log::info("rank {} of {}, as {} says ({})", launch.rank, launch.size, launch.launcher, launch.source);
   return launch;
 }

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "base/deadline.h"
 #include "base/settings.h"
+#include "control/patience.h"
 #include "control/plane.h"
 
 namespace tutti::control {
@@ -32,12 +32,14 @@ Launch readLaunch(const settings::Environment& environment = {});
 
 // 32 hex digits are the secret itself; any other text is hashed.
 Secret secretFromText(const std::string& text);
-// The text of a file of at most 64 KiB, without white space at its end. Throws Error(kInvalidUsage).
+// The text of a file of at most 64 KiB, without white space at its end. Throws Error(kInvalidUsage), "it cannot be
+// read: ...": the caller knows why the file was to be read.
 std::string readSmallFile(const std::string& path);
 
-// The unique id to join with: the one handed over (a file is waited for until the deadline), one that rank 0 hands out
-// through the process manager, or one that every rank derives from the place, the job key and the secret. In the last
-// two rank 0 opens the root. Throws Error.
-UniqueId meetingPlace(const Launch& launch, const Network& network, Deadline deadline);
+// The unique id to join with: the one handed over (a file is waited for), one that rank 0 hands out through the process
+// manager, or one that every rank derives from the place, the job key and the secret. In the last two rank 0 opens the
+// root. Throws Error, soon after the caller has lost interest; but a look-up of a host's name, which nothing can
+// interrupt, is waited for.
+UniqueId meetingPlace(const Launch& launch, const Network& network, const Patience& patience);
 
 }  // namespace tutti::control

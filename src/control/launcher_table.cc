@@ -32,7 +32,8 @@
 // MPI's (`mpirun -np HOSTS torchrun ...`), which run inside those of the machine (Slurm starts mpirun), which run
 // inside pods. So a lower row of another level that disagrees is the outer launcher, and no contradiction. Two whole
 // sets of one level that disagree on rank or size are one: an error that shows both. So are, within a set, half of it,
-// what is no number, a rank that is not below its size, and more ranks on the host than there are.
+// what is no number, a rank that is not below its size, and more ranks on the host than there are. Of half a set the
+// error names what is missing in the row whose own name is set: WORLD_SIZE, which others borrow, wants a RANK.
 //
 // Traps. RANK and WORLD_SIZE alone count pods with some operators: where PET_NPROC_PER_NODE says that torchrun was to
 // be run in the pod, they are refused. Slurm sets its variables in the shell of a batch job too, where nobody but one
@@ -227,6 +228,7 @@ constexpr LauncherRow kRows[] = {
      .hosts = "SLURM_STEP_NUM_NODES",
      .jobKeys = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
      .yields = true,
+     .pair = {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
      .applies = isSlurmStep,
      .more = readSlurmNode,
      .place = placeOfSlurm},

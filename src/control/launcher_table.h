@@ -21,6 +21,8 @@ struct LauncherRow {
   std::array<settings::Name, 4> jobKeys{};
   bool exclusive = true;  // nobody else uses these names: half of the set is a mistake
   bool yields = false;    // a set of one rank gives way to the rows below
+  // Beside rank and size: where the first is set, the second must be too.
+  std::array<settings::Name, 2> pair{};
   // What the columns cannot say; null: nothing. `applies`: whether a set that is there counts. `read` reads rank and
   // size instead of the columns. `more` adds what else is told, or throws Error. `place` says where to meet, when it is
   // not one host and the user has not said; false: nothing is told.

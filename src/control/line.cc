@@ -5,11 +5,16 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
+#include "base/error.h"
 #include "control/socket.h"
 
 namespace tutti::control {
+namespace {
+
+constexpr std::chrono::seconds kPartingTime(2);
+
+}  // namespace
 
 std::shared_ptr<Line> Line::open(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeContext& context,
                                  Events events) {
@@ -42,7 +47,7 @@ void Line::onEvents(uint32_t ready) {
 
 void Line::connected() {
   connectError_ = pendingError(fd_.get());
-  if (connectError_ != 0) return broken(std::strerror(connectError_));
+  if (connectError_ != 0) return broken(errnoText(connectError_));
   // A name is anyone's to take while its owner is not there.
   if (unix_ && !sameUser(fd_.get())) return broken("the Unix socket there belongs to another user");
   state_ = State::kHello;
@@ -82,7 +87,7 @@ void Line::readFrames() {
     if (status == FrameReader::Status::kNothing) return;
     if (status == FrameReader::Status::kClosed) return broken("connection closed");
     if (status == FrameReader::Status::kBroken)
-      return broken(sealed() ? fmt::format("{} ({})", in_.error(), peer_) : in_.error());
+      return broken(sealed() && !events_->namesPeer ? fmt::format("{} ({})", in_.error(), peer_) : in_.error());
     if (static_cast<Kind>(frame.type) == Kind::kAlive) continue;
     const auto events = events_;
     if (events->frame) events->frame(frame);
@@ -97,14 +102,15 @@ void Line::send(Kind kind, std::shared_ptr<const Bytes> payload) {
   if (idle && state_ == State::kFrames) flush();
 }
 
-// A broken socket is reported by the reader, which first takes what the peer has still said.
+// A broken socket is reported by the reader, which first takes what the peer has still said. Where the error was one
+// that passes, as when memory is short, the peer has to be told that nothing more comes, and then leaves.
 void Line::flush() {
-  if (!out_.flush(fd_.get())) out_ = {};
+  if (!out_.flush(fd_.get())) ::shutdown(fd_.get(), SHUT_WR);
   want(out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
   if (state_ == State::kFinishing && out_.empty()) ::shutdown(fd_.get(), SHUT_WR);
 }
 
-void Line::finish(Reactor::Clock::duration bound, std::function<void()> done) {
+void Line::finish(std::function<void()> done) {
   if (!isOpen() || state_ != State::kFrames) {
     close();
     if (done) done();
@@ -112,7 +118,7 @@ void Line::finish(Reactor::Clock::duration bound, std::function<void()> done) {
   }
   state_ = State::kFinishing;
   done_ = std::move(done);
-  finishTimer_ = reactor_.after(bound, [line = shared_from_this()] { line->finished(); });
+  finishTimer_ = reactor_.after(kPartingTime, [line = shared_from_this()] { line->finished(); });
   flush();
 }
 

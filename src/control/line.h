@@ -21,6 +21,7 @@ class Line : public std::enable_shared_from_this<Line> {
     std::function<void()> ready;  // the peer has proved the secret
     std::function<void(Frame&)> frame;
     std::function<void(const std::string& why)> closed;  // by the peer or by a failure; once
+    bool namesPeer = false;                              // who is told says itself where the peer is
   };
 
   // `fd` is accepted (server) or being connected (client).
@@ -33,9 +34,9 @@ class Line : public std::enable_shared_from_this<Line> {
   void send(Kind kind, Bytes payload) { send(kind, std::make_shared<const Bytes>(std::move(payload))); }
   // At once; what is queued is lost.
   void close() noexcept;
-  // Sends what is queued, then waits for the peer to close (at most `bound`), then calls `done`. What still arrives is
-  // dropped. Closing only after the peer has read everything keeps the system from throwing the last frames away.
-  void finish(Reactor::Clock::duration bound, std::function<void()> done = {});
+  // Sends what is queued, then waits two seconds at most for the peer to close, then calls `done`. What still arrives
+  // is dropped. Closing only after the peer has read everything keeps the system from throwing the last frames away.
+  void finish(std::function<void()> done = {});
   // Gives the socket away, non-blocking, with nothing read beyond the last frame, and fresh keys if the line was
   // sealed. Needs drained().
   SecureSocket take() noexcept;
@@ -46,15 +47,17 @@ class Line : public std::enable_shared_from_this<Line> {
   int connectError() const noexcept { return connectError_; }  // an errno value; 0: none
   const std::string& peer() const noexcept { return peer_; }
   bool overUnix() const noexcept { return unix_; }
-  // When anything last came, a part of a frame included, and when a frame was last handed in to be sent.
   // How long the system may try to get bytes across before it calls a connection over a network broken.
   void limitSilence(std::chrono::milliseconds span) noexcept;
+  // When anything last came, a part of a frame included, and when a frame was last handed in to be sent.
   Reactor::Clock::time_point heard() const noexcept { return heard_; }
   Reactor::Clock::time_point said() const noexcept { return said_; }
   bool peerEncrypts() const noexcept { return hello_.peerEncrypts(); }  // once it has proved itself
   // How far the hello has come: a peer that has said nothing is at 0.
   int helloSteps() const noexcept { return hello_.messagesDone(); }
-  bool hungUpInHello() const noexcept { return hello_.hungUp(); }
+  bool unproven() const noexcept { return hello_.unproven(); }  // the two ends' secrets, or jobs, differ
+  // The peer said nothing wrong, it left.
+  bool hungUp() const noexcept { return hello_.hungUp() || in_.hungUp(); }
 
  private:
   enum class State : uint8_t { kConnecting, kHello, kFrames, kFinishing };

@@ -1,14 +1,15 @@
 #include "control/listener.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "control/socket.h"
@@ -40,16 +41,33 @@ Address wildcard(bool v6, uint16_t port) {
 
 [[noreturn]] void noPort(const Listener::Request& request, int error) {
   const Network& network = request.network;
+  const bool lacks = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+  if (lacks) throw systemError("cannot listen for the other ranks", error);
   if (request.port != 0)
     throw Error(ErrorCode::kSystem,
-                fmt::format("cannot listen at port {}: {}. Another job may be using it; choose another "
-                            "port",
-                            request.port, std::strerror(error)));
+                fmt::format("cannot listen at port {}: {}. {}", request.port, errnoText(error),
+                            error == EACCES ? "Low ports are the system's own: choose one above 1023"
+                                            : "Another job may be using it; choose another port"));
   if (network.firstPort != 0)
     throw Error(ErrorCode::kSystem,
-                fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE): {}. Each rank needs one; widen the range",
-                            network.firstPort, network.lastPort, std::strerror(error)));
+                fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE): {}. Each rank of a host needs one for each "
+                            "communicator, and rank 0, or who made the unique id, one more while the ranks join: widen "
+                            "the range",
+                            network.firstPort, network.lastPort, errnoText(error)));
   throw systemError("cannot listen for the other ranks", error);
+}
+
+// `unixError`: why there is no Unix socket, where one was wanted.
+[[noreturn]] void nowhere(const Listener::Request& request, int unixError) {
+  if (!request.network.unixSockets)
+    throw Error(ErrorCode::kSystem,
+                "cannot listen for the other ranks: no network interface has an address, and TUTTI_UNIX_SOCKETS=0 "
+                "forbids a Unix socket. See `ip addr`");
+  throw Error(ErrorCode::kSystem,
+              fmt::format("cannot listen at the Unix socket @{}: {}{}", request.unixName, errnoText(unixError),
+                          unixError == EADDRINUSE ? ". Another job of yours seems to be meeting there: give each a "
+                                                    "TUTTI_JOB of its own, any text"
+                                                  : ""));
 }
 
 }  // namespace
@@ -61,17 +79,14 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
       maxPending_(pendingLimit()),
       refusals_(reactor) {
   endpoint_.id = context_.listener;
-  if (auto fd = request.network.unixSockets ? listenUnix(request.unixName) : UniqueFd()) {
+  UniqueFd local = request.network.unixSockets ? listenUnix(request.unixName) : UniqueFd();
+  const int unixError = errno;  // what follows has errors of its own
+  if (local) {
     endpoint_.unixName = request.unixName;
-    add(std::move(fd));
+    add(std::move(local));
   }
   if (request.tcp) openTcp(request);
-  if (sockets_.empty())
-    throw Error(ErrorCode::kSystem,
-                fmt::format("cannot listen at the Unix socket @{}: {}{}", request.unixName, std::strerror(errno),
-                            errno == EADDRINUSE ? ". Another job of yours seems to be meeting there: give each a "
-                                                  "TUTTI_JOB of its own, any text"
-                                                : ""));
+  if (sockets_.empty()) nowhere(request, unixError);
 }
 
 // One port serves all addresses, so that a range of ports counts ranks and not addresses.
@@ -144,22 +159,26 @@ void Listener::acceptFrom(int fd) {
       if (sockets_.empty()) return;  // the arrival closed this listener
       continue;
     }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return outOfDescriptors(fd);
-    if (errno != EINTR && errno != ECONNABORTED) return;
+    const int error = errno;
+    if (error == EINTR || error == ECONNABORTED) continue;
+    const bool lacks = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    // The system looks for a descriptor before it looks whether anybody waits.
+    pollfd door{fd, POLLIN, 0};
+    if (lacks && ::poll(&door, 1, 0) > 0) return outOfDescriptors(fd, error);
+    return lack_.ends();
   }
 }
 
-void Listener::admit(UniqueFd fd) {
+// What goes wrong with one caller keeps nobody else out: the system lacks something, or memory, and it will call again.
+void Listener::admit(UniqueFd fd) try {
   if (isUnix(fd.get()) && !sameUser(fd.get()))
     return refusals_.note(describePeer(fd.get()), "a Unix socket serves its own user only");
   if (!isUnix(fd.get())) setNoDelay(fd.get());
   if (pending_.size() >= maxPending_)
     drop(leastProven(), "too many callers at once, of which it had said least for longest");
-  try {
-    welcome(std::move(fd));
-  } catch (const Error& e) {  // the system lacks something: the callers will call again
-    refusals_.note("a caller", e.what());
-  }
+  welcome(std::move(fd));
+} catch (const std::exception& e) {
+  refusals_.note("a caller", e.what());
 }
 
 // Those who belong here speak at once: a crowd of silent strangers makes way for them. Of equals, the oldest.
@@ -170,43 +189,67 @@ Listener::PendingAt Listener::leastProven() {
 }
 
 void Listener::welcome(UniqueFd fd) {
-  const auto caller = Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, {});
   const auto at = pending_.insert(pending_.end(), Pending{});
+  try {
+    await(at, Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, {}));
+  } catch (const std::exception&) {
+    pending_.erase(at);
+    throw;
+  }
+}
+
+// A line that nothing is to be heard from, for lack of memory, would stay for ever.
+void Listener::await(PendingAt at, const std::shared_ptr<Line>& caller) try {
   Line::Events events;
+  events.namesPeer = true;
   events.closed = [this, at](const std::string& why) { drop(at, why); };
   events.frame = [this, at](Frame& first) {
     const auto line = at->line;
     reactor_.cancel(at->timer);
     pending_.erase(at);
+    lack_.ends();
     arrival_(line, first);
   };
   caller->setEvents(std::move(events));
   at->line = caller;
   at->timer = reactor_.after(kHelloTime, [this, at] { drop(at, "said nothing for too long"); });
+} catch (const std::exception&) {
+  caller->close();
+  throw;
 }
 
 void Listener::drop(PendingAt at, const std::string& why) {
   const auto line = at->line;
   reactor_.cancel(at->timer);
   pending_.erase(at);
-  // Also a rank hangs up, on those of its calls that another was faster than.
-  if (line->hungUpInHello())
-    log::info("{} {}", line->peer(), why);
+  line->close();  // before what takes memory: its events are for what is pending
+  if (line->unproven()) setText(lastUnproven_, line->peer());
+  // Also a rank hangs up, during the hello or after it, on those of its calls that another was faster than.
+  if (line->hungUp())
+    log::info("{} left before it had said what it wants: {}", line->peer(), why);
   else
     refusals_.note(line->peer(), why);
-  line->close();
 }
 
 // The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll
 // would report the same caller again and again.
-void Listener::outOfDescriptors(int fd) {
-  if (!pending_.empty()) return drop(leastProven(), "the process has no file descriptor left (see ulimit -n)");
+void Listener::outOfDescriptors(int fd, int error) {
+  noteLackOfDescriptors();
+  lack_.begins();
+  if (!pending_.empty())
+    drop(leastProven(), "the process has no file descriptor left (see ulimit -n)");
+  else
+    shutFor(fd, kPauseWithoutDescriptors);
+  if (Lack::isOne(error) && lack_.lasts() && starved_) starved_(error);
+}
+
+void Listener::shutFor(int fd, std::chrono::milliseconds pause) {
   const auto at = std::find_if(sockets_.begin(), sockets_.end(), [&](const Socket& s) { return s.fd.get() == fd; });
   const auto token = at->watch;
   if (!std::exchange(toldOfDescriptors_, true))
     log::warn("cannot accept a connection: no file descriptor left; raise the limit (ulimit -n)");
   reactor_.change(token, 0);
-  reactor_.after(kPauseWithoutDescriptors, [this, token] { reactor_.change(token, EPOLLIN); });
+  reactor_.after(pause, [this, token] { reactor_.change(token, EPOLLIN); });
 }
 
 void Listener::close() noexcept {

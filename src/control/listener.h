@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "control/lack.h"
 #include "control/line.h"
 #include "control/network.h"
 #include "control/refusals.h"
@@ -29,8 +30,14 @@ class Listener {
   // Throws Error: kSystem or kInvalidUsage, when nothing can be listened at.
   Listener(Reactor& reactor, const Request& request, Arrival arrival);
 
+  // Called, with an errno value, when for a while nobody could be let in, because there was no descriptor left.
+  using Starved = std::function<void(int error)>;
+  void whenStarved(Starved starved) { starved_ = std::move(starved); }
+
   const Endpoint& endpoint() const noexcept { return endpoint_; }
   void close() noexcept;
+  // The last caller that did not know the secret; empty: there was none.
+  const std::string& lastUnproven() const noexcept { return lastUnproven_; }
 
  private:
   struct Pending {
@@ -50,9 +57,11 @@ class Listener {
   void acceptFrom(int fd);
   void admit(UniqueFd fd);
   void welcome(UniqueFd fd);
+  void await(PendingAt at, const std::shared_ptr<Line>& caller);
   PendingAt leastProven();
   void drop(PendingAt at, const std::string& why);
-  void outOfDescriptors(int fd);
+  void outOfDescriptors(int fd, int error);
+  void shutFor(int fd, std::chrono::milliseconds pause);
 
   Reactor& reactor_;
   HandshakeContext context_;
@@ -62,7 +71,10 @@ class Listener {
   std::list<Pending> pending_;
   size_t maxPending_;
   Refusals refusals_;
+  std::string lastUnproven_;
   bool toldOfDescriptors_ = false;
+  Lack lack_;
+  Starved starved_;
 };
 
 }  // namespace tutti::control

@@ -9,24 +9,30 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <mutex>
-#include <thread>
 
 #include "base/error.h"
 #include "base/handshake.h"
 #include "base/log.h"
 #include "control/launcher.h"
+#include "control/network.h"
 #include "control/pmi.h"
 #include "control/root.h"
+#include "control/socket.h"
 
 namespace tutti::control {
 namespace {
 
 constexpr std::chrono::milliseconds kAskAgain(200);
+constexpr const char* kManagerPlace = "at addresses of rank 0's host, which the process manager hands out";
 
 // Waits for the file to be there whole. Sleeps on the folder's changes; on file systems of other hosts, which report
 // none, it looks every 50 ms.
-RawUniqueId waitForIdFile(const std::string& path, Deadline deadline) {
+RawUniqueId waitForIdFile(const std::string& path, const Patience& patience) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorCode::kInvalidUsage, fmt::format("TUTTI_ID_FILE={}: this is a folder, not a file", path));
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -38,11 +44,11 @@ RawUniqueId waitForIdFile(const std::string& path, Deadline deadline) {
     } catch (const Error& e) {
       why = e.what();
     }
-    if (deadline.passed())
+    if (patience.over())
       throw Error(ErrorCode::kTimeout,
                   fmt::format("TUTTI_ID_FILE={}: no unique id came before the deadline ({})", path, why));
     pollfd ready{watch.get(), POLLIN, 0};
-    ::poll(&ready, 1, static_cast<int>(std::min<int64_t>(50, deadline.left().count() + 1)));
+    ::poll(&ready, 1, static_cast<int>(patience.step().count()) + 1);
     std::array<char, 4096> changes;
     while (watch && ::read(watch.get(), changes.data(), changes.size()) > 0) {
     }
@@ -63,17 +69,18 @@ Address addressOf(const addrinfo& info, uint16_t port) {
   return address;
 }
 
+// May take the resolver many seconds, by its own settings, and cannot be interrupted.
 std::vector<Address> resolve(const std::string& host, uint16_t port, int family) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_family = family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_UNSPEC;
-  addrinfo* list = nullptr;
-  if (const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &list))
-    throw Error(ErrorCode::kSystem,
-                fmt::format("cannot resolve {}, where the ranks are to meet: {}", host, ::gai_strerror(code)));
+  addrinfo* made = nullptr;
+  if (const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &made))
+    throw Error(ErrorCode::kSystem, fmt::format("cannot resolve {}, where the ranks are to meet: {}", host,
+                                                code == EAI_SYSTEM ? errnoText(errno) : ::gai_strerror(code)));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(made, ::freeaddrinfo);
   std::vector<Address> addresses;
-  for (const addrinfo* info = list; info != nullptr; info = info->ai_next) addresses.push_back(addressOf(*info, port));
-  ::freeaddrinfo(list);
+  for (const addrinfo* info = made; info != nullptr; info = info->ai_next) addresses.push_back(addressOf(*info, port));
   return addresses;
 }
 
@@ -89,64 +96,116 @@ void warnOfStrangers(const Launch& launch) {
   });
 }
 
+const char* nameOfRoot(const Launch& launch) {
+  return launch.source.ends_with("/TUTTI_ROOT") ? "TUTTI_ROOT" : "what the launcher says of the place";
+}
+
 // Host names of pods appear a while after the pods: a name that is not known yet is asked for again.
-std::vector<Address> resolveInTime(const Launch& launch, int family, Deadline deadline) {
+std::vector<Address> resolveInTime(const Launch& launch, int family, const Patience& patience) {
   bool told = false;
   for (;;) {
     try {
       return resolve(*launch.rootHost, launch.rootPort, family);
     } catch (const Error& e) {
-      if (deadline.passed()) throw;
-      if (!told) log::warn("{}; trying again until the deadline", e.what());
+      if (patience.over()) throw Error(e.code(), fmt::format("{} ({})", e.what(), nameOfRoot(launch)));
+      if (!told) log::warn("{} ({}); trying again until the deadline", e.what(), nameOfRoot(launch));
       told = true;
     }
-    std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(kAskAgain, deadline.left()));
+    patience.sleep(kAskAgain);
   }
 }
 
+UniqueId idFrom(pmi::Client& manager, const std::string& key) {
+  UniqueId id = decode(fromHex(manager.get(key)));
+  id.place = kManagerPlace;
+  return id;
+}
+
 // Through the key-value space of the process manager.
-UniqueId shareThroughPmi(const Launch& launch, const Network& network, Deadline deadline) {
+UniqueId shareThroughPmi(const Launch& launch, const Network& network, const Patience& patience) {
   const std::string key = fmt::format("tutti-{}", launch.pmiKey);
-  pmi::Client client(launch.pmi, deadline);
+  pmi::Client client(launch.pmi, patience);
   if (launch.rank == 0) {
-    UniqueId id = openRoot(network, deadline);
+    RootPlace place = anyRootPlace();
+    place.id.place = kManagerPlace;
+    const UniqueId id = openRootAt(place, network, patience.deadline());
     client.put(key, toHex(encode(id)));
     client.barrier();
     return id;
   }
   client.barrier();
-  return decode(fromHex(client.get(key)));
+  return idFrom(client, key);
+}
+
+// Whether rank 0 will listen at that address, as far as this host knows.
+bool isOwn(Address address, const Network& network, const std::vector<Address>& chosen) {
+  address.port = 0;
+  if (!network.interfaces.empty()) return std::find(chosen.begin(), chosen.end(), address) != chosen.end();
+  return listenTcp(address, false) || errno != EADDRNOTAVAIL;
+}
+
+// Of rank 0: empty when the place is here. Something that nobody here can see may forward it, as networks of containers
+// do; so it is no error.
+std::string doubtOf(const Launch& launch, const Network& network) try {
+  const auto told = resolve(*launch.rootHost, launch.rootPort, network.family), chosen = chosenAddresses(network);
+  if (std::any_of(told.begin(), told.end(), [&](const Address& one) { return isOwn(one, network, chosen); })) return {};
+  std::string own;
+  for (const Address& one : chosen) own += (own.empty() ? "" : ", ") + ipOf(one);
+  return fmt::format(
+      "rank 0 is to be met at {}:{} ({}), which is none of the addresses of this host, {}, where it listens: {}. "
+      "Unless "
+      "it is forwarded here, nobody comes: name an address of rank 0's host",
+      *launch.rootHost, launch.rootPort, nameOfRoot(launch), hostName(), own);
+} catch (const Error&) {
+  return fmt::format(
+      "rank 0 is to be met at {}:{} ({}), a name that its own host, {}, does not know. Unless the other ranks know it, "
+      "nobody comes",
+      *launch.rootHost, launch.rootPort, nameOfRoot(launch), hostName());
+}
+
+// What is told about the place when somebody does not come to it.
+void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
+  id.place = tcp ? fmt::format("at {}:{}, which must be an address of rank 0's host", *launch.rootHost, launch.rootPort)
+                 : "at a Unix socket of this host";
+  id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
 }
 
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says.
-UniqueId deriveId(const Launch& launch, const Network& network, Deadline deadline) {
+UniqueId deriveId(const Launch& launch, const Network& network, const Patience& patience) {
   RootPlace place;
   place.tcp = !(launch.oneHost && network.unixSockets);
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
   place.id.secret = launch.secret.value_or(Secret{});
+  describePlace(launch, place.tcp, place.id);
   if (place.tcp) warnOfStrangers(launch);
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);
   hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size(), place.id.secret.data(),
            place.id.secret.size());
-  if (launch.rank == 0) return openRootAt(place, network, deadline);
-  if (place.tcp) place.id.addresses = resolveInTime(launch, network.family, deadline);
+  if (launch.rank == 0) {
+    if (place.tcp) place.doubt = doubtOf(launch, network);
+    if (!place.doubt.empty()) log::warn("{}", place.doubt);
+    return openRootAt(place, network, patience.deadline());
+  }
+  if (place.tcp) place.id.addresses = resolveInTime(launch, network.family, patience);
   return place.id;
 }
 
 }  // namespace
 
-UniqueId meetingPlace(const Launch& launch, const Network& network, Deadline deadline) {
+UniqueId meetingPlace(const Launch& launch, const Network& network, const Patience& patience) {
   if (launch.id) return decode(*launch.id);
-  if (launch.idFile) return decode(waitForIdFile(*launch.idFile, deadline));
+  if (launch.idFile) return decode(waitForIdFile(*launch.idFile, patience));
+  if (launch.size == 1)
+    return openRoot(network, patience.deadline());  // nobody else comes, whatever the place is called
   if (!(launch.oneHost && network.unixSockets)) {
-    if (launch.pmi >= 0) return shareThroughPmi(launch, network, deadline);
+    if (launch.pmi >= 0) return shareThroughPmi(launch, network, patience);
     if (!launch.rootHost)
       throw Error(ErrorCode::kInvalidUsage,
                   "nothing but a Unix socket is known where the ranks could meet, and TUTTI_UNIX_SOCKETS=0 forbids it: "
                   "set TUTTI_ROOT=host:port");
   }
-  return deriveId(launch, network, deadline);
+  return deriveId(launch, network, patience);
 }
 
 }  // namespace tutti::control

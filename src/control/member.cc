@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "base/log.h"
 #include "control/tree.h"
 
@@ -9,6 +12,9 @@ namespace tutti::control {
 namespace {
 
 constexpr size_t kMaxMailBytes = kMaxFrameBytes / 2;
+
+// Of a rank whose owner has left, when its part of the tree goes as well.
+constexpr const char* kLeftEarly = " has left in good order, and its process ended before the others were done";
 
 }  // namespace
 
@@ -24,9 +30,18 @@ Member::Member(const JoinRequest& request)
       streams_(reactor_, desk_, request.rank, encryptionOf(request), [this](const Mail& mail) { route(encode(mail)); }),
       gathering_(request.rank, request.size),
       shrink_(*this, reactor_, pulse_) {
-  hashInto(&id_, sizeof id_, &request.id.job, sizeof request.id.job);
   self_ = {request.rank, hostName(), ::getpid(), listener_.endpoint()};
   for (const int side : {0, 1}) children_[static_cast<size_t>(side)].person.rank = tree::childOf(rank(), side);
+  takenDown_ = {rank(), Stop::kDeath, ErrorCode::kRemote, describe(self_) + " has taken down its control plane"};
+  brokenDown_ = {rank(), Stop::kError, ErrorCode::kSystem,
+                 describe(self_) + " has run out of memory, and has given up its control plane"};
+  reactor_.whenWoken([this] { spreadInShort(); });
+  // Others than its children have nothing to say to it while it joins.
+  listener_.whenStarved([this](int error) {
+    const bool waits = std::ranges::any_of(
+        children_, [this](const Child& child) { return child.person.rank < size() && !child.line && !child.left; });
+    if (waits && !joining_.over()) joining_.starve("nobody can call it: " + errnoText(error));
+  });
 }
 
 // Keys made of nothing secret would seal nothing. A job that meets over a Unix socket needs no secret: it has one host.
@@ -49,13 +64,41 @@ Listener::Request Member::listenRequest() const {
 
 void Member::run() {
   log::setThreadRank(rank());
-  gathering_.addOwn(kJoinSequence, encode(Record{self_, request_.card}));
-  joining_.start();
-  reactor_.run();
-  // Whoever still waits at the desk must not wait for a thread that is gone.
-  desk_.notJoined(ErrorCode::kRemote, "the process is ending");
-  shrink_.close(ErrorCode::kRemote, "the process is ending");
-  desk_.fail({rank(), Stop::kAbort, ErrorCode::kRemote, describe(self_) + " has taken down its control plane"});
+  end(begin() && reactor_.run([this](const std::string& what) { broke(what); }));
+}
+
+bool Member::begin() noexcept {
+  try {
+    gathering_.addOwn(kJoinSequence, encode(Record{self_, request_.card}));
+    joining_.start();
+    return true;
+  } catch (const Error& e) {
+    brokenDown_.code = e.code();
+    setText(brokenDown_.text, e.what());
+  } catch (const std::exception&) {  // no memory: as it says already
+  }
+  reactor_.close();  // it will not run
+  return false;
+}
+
+// Whoever still waits at the desk must not wait for a thread that is gone.
+void Member::end(bool inGoodOrder) noexcept {
+  if (!inGoodOrder) cutAll();
+  const Failure& last = inGoodOrder ? takenDown_ : brokenDown_;
+  const std::string_view why = inGoodOrder ? "the process is ending" : std::string_view(brokenDown_.text);
+  desk_.notJoined(last.code, why);
+  shrink_.close(last.code, why);
+  desk_.fail(last);
+}
+
+// As the end of the process would: the neighbours see it, and pass it on.
+void Member::cutAll() noexcept {
+  joining_.cut();
+  streams_.stop();
+  listener_.close();
+  for (const Child& child : children_)
+    if (child.line) child.line->close();
+  if (parent_) parent_->close();
 }
 
 void Member::arrived(const std::shared_ptr<Line>& line, Frame& first) try {
@@ -98,11 +141,14 @@ void Member::watchOver(int side, const std::shared_ptr<Line>& line) {
 }
 
 void Member::placed(const std::shared_ptr<Line>& line, const Person& parent) {
+  // The job's number alone comes again where jobs meet at one address.
+  const uint64_t seed[] = {request_.id.job, joining_.draw()};
+  hashInto(&id_, sizeof id_, seed, sizeof seed);
   parent_ = line;
   parentPerson_ = parent;
   if (line) {
     watchOver(kParent, line);
-    line->send(Kind::kTree, encode(Hello{self_, size(), 0, 0}));
+    line->send(Kind::kTree, encode(Hello{self_, size(), 0, 0, {}}));
   }
   passUp(kJoinSequence);
 }
@@ -110,6 +156,7 @@ void Member::placed(const std::shared_ptr<Line>& line, const Person& parent) {
 void Member::onFrame(int side, Frame& frame) try {
   const auto kind = static_cast<Kind>(frame.type);
   if (kind == Kind::kGoodbye) return onGoodbye(side);
+  if (kind == Kind::kLeaving) return noteLeaving(side);
   if (kind == Kind::kFailure)
     return learn(decodeFailure(frame.payload), (side == kParent ? parent_ : children_[size_t(side)].line).get());
   if (kind == Kind::kMail) return route(std::move(frame.payload));
@@ -124,6 +171,8 @@ void Member::onFrame(int side, Frame& frame) try {
         nullptr);
 }
 
+void Member::noteLeaving(int side) { (side == kParent ? parentLeaving_ : children_[size_t(side)].leaving) = true; }
+
 void Member::onGoodbye(int side) {
   if (side != kParent) {
     Child& child = children_[size_t(side)];
@@ -135,19 +184,18 @@ void Member::onGoodbye(int side) {
   // A parent goes before its children only when its process ends, or when all is over anyway.
   parent_->close();
   parent_.reset();
-  learn({parentPerson_.rank, Stop::kDeath, ErrorCode::kRemote,
-         fmt::format("{} left: its process ended before the others were done", describe(parentPerson_))},
-        nullptr);
+  learn({parentPerson_.rank, Stop::kDeath, ErrorCode::kRemote, describe(parentPerson_) + kLeftEarly}, nullptr);
 }
 
 void Member::onGone(int side, const std::string& why) {
   Person& who = side == kParent ? parentPerson_ : children_[size_t(side)].person;
-  const std::string text = fmt::format("{} left: {}{}", describe(who), why, pulse_.stallNote());
+  const bool leaving = side == kParent ? parentLeaving_ : children_[size_t(side)].leaving;
+  const std::string how = leaving ? kLeftEarly : fmt::format(" left: {}{}", why, pulse_.stallNote());
   if (side == kParent)
     parent_.reset();
   else
     children_[size_t(side)].left = true;
-  learn({who.rank, Stop::kDeath, ErrorCode::kRemote, text}, nullptr);
+  learn({who.rank, Stop::kDeath, ErrorCode::kRemote, describe(who) + how}, nullptr);
   checkLeave();
 }
 
@@ -204,7 +252,7 @@ void Member::ask(int to, std::span<const std::byte> question) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a question for rank {}: ranks go from 0 to {}", to, size() - 1));
   Mail mail{rank(), to, 0, MailUse::kQuestion, Bytes(question.begin(), question.end())};
-  doLater([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
+  reactor_.post([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
 }
 
 void Member::post(int to, uint64_t key, std::span<const std::byte> message) {
@@ -215,7 +263,7 @@ void Member::post(int to, uint64_t key, std::span<const std::byte> message) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a message of {} bytes is too long: at most {}", message.size(), kMaxMailBytes));
   Mail mail{rank(), to, key, MailUse::kMailbox, Bytes(message.begin(), message.end())};
-  doLater([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
+  reactor_.post([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
 }
 
 void Member::requestStream(int peer, uint64_t key, StreamKind kind) {
@@ -225,7 +273,7 @@ void Member::requestStream(int peer, uint64_t key, StreamKind kind) {
   if (!desk_.wantStream(peer, key, kind))
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("a stream to rank {} under key {:#x} is already asked for", peer, key));
-  doLater([this, peer, key, kind] {
+  reactor_.post([this, peer, key, kind] {
     if (!leaving_) streams_.request(person(peer), request_.id, key, kind);
   });
 }

@@ -7,16 +7,18 @@
 // leaves of the tree has such a witness, everyone learns of it.
 #pragma once
 #include <array>
+#include <atomic>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/keeper.h"
 #include "control/desk.h"
 #include "control/gathering.h"
 #include "control/joining.h"
-#include "control/keeper.h"
 #include "control/listener.h"
 #include "control/pulse.h"
 #include "control/shrink.h"
@@ -35,7 +37,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
 
   // Any thread.
   Desk& desk() noexcept { return desk_; }
-  uint64_t id() const noexcept { return id_; }
+  uint64_t id() const noexcept { return id_; }  // once it has joined
   const Secret& secret() const noexcept { return request_.id.secret; }
   int rank() const noexcept { return request_.rank; }
   int size() const noexcept { return request_.size; }
@@ -45,9 +47,10 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void post(int to, uint64_t key, std::span<const std::byte> message);
   void requestStream(int peer, uint64_t key, StreamKind kind);
   void ask(int rank, std::span<const std::byte> question);
-  void fail(const Failure& failure);
+  void fail(const Failure& failure) noexcept;
   ShrinkResult shrink(const JoinRequest& like);
   void leave();
+  void leaveLater();  // the same without waiting for anything: from a reactor's thread
   // How to call another rank's listener.
   Dial::Target targetFor(int rank) const;
 
@@ -55,16 +58,30 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   struct Child {
     Person person;
     std::shared_ptr<Line> line;
-    bool left = false;  // said goodbye, or is gone for good
+    bool leaving = false;  // its owner has left
+    bool left = false;     // said goodbye, or is gone for good
+  };
+
+  // What could not be posted for lack of memory.
+  struct InShort {
+    bool any = false;
+    Stop stop = Stop::kError;
+    ErrorCode code = ErrorCode::kRemote;
+    bool unused = false;
   };
 
   // member.cc: the tree
+  bool begin() noexcept;
+  void end(bool inGoodOrder) noexcept;
+  void cutAll() noexcept;
   void requireSecret() const;
   Listener::Request listenRequest() const;
   void arrived(const std::shared_ptr<Line>& line, Frame& first);
   void childArrived(const std::shared_ptr<Line>& line, const Frame& first);
+  std::future<void> beginLeave();
   void placed(const std::shared_ptr<Line>& line, const Person& parent);
   void onFrame(int side, Frame& frame);  // side: of a child, or kParent
+  void noteLeaving(int side);
   void onGoodbye(int side);
   void onGone(int side, const std::string& why);
   void onSilence(int side, const std::string& how);
@@ -81,9 +98,12 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc
-  void doLater(std::function<void()> task);
+  void broke(const std::string& what);
+  void spread(const Failure& failure);
+  void spreadInShort();
   void learn(const Failure& failure, const Line* from);
   Failure asToldToMe(Failure failure) const;
+  void tellLeaving();
   void checkLeave();
   void partFrom(const std::shared_ptr<Line>& line);
   void lineParted();
@@ -107,10 +127,13 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   Person parentPerson_;
   std::shared_ptr<Line> parent_;
   std::array<Child, 2> children_;
+  bool parentLeaving_ = false;  // its owner has left
   bool ownerLeft_ = false, leaving_ = false, flooded_ = false, revoked_ = false;
   std::optional<Failure> early_;  // heard of before this rank had joined
   int parting_ = 0;
-  uint64_t sharesSent_ = 0;  // exchanges to which this rank's whole subtree has contributed
+  std::atomic<InShort> inShort_{};  // by any thread
+  Failure takenDown_, brokenDown_;  // the last words, made while there is memory for them
+  uint64_t sharesSent_ = 0;         // exchanges to which this rank's whole subtree has contributed
 
   // Written once, before the owner learns that it has joined; read by any thread after that.
   std::vector<Person> people_;

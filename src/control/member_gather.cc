@@ -6,7 +6,7 @@
 namespace tutti::control {
 
 void Member::startGather(uint64_t sequence, std::span<const std::byte> blob) {
-  doLater([this, sequence, mine = Bytes(blob.begin(), blob.end())] {
+  reactor_.post([this, sequence, mine = Bytes(blob.begin(), blob.end())] {
     gathering_.addOwn(sequence, mine);
     checkShares();
     passUp(sequence);

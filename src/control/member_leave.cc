@@ -1,23 +1,55 @@
 // How a rank leaves, and how everyone learns that one has failed.
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "control/member.h"
 
 namespace tutti::control {
 namespace {
 
-constexpr std::chrono::seconds kPartingTime(2);
+constexpr std::chrono::milliseconds kTellingTime(200);  // a thread that is gone or busy says nothing in time
+
+// Kept also when it is dropped: a promise that is broken takes memory to say so, in its destructor.
+class Telling {
+ public:
+  Telling() = default;
+  ~Telling() { keep(); }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+  std::future<void> future() { return promise_.get_future(); }
+  void keep() {
+    if (!std::exchange(kept_, true)) promise_.set_value();
+  }
+
+ private:
+  std::promise<void> promise_;
+  bool kept_ = false;
+};
 
 }  // namespace
 
 // Before the rank has joined, its owner gets the failure at once, and the others learn it through the root.
-void Member::fail(const Failure& failure) {
+void Member::fail(const Failure& failure) noexcept {
   desk_.notJoined(failure.code, failure.text);
   desk_.fail(failure);
-  reactor_.post([this, failure] {
-    shrink_.interrupt(failure);
-    if (joined()) return learn(failure, nullptr);
-    joining_.fail(failure.code, failure.text);
-  });
+  try {
+    reactor_.post([this, failure] { spread(failure); });
+  } catch (const std::exception&) {  // no memory for the words: there may be some when the plane's thread comes to it
+    inShort_.store({true, failure.stop, failure.code, false}, std::memory_order_release);
+    reactor_.wake();
+  }
+}
+
+void Member::spread(const Failure& failure) {
+  shrink_.interrupt(failure);
+  if (joined()) return learn(failure, nullptr);
+  joining_.fail(failure.code, failure.text);
+}
+
+void Member::spreadInShort() {
+  // Acquire-release: pairs with the store in fail(), which is the only other one.
+  const InShort what = inShort_.exchange({}, std::memory_order_acq_rel);
+  if (!what.any) return;
+  spread({rank(), what.stop, what.code, describe(self_) + " has stopped, without the memory to say why"});
 }
 
 // The first failure that is heard of goes to everyone but the one who told.
@@ -59,9 +91,24 @@ Dial::Target Member::targetFor(int rank) const {
           endpoint.addresses};
 }
 
+// Returns when the neighbours have been told, so that the process may end at once: they know then that it left.
 void Member::leave() {
-  doLater([this] {
+  const bool tells = desk_.hasJoined();
+  const auto told = beginLeave();
+  if (tells) told.wait_for(kTellingTime);
+}
+
+void Member::leaveLater() { beginLeave(); }
+
+// Ready when the neighbours have been told.
+std::future<void> Member::beginLeave() {
+  auto telling = std::make_shared<Telling>();
+  auto told = telling->future();
+  // The task alone keeps the promise, also when it is dropped: nobody waits for a thread that is gone.
+  reactor_.post([this, telling = std::move(telling)] {
     ownerLeft_ = true;
+    if (joined()) tellLeaving();
+    telling->keep();
     if (!joined()) return joining_.fail(ErrorCode::kRemote, describe(self_) + " gave up joining");
     streams_.stop();
     ++parting_;
@@ -72,18 +119,18 @@ void Member::leave() {
     checkShares();
     checkLeave();
   });
+  return told;
 }
 
-// A task of the owner's that fails on the plane's thread has nobody to throw to: it fails the communicator.
-void Member::doLater(std::function<void()> task) {
-  reactor_.post([this, task = std::move(task)] {
-    try {
-      task();
-    } catch (const std::exception& e) {
-      learn({rank(), Stop::kError, ErrorCode::kRemote, fmt::format("{} failed: {}", describe(self_), e.what())},
-            nullptr);
-    }
-  });
+void Member::tellLeaving() {
+  if (parent_) parent_->send(Kind::kLeaving, Bytes{});
+  for (const Child& child : children_)
+    if (child.line) child.line->send(Kind::kLeaving, Bytes{});
+}
+
+// What fails on the plane's own thread has nobody to throw to: it fails the communicator.
+void Member::broke(const std::string& what) {
+  fail({rank(), Stop::kError, ErrorCode::kRemote, fmt::format("{} failed: {}", describe(self_), what)});
 }
 
 void Member::checkLeave() {
@@ -103,7 +150,7 @@ void Member::checkLeave() {
 void Member::partFrom(const std::shared_ptr<Line>& line) {
   line->send(Kind::kGoodbye, Bytes{});
   ++parting_;
-  line->finish(kPartingTime, [this] { lineParted(); });
+  line->finish([this] { lineParted(); });
 }
 
 void Member::lineParted() {
@@ -113,7 +160,7 @@ void Member::lineParted() {
 void Member::joinFailed(ErrorCode code, const std::string& text) {
   listener_.close();
   streams_.stop();
-  desk_.notJoined(code, text);
+  desk_.notJoined(code, text + lackOfDescriptors(text));
   reactor_.stop();
 }
 

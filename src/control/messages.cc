@@ -1,11 +1,12 @@
 #include "control/messages.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tutti::control {
 namespace {
 
-constexpr size_t kMaxAddresses = 256;
+constexpr size_t kMaxAddresses = 256, kMostAgreed = 64;
 
 void put(Writer& out, const Endpoint& endpoint) {
   out.value(endpoint.id).text(endpoint.unixName).value(static_cast<uint16_t>(endpoint.addresses.size()));
@@ -47,6 +48,23 @@ Person getPerson(Reader& in) {
   return person;
 }
 
+void put(Writer& out, const Agreement& agreement) {
+  out.value(static_cast<uint16_t>(agreement.size()));
+  for (const Agreed& one : agreement) out.text(one.name).text(one.value);
+}
+
+Agreement getAgreement(Reader& in) {
+  Agreement agreement;
+  const size_t count = in.value<uint16_t>();
+  if (count > kMostAgreed) throw Error(ErrorCode::kRemote, fmt::format("{} settings of one rank", count));
+  for (size_t i = 0; i < count; ++i) {
+    Agreed& one = agreement.emplace_back();
+    one.name = in.text();
+    one.value = in.text();
+  }
+  return agreement;
+}
+
 }  // namespace
 
 std::string describe(const Person& person) {
@@ -79,22 +97,31 @@ Bytes encode(const Hello& hello) {
   Writer out;
   out.value<int32_t>(hello.size).value(hello.leftMs).value(hello.heartbeatMs);
   put(out, hello.person);
+  put(out, hello.agreement);
   return out.take();
 }
+
+namespace {
+
+// Whatever a stranger or a broken rank says: added to a time, it must not leave the clock's range.
+int64_t getMs(Reader& in) { return std::clamp<int64_t>(in.value<int64_t>(), 0, std::numeric_limits<int32_t>::max()); }
+
+}  // namespace
 
 Hello decodeHello(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Hello hello;
   hello.size = in.value<int32_t>();
-  hello.leftMs = in.value<int64_t>();
-  hello.heartbeatMs = in.value<int64_t>();
+  hello.leftMs = getMs(in);
+  hello.heartbeatMs = getMs(in);
   hello.person = getPerson(in);
+  hello.agreement = getAgreement(in);
   return hello;
 }
 
 Bytes encode(const Place& place) {
   Writer out;
-  out.value<uint8_t>(place.parent.has_value());
+  out.value(place.draw).value<uint8_t>(place.parent.has_value());
   if (place.parent) put(out, *place.parent);
   return out.take();
 }
@@ -102,6 +129,7 @@ Bytes encode(const Place& place) {
 Place decodePlace(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Place place;
+  place.draw = in.value<uint64_t>();
   if (in.value<uint8_t>() != 0) place.parent = getPerson(in);
   return place;
 }

@@ -39,6 +39,8 @@ enum class Kind : uint8_t {
   kShrinkEnd,     // Refusal
   // on any line
   kAlive,  // empty: a sign of life
+  // in the tree
+  kLeaving,  // empty: the rank's owner has left in good order; its part of the tree stays for those who need it
 };
 
 // Where somebody listens. `id` is what the hello must name.
@@ -62,9 +64,11 @@ struct Hello {
   int size = 0;
   int64_t leftMs = 0;       // until the rank's deadline
   int64_t heartbeatMs = 0;  // 0: silence is no failure
+  Agreement agreement;      // to the root
 };
 
 struct Place {
+  uint64_t draw = 0;  // the root's, at random: tells its job from others that have met at the same place
   std::optional<Person> parent;
 };
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -19,6 +20,7 @@ namespace tutti::control {
 namespace {
 
 struct Found {
+  std::string name;  // of the interface
   Address address;
   bool loopback = false, linkLocal = false;
   int worth = 0;  // 0: the default route takes its interface; 1: others; 2: no carrier
@@ -62,6 +64,7 @@ bool usable(const ifaddrs& entry) {
 
 Found toFound(const ifaddrs& entry, const std::set<std::string>& defaults) {
   Found found;
+  found.name = entry.ifa_name;
   found.worth = (entry.ifa_flags & IFF_RUNNING) == 0 ? 2 : defaults.count(entry.ifa_name) ? 0 : 1;
   found.loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
   if (entry.ifa_addr->sa_family == AF_INET6) {
@@ -79,29 +82,34 @@ Found toFound(const ifaddrs& entry, const std::set<std::string>& defaults) {
 }
 
 std::vector<Found> findAddresses(const Network& network) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) throw systemError("cannot list the network interfaces", errno);
+  ifaddrs* made = nullptr;
+  if (::getifaddrs(&made) != 0) throw systemError("cannot list the network interfaces", errno);
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(made, ::freeifaddrs);
   std::vector<Found> found;
   const auto defaults = defaultInterfaces();
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
     if (!usable(*entry) || !matchesInterface(network.interfaces, entry->ifa_name)) continue;
     const Found one = toFound(*entry, defaults);
     if (network.family == 0 || (network.family == 6) == one.address.v6) found.push_back(one);
   }
-  ::freeifaddrs(list);
   return found;
 }
 
 // IPv4 and IPv6 in turn, so that a host which speaks only one of them finds one early in the list.
-void appendInTurn(std::vector<Address>& out, const std::vector<Found>& found, bool loopback, bool linkLocal) {
-  std::vector<Address> families[2];
+void appendInTurn(std::vector<Interface>& out, const std::vector<Found>& found, bool loopback, bool linkLocal) {
+  std::vector<Interface> families[2];
   for (int worth = 0; worth < kWorths; ++worth)
     for (const Found& one : found)
       if (one.worth == worth && one.loopback == loopback && one.linkLocal == linkLocal)
-        families[one.address.v6 ? 1 : 0].push_back(one.address);
+        families[one.address.v6 ? 1 : 0].push_back({one.name, one.address});
   for (size_t i = 0; i < std::max(families[0].size(), families[1].size()); ++i)
     for (const auto& family : families)
       if (i < family.size()) out.push_back(family[i]);
+}
+
+int familyOf(const std::string& text) {
+  if (text == "4" || text == "6" || text == "0") return text.front() - '0';
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_SOCKET_FAMILY={}: choose 4, 6, or 0 for both", text));
 }
 
 void parsePortRange(const std::string& text, Network& network) {
@@ -112,8 +120,9 @@ void parsePortRange(const std::string& text, Network& network) {
     const char* end = parts[i].data() + parts[i].size();
     const auto [stop, failure] = std::from_chars(parts[i].data(), end, *ports[i]);
     if (failure != std::errc() || stop != end || *ports[i] == 0)
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("TUTTI_PORT_RANGE={}: expected first-last, such as 40000-40100", text));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("TUTTI_PORT_RANGE={}: expected first-last, each from 1 to 65535, such as 40000-40100", text));
   }
   if (network.firstPort > network.lastPort)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PORT_RANGE={}: it ends before it begins", text));
@@ -134,18 +143,15 @@ bool matchesInterface(const std::string& list, const std::string& name) {
 Network Network::fromEnvironment() {
   Network network;
   network.interfaces = settings::text("TUTTI_SOCKET_IFNAME");
-  const auto family = settings::number("TUTTI_SOCKET_FAMILY");
-  if (family != 0 && family != 4 && family != 6)
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_SOCKET_FAMILY={}: expected 4 or 6", family));
-  network.family = static_cast<int>(family);
+  network.family = familyOf(settings::text("TUTTI_SOCKET_FAMILY"));
   network.unixSockets = settings::isOn("TUTTI_UNIX_SOCKETS");
   if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, network);
   return network;
 }
 
-std::vector<Address> chosenAddresses(const Network& network) {
+std::vector<Interface> chosenInterfaces(const Network& network) {
   const auto found = findAddresses(network);
-  std::vector<Address> chosen;
+  std::vector<Interface> chosen;
   appendInTurn(chosen, found, false, false);
   if (chosen.empty()) appendInTurn(chosen, found, false, true);
   appendInTurn(chosen, found, true, false);
@@ -157,6 +163,12 @@ std::vector<Address> chosenAddresses(const Network& network) {
                             : network.family == 4 ? "an IPv4 address"
                                                   : "an IPv6 address"));
   return chosen;
+}
+
+std::vector<Address> chosenAddresses(const Network& network) {
+  std::vector<Address> addresses;
+  for (const Interface& one : chosenInterfaces(network)) addresses.push_back(one.address);
+  return addresses;
 }
 
 std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses) {

@@ -1,5 +1,6 @@
 // Which of this host's addresses to listen at and to advertise.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "control/plane.h"
@@ -10,6 +11,12 @@ namespace tutti::control {
 // route takes, of other interfaces, of those without a carrier, both families in turn, then loopback. Link-local ones
 // are used only where there is nothing better. Throws Error(kInvalidUsage) when the selection matches nothing.
 std::vector<Address> chosenAddresses(const Network& network);
+// The same, each with the name of its interface.
+struct Interface {
+  std::string name;
+  Address address;
+};
+std::vector<Interface> chosenInterfaces(const Network& network);
 // The same addresses as this host must name them: an interface's number, which is part of a link-local address, means
 // something else on every host, so each of these becomes one for each interface here.
 std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "control/member.h"
 #include "control/root.h"
+#include "control/tree.h"
 
 namespace tutti::control {
 namespace {
@@ -44,16 +45,11 @@ class TreePlane : public Plane {
   }
   void ask(int rank, std::span<const std::byte> question) override { member_->ask(rank, question); }
   std::optional<Answer> lastAnswer(int rank) const override { return member_->desk().lastAnswer(rank); }
+  std::vector<int> wayTo(int to) const override { return tree::between(rank(), to); }
   uint64_t awaitNews(uint64_t seen, Deadline deadline) override { return member_->desk().awaitNews(seen, deadline); }
   const std::atomic<bool>& failed() const noexcept override { return member_->desk().failed(); }
   std::optional<Failure> failure() const override { return member_->desk().failure(); }
-  void fail(const Failure& failure) noexcept override {
-    try {
-      member_->fail(failure);
-    } catch (const std::exception& e) {  // only for lack of memory
-      log::warn("rank {} could not tell the others: {}", rank(), e.what());
-    }
-  }
+  void fail(const Failure& failure) noexcept override { member_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
     ShrinkResult result = member_->shrink(like);
     return std::make_unique<TreePlane>(std::move(result.member), std::move(result.oldRanks));
@@ -77,15 +73,25 @@ class TreePlane : public Plane {
 
 }  // namespace
 
-void prepareProcess() { Keeper::instance(); }
+std::optional<std::string> wrongPlace(int rank, int size) {
+  if (size < 1 || size > kMaxRanks) return fmt::format("there can be 1 to {} ranks", kMaxRanks);
+  if (rank < 0 || rank >= size) return fmt::format("ranks go from 0 to {}", size - 1);
+  return std::nullopt;
+}
 
 std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
-  if (request.size < 1 || request.rank < 0 || request.rank >= request.size)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("rank {} of {}: ranks go from 0 to size - 1", request.rank, request.size));
-  auto member = std::make_shared<Member>(request);
-  Keeper::instance().start(member);
-  return std::make_unique<TreePlane>(std::move(member));
+  if (const auto wrong = wrongPlace(request.rank, request.size))
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("rank {} of {}: {}", request.rank, request.size, *wrong));
+  try {
+    auto member = std::make_shared<Member>(request);
+    Keeper::instance().start(member);
+    return std::make_unique<TreePlane>(std::move(member));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kSystem)
+      tellRootHere(request.id.job, request.rank,
+                   fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()));
+    throw;
+  }
 }
 
 std::unique_ptr<Plane> Plane::join(const JoinRequest& request) {

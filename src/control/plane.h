@@ -24,8 +24,14 @@
 
 namespace tutti::control {
 
+// As many as schedules have room for (schedule::Operand). A control plane alone would carry more.
+inline constexpr int kMaxRanks = 1 << 14;
+
+// What is wrong with being that rank of so many; nullopt: nothing.
+std::optional<std::string> wrongPlace(int rank, int size);
+
 // Where and how to listen. Read once from the environment (TUTTI_SOCKET_IFNAME: comma list of interface prefixes,
-// "=exact", "^excluded"; TUTTI_SOCKET_FAMILY: 4 or 6; TUTTI_PORT_RANGE: "first-last") and passed down.
+// "=exact", "^excluded"; TUTTI_SOCKET_FAMILY: 4, 6 or 0; TUTTI_PORT_RANGE: "first-last") and passed down.
 struct Network {
   std::string interfaces;
   int family = 0;                        // 0: both
@@ -42,6 +48,13 @@ UniqueId openRoot(const Network& network, Deadline lifetime);
 // for a while: it must own what it looks at, return soon and not throw.
 using Respond = std::function<Bytes(std::span<const std::byte> question)>;
 
+// What every rank must have set alike: a name and a value each, both as people know them.
+struct Agreed {
+  std::string name, value;
+  friend bool operator==(const Agreed&, const Agreed&) = default;
+};
+using Agreement = std::vector<Agreed>;
+
 struct JoinRequest {
   UniqueId id;
   int rank = 0, size = 1;
@@ -54,6 +67,8 @@ struct JoinRequest {
   // Seal what crosses a network: control lines and TCP streams. The same on every rank (a rank that differs is refused,
   // with a text that says so).
   bool encrypt = false;
+  // A rank that differs from the first one to come in a value of a name that both have is refused; the text tells both.
+  Agreement agreement;
   Respond respond;  // may be empty: questions get an empty answer
 };
 
@@ -83,9 +98,6 @@ struct Answer {
   Bytes body;          // of its `respond`; empty when it can not be asked any more
 };
 
-// Makes what all planes of this process share, so that it outlives static objects that are made later.
-void prepareProcess();
-
 class Plane {
  public:
   // Begins to join, in the background. Until awaitJoined() has returned true, only rank(), size(), fail() and failed()
@@ -98,8 +110,8 @@ class Plane {
   // Both.
   static std::unique_ptr<Plane> join(const JoinRequest& request);
 
-  // Tells the others that this rank leaves in good order. Nothing but the destructor, which does it too, may be called
-  // afterwards. Never blocks.
+  // Tells the others that this rank leaves in good order. Afterwards it may only be asked for what it knows, and be
+  // destroyed, which leaves too where that was not done. Never blocks.
   virtual void leave() noexcept = 0;
   // Leaves in good order: the rank's part of the tree goes on working in the background, without the caller, until no
   // rank below it needs it any more (at the latest when the process ends, for a bounded time). Never blocks.
@@ -131,6 +143,8 @@ class Plane {
   // thread.
   virtual void ask(int rank, std::span<const std::byte> question) = 0;
   virtual std::optional<Answer> lastAnswer(int rank) const = 0;
+  // The ranks that pass a question to `rank` on, in their order: while one of them is silent, so are all behind it.
+  virtual std::vector<int> wayTo(int rank) const = 0;
 
   // Sleeps until something has come that poll(), pollStream() or failure() would show, and `seen` is older than that;
   // or until the deadline. Returns what to hand in next time (0 the first time): look, and sleep only if nothing was
@@ -147,9 +161,9 @@ class Plane {
   // The survivors' way on after a failure (a death, an abort, a revoke): agrees with the others on who is still there,
   // and joins a new plane with them, with ranks in the old order. Collective over the survivors: a rank that is alive
   // but does not call it is waited for until the deadline. Ranks that die meanwhile are left out as well. `like` gives
-  // the new plane's card, network, deadline, heartbeat, encryption and respond; its id, rank and size are not read.
-  // Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when fail() is
-  // called meanwhile. The new plane's oldRank() tells who is who.
+  // the new plane's card, network, deadline, heartbeat, encryption, agreement and respond; its id, rank and size are
+  // not read. Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when
+  // fail() is called meanwhile. The new plane's oldRank() tells who is who.
   virtual std::unique_ptr<Plane> shrink(const JoinRequest& like) = 0;
   // Of a plane that shrink() made: the rank that `rank` had before. Otherwise the same rank.
   virtual int oldRank(int rank) const = 0;

@@ -4,13 +4,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <mutex>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
+#include "base/fork.h"
 
 namespace tutti::control::pmi {
 namespace {
@@ -37,15 +38,24 @@ std::map<std::string, std::string> fieldsOf(const std::string& line) {
 // number may mean something else.
 class Goodbye {
  public:
-  explicit Goodbye(int fd) noexcept : fd_(fd), inode_(inodeOf(fd)) {}
+  constexpr Goodbye() noexcept = default;
   Goodbye(const Goodbye&) = delete;
   Goodbye& operator=(const Goodbye&) = delete;
   ~Goodbye() {
-    if (inode_ == 0 || inodeOf(fd_) != inode_) return;
+    // A forked child's end is not its parent's.
+    if (inode_ == 0 || inodeOf(fd_) != inode_ || process_ != fork::generation()) return;
     constexpr std::string_view kLine = "cmd=finalize\n";
     if (::send(fd_, kLine.data(), kLine.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
     pollfd answer{fd_, POLLIN, 0};
     ::poll(&answer, 1, kPatienceMs);  // the manager minds when its answer finds nobody
+  }
+  // Any thread, as often as it likes: a process has one manager.
+  void owe(int fd) {
+    std::call_once(owed_, [&] {
+      fd_ = fd;
+      inode_ = inodeOf(fd);
+      process_ = fork::generation();
+    });
   }
 
  private:
@@ -54,14 +64,18 @@ class Goodbye {
     struct stat status {};
     return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
   }
-  int fd_;
-  ino_t inode_;
+  std::once_flag owed_;
+  int fd_ = -1;
+  ino_t inode_ = 0;
+  uint32_t process_ = 0;
 };
+
+constinit Goodbye goodbye;
 
 }  // namespace
 
-Client::Client(int fd, Deadline deadline) : fd_(fd), deadline_(deadline) {
-  static const Goodbye atExit(fd);
+Client::Client(int fd, Patience patience) : fd_(fd), patience_(std::move(patience)) {
+  goodbye.owe(fd);
   ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
   space_ = ask("cmd=get_my_kvsname", "my_kvsname")["kvsname"];
 }
@@ -88,13 +102,12 @@ Client::Fields Client::ask(const std::string& line, const std::string& wanted) {
 
 void Client::awaitReady(short events) {
   for (;;) {
-    if (deadline_.passed())
+    if (patience_.over())
       throw Error(ErrorCode::kTimeout,
                   "the process manager at PMI_FD did not answer before the deadline: not every rank has come to the "
                   "point where they share a unique id");
     pollfd ready{fd_, events, 0};
-    const auto left = std::clamp<int64_t>(deadline_.left().count(), 0, 1000);
-    const int count = ::poll(&ready, 1, static_cast<int>(left) + 1);
+    const int count = ::poll(&ready, 1, static_cast<int>(patience_.step().count()) + 1);
     if (count > 0) return;
     if (count < 0 && errno != EINTR) throw systemError("cannot wait for PMI_FD", errno);
   }
@@ -108,7 +121,7 @@ void Client::send(const std::string& line) {
     else if (bytes < 0 && errno == EAGAIN)
       awaitReady(POLLOUT);
     else if (bytes < 0 && errno != EINTR)
-      refuse(fmt::format("cannot be written to ({}): MPI may have been finalized before", std::strerror(errno)));
+      refuse(fmt::format("cannot be written to ({}): MPI may have been finalized before", errnoText(errno)));
   }
 }
 
@@ -129,7 +142,7 @@ std::string Client::receive() {
     else if (errno == EAGAIN)
       awaitReady(POLLIN);
     else if (errno != EINTR)
-      refuse(fmt::format("cannot be read from ({})", std::strerror(errno)));
+      refuse(fmt::format("cannot be read from ({})", errnoText(errno)));
   }
 }
 

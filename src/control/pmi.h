@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "base/deadline.h"
+#include "control/patience.h"
 
 namespace tutti::control::pmi {
 
@@ -15,8 +15,9 @@ namespace tutti::control::pmi {
 // the process exits.
 class Client {
  public:
-  // All throw Error: kTimeout, or kRemote when the process manager refuses or says what cannot be understood.
-  Client(int fd, Deadline deadline);
+  // All throw Error: kTimeout, or kRemote when the process manager refuses or says what cannot be understood, and when
+  // the caller has lost interest.
+  Client(int fd, Patience patience);
   void put(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
   void barrier();  // waits for all ranks; what was put before it can be got after it
@@ -29,7 +30,7 @@ class Client {
   void awaitReady(short events);
 
   int fd_;
-  Deadline deadline_;
+  Patience patience_;
   std::string space_, received_;
 };
 

@@ -3,8 +3,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
+#include <span>
 
 #include "base/error.h"
 
@@ -24,9 +27,11 @@ Reactor::Token Reactor::watch(int fd, uint32_t events, Handler handler) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = token;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw systemError("cannot watch a socket", errno);
-  watches_.emplace(token, Watch{fd, events, std::make_shared<Handler>(std::move(handler))});
-  return token;
+  const auto at = watches_.emplace(token, Watch{fd, events, std::make_shared<Handler>(std::move(handler))}).first;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return token;
+  const int error = errno;
+  watches_.erase(at);
+  throw systemError("cannot watch a socket", error);
 }
 
 void Reactor::change(Token token, uint32_t events) noexcept {
@@ -49,8 +54,13 @@ void Reactor::forget(Token token) noexcept {
 Reactor::Token Reactor::after(Clock::duration span, Task task) {
   const Token token = ++lastToken_;
   const auto when = Clock::now() + span;
-  timers_.emplace(std::pair(when, token), std::move(task));
-  timerTimes_.emplace(token, when);
+  const auto at = timers_.emplace(std::pair(when, token), std::move(task)).first;
+  try {
+    timerTimes_.emplace(token, when);
+  } catch (const std::exception&) {  // nobody could cancel it
+    timers_.erase(at);
+    throw;
+  }
   return token;
 }
 
@@ -69,10 +79,18 @@ void Reactor::wake() noexcept {
 void Reactor::post(Task task) {
   {
     std::lock_guard lock(mutex_);
+    if (closed_) return;
     tasks_.push_back(std::move(task));
     if (std::exchange(awake_, true)) return;
   }
   wake();
+}
+
+void Reactor::close() noexcept {
+  std::vector<Task> dropped;
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  dropped.swap(tasks_);
 }
 
 void Reactor::stop() noexcept { stopped_ = true; }
@@ -85,12 +103,32 @@ int Reactor::timeoutMs() const noexcept {
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
 }
 
+template <class Body>
+bool Reactor::attempt(const Body& body) noexcept {
+  try {
+    body();
+    return true;
+  } catch (const std::exception& e) {
+    trouble(e);
+    return false;
+  }
+}
+
+// Who cannot even be told has no use for a loop that goes on without what has thrown.
+void Reactor::trouble(const std::exception& thrown) noexcept {
+  try {
+    (*onTrouble_)(thrown.what());
+  } catch (const std::exception&) {
+    stopped_ = broken_ = true;
+  }
+}
+
 void Reactor::runTimers() {
   const auto now = Clock::now();
   while (!stopped_ && !timers_.empty() && timers_.begin()->first.first <= now) {
     auto due = timers_.extract(timers_.begin());
     timerTimes_.erase(due.key().second);
-    due.mapped()();
+    attempt(due.mapped());
   }
 }
 
@@ -103,30 +141,35 @@ void Reactor::runTasks() {
     awake_ = false;
     tasks.swap(tasks_);
   }
+  if (woken_) attempt(woken_);
   for (Task& task : tasks) {
     if (stopped_) return;
-    task();
+    attempt(task);
   }
 }
 
-void Reactor::run() {
+void Reactor::dispatch(Token token, uint32_t events) {
+  if (token == 0) return runTasks();
+  // An earlier handler of this round may have forgotten this one; and a handler may forget itself while it runs.
+  const auto at = watches_.find(token);
+  if (at == watches_.end()) return;
+  const auto handler = at->second.handler;
+  if (!attempt([&] { (*handler)(events); })) forget(token);
+}
+
+bool Reactor::run(const Trouble& onTrouble) noexcept {
+  onTrouble_ = &onTrouble;
+  const std::unique_ptr<Reactor, void (*)(Reactor*)> atTheEnd(this, [](Reactor* self) { self->close(); });
   std::array<epoll_event, 64> events;
   while (!stopped_) {
     const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeoutMs());
-    for (int i = 0; i < n && !stopped_; ++i) {
-      const Token token = events[static_cast<size_t>(i)].data.u64;
-      if (token == 0) {
-        runTasks();
-        continue;
-      }
-      // An earlier handler of this round may have forgotten this one; and a handler may forget itself while it runs.
-      const auto at = watches_.find(token);
-      if (at == watches_.end()) continue;
-      const auto handler = at->second.handler;
-      (*handler)(events[static_cast<size_t>(i)].events);
+    for (const epoll_event& event : std::span(events).first(static_cast<size_t>(std::max(n, 0)))) {
+      if (stopped_) return !broken_;
+      dispatch(event.data.u64, event.events);
     }
     runTimers();
   }
+  return !broken_;
 }
 
 }  // namespace tutti::control

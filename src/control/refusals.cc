@@ -15,7 +15,15 @@ std::string addressOf(const std::string& peer) {
 
 }  // namespace
 
-void Refusals::note(const std::string& peer, const std::string& why) {
+void Refusals::note(std::string_view peer, std::string_view why) noexcept {
+  try {
+    tell(std::string(peer), std::string(why));
+  } catch (const std::exception&) {  // no memory for the words
+    ++counted_;
+  }
+}
+
+void Refusals::tell(const std::string& peer, const std::string& why) {
   const std::string address = addressOf(peer);
   if (lines_.size() < kMaxAddresses || lines_.contains(address)) {
     if (int& lines = lines_[address]; lines < kLinesPerAddress) {
@@ -23,9 +31,9 @@ void Refusals::note(const std::string& peer, const std::string& why) {
       return log::warn("refused {}: {}{}", peer, why, last ? " (from now on, callers from there are counted)" : "");
     }
   }
-  ++counted_;
   last_ = fmt::format("{}: {}", peer, why);
   if (timer_ == 0) timer_ = reactor_.after(kCountTime, [this] { flush(); });
+  ++counted_;
 }
 
 void Refusals::flush() {

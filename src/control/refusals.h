@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "control/reactor.h"
 
@@ -13,11 +14,13 @@ class Refusals {
  public:
   explicit Refusals(Reactor& reactor) : reactor_(reactor) {}
   // `peer` is as describePeer() gives it.
-  void note(const std::string& peer, const std::string& why);
+  void note(std::string_view peer, std::string_view why) noexcept;
   // Says what has only been counted so far.
   void flush();
 
  private:
+  void tell(const std::string& peer, const std::string& why);
+
   static constexpr int kLinesPerAddress = 3;
   static constexpr size_t kMaxAddresses = 64;
 

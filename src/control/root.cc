@@ -1,13 +1,16 @@
 #include "control/root.h"
 
+#include <mutex>
+
 #include "base/log.h"
+#include "base/process_object.h"
+#include "control/remedies.h"
 #include "control/tree.h"
 
 namespace tutti::control {
 namespace {
 
-constexpr std::chrono::seconds kPartingTime(2);
-constexpr int kMaxSize = 1 << 24;
+constexpr const char* kLookForThem = "Look for their processes, and whether they reach the root";
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 }  // namespace
@@ -29,10 +32,50 @@ UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lif
   return startRoot(place, network, lifetime)->id();
 }
 
+namespace {
+
+// One of a process: those that run in it. Any thread.
+class RootsHere {
+ public:
+  void add(const std::shared_ptr<Root>& root) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(roots_, [](const auto& one) { return one.expired(); });
+    roots_.push_back(root);
+  }
+  std::shared_ptr<Root> of(uint64_t job) {
+    std::lock_guard lock(mutex_);
+    for (auto at = roots_.rbegin(); at != roots_.rend(); ++at)  // jobs that meet at one place have one number
+      if (auto root = at->lock(); root && root->id().job == job) return root;
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Root>> roots_;
+};
+
+}  // namespace
+
 std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
   auto root = std::make_shared<Root>(place, network, lifetime);
+  ofThisProcess<RootsHere>().add(root);
   Keeper::instance().start(root);
   return root;
+}
+
+void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept {
+  try {
+    if (const auto root = ofThisProcess<RootsHere>().of(job)) root->giveUp(rank, why);
+  } catch (const std::exception& e) {
+    log::warn("the other ranks could not be told: {}", e.what());
+  }
+}
+
+// One that has come has a line of its own to say so over: this is of another job that met here before.
+void Root::giveUp(int rank, const std::string& why) {
+  reactor_.post([this, rank, why] {
+    if (!guests_.contains(rank)) refuse(ErrorCode::kRemote, why);
+  });
 }
 
 Listener::Request Root::listenRequest(const RootPlace& place, const Network& network) {
@@ -43,17 +86,25 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
     : listener_(reactor_, listenRequest(place, network),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { welcome(line, first); }),
       id_(place.id),
-      lifetime_(lifetime) {
+      doubt_(place.doubt) {
   id_.addresses = listener_.endpoint().addresses;
+  listener_.whenStarved([this](int error) {
+    refuse(ErrorCode::kRemote, "the process that made the unique id can let no further rank in: " + errnoText(error));
+  });
+  // By who makes it: for lack of memory there is no root then, and not one that ends at once.
+  reactor_.after(lifetime.left(), [this] {
+    if (!refused_ && size_ > 0 && placed_ < size_)
+      refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_,
+                                              rootIsOver(id_), nameRanks(missing()), kLookForThem, suspicion()));
+    reactor_.stop();
+  });
 }
 
 void Root::run() {
-  reactor_.after(lifetime_.left(), [this] {
-    if (!refused_ && size_ > 0 && placed_ < size_)
-      refuse(ErrorCode::kTimeout, fmt::format("the root's time is over; missing: {}", nameRanks(missing())));
-    reactor_.stop();
+  reactor_.run([this](const std::string& what) {
+    refuse(ErrorCode::kSystem,
+           fmt::format("the root of the job, in the process that made the unique id, failed: {}", what));
   });
-  reactor_.run();
 }
 
 void Root::halt() {
@@ -76,10 +127,9 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
 
 std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
   const int rank = hello.person.rank;
-  if (hello.size < 1 || hello.size > kMaxSize || rank < 0 || rank >= hello.size)
+  if (const auto wrong = wrongPlace(rank, hello.size))
     return Refusal{ErrorCode::kInvalidUsage,
-                   fmt::format("{} wants to join a job of size {}: ranks go from 0 to size - 1", describe(hello.person),
-                               hello.size)};
+                   fmt::format("{} wants to join a job of size {}: {}", describe(hello.person), hello.size, *wrong)};
   if (size_ != 0 && hello.size != size_)
     return Refusal{
         ErrorCode::kInvalidUsage,
@@ -98,10 +148,28 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
                     "on every rank or on none",
                     describe(encrypts ? hello.person : other), describe(encrypts ? other : hello.person))};
   }
+  if (const std::string other = differenceFrom(hello); !other.empty())
+    return Refusal{ErrorCode::kInvalidUsage,
+                   fmt::format("the ranks disagree on settings: {}. Set them alike on every rank", other)};
   return std::nullopt;
 }
 
+// From the first one that came: "TUTTI_ALGO is ring on rank 0 (…) and tree on rank 1 (…)".
+std::string Root::differenceFrom(const Hello& hello) const {
+  std::string text;
+  for (const Agreed& theirs : hello.agreement)
+    for (const Agreed& first : agreement_)
+      if (first.name == theirs.name && first.value != theirs.value)
+        text += fmt::format("{}{} is {} on {} and {} on {}", text.empty() ? "" : "; ", first.name, first.value,
+                            describe(firstGuest_), theirs.value, describe(hello.person));
+  return text;
+}
+
 void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
+  if (guests_.empty()) {
+    firstGuest_ = hello.person;
+    agreement_ = std::move(hello.agreement);
+  }
   size_ = hello.size;
   const int rank = hello.person.rank;
   guests_[rank] = {std::move(hello.person), line, line->peerEncrypts(), false, false};
@@ -123,7 +191,7 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
 void Root::place(int rank) {
   const auto at = guests_.find(rank);
   if (at == guests_.end() || at->second.placed) return;
-  Place answer;
+  Place answer{draw_, {}};
   if (rank > 0) {
     const auto parent = guests_.find(tree::parentOf(rank));
     if (parent == guests_.end()) return;
@@ -178,10 +246,17 @@ void Root::onDeadline(int rank, int64_t afterMs) {
   refuse(ErrorCode::kTimeout,
          absent.empty()
              ? fmt::format("all {} ranks came, but the tree between them did not stand within {} ms", size_, afterMs)
-             : fmt::format(
-                   "{} of {} ranks came within the {} ms that rank {} waited; missing: {}. Look for their processes, "
-                   "and whether they reach the root",
-                   guests_.size(), size_, afterMs, rank, nameRanks(absent)));
+             : fmt::format("{} of {} ranks came within the {} ms that rank {} waited; missing: {}. {}{}",
+                           guests_.size(), size_, afterMs, rank, nameRanks(absent), kLookForThem, suspicion()));
+}
+
+// Why ranks may be missing, as far as the root has seen anything of it.
+std::string Root::suspicion() const {
+  std::string text = doubt_.empty() ? "" : ". " + doubt_;
+  if (!listener_.lastUnproven().empty())
+    text += fmt::format(". {} did not know the secret of this job; if that was a rank: {}", listener_.lastUnproven(),
+                        whenTheSecretDiffers(id_));
+  return text;
 }
 
 void Root::refuse(ErrorCode code, const std::string& text) {
@@ -196,7 +271,7 @@ void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) {
   line->setEvents({});
   line->send(Kind::kRefuse, encode(refusal));
   ++parting_;
-  line->finish(kPartingTime, [this] {
+  line->finish([this] {
     --parting_;
     endIfIdle();
   });

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "control/keeper.h"
+#include "base/keeper.h"
 #include "control/listener.h"
 #include "control/pulse.h"
 
@@ -17,9 +17,9 @@ struct RootPlace {
   UniqueId id;        // secret and job number; the addresses are filled in
   uint16_t port = 0;  // 0: any
   bool tcp = true;
+  std::string doubt;  // why nobody may come: told when nobody does
 };
 
-// Throws Error.
 class Root;
 
 // Throws Error. The root keeps itself alive until it is done; halt() ends it early.
@@ -30,6 +30,10 @@ std::string rootUnixName(uint64_t job);
 // What both ends of a connection to the root prove. The root itself encrypts as its callers do.
 HandshakeContext rootContext(const UniqueId& id);
 
+// A rank of this process fails before it has a connection to say so over: the root of that job, if it is here as well,
+// tells the others. Never fails: where there is no memory, they wait for their deadline.
+void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept;
+
 class Root : public Kept {
  public:
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
@@ -37,6 +41,8 @@ class Root : public Kept {
   void hurry() override { halt(); }
   void halt() override;
   const UniqueId& id() const noexcept { return id_; }
+  // Any thread. That rank will not come.
+  void giveUp(int rank, const std::string& why);
 
  private:
   struct Guest {
@@ -48,6 +54,7 @@ class Root : public Kept {
   static Listener::Request listenRequest(const RootPlace& place, const Network& network);
   void welcome(const std::shared_ptr<Line>& line, Frame& first);
   std::optional<Refusal> objectionTo(const Hello& hello, bool encrypts) const;
+  std::string differenceFrom(const Hello& hello) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
   void place(int rank);
   void onFrame(int rank, Frame& frame);
@@ -55,6 +62,7 @@ class Root : public Kept {
   void onSilence(int rank, const std::string& how);
   void onDeadline(int rank, int64_t afterMs);
   std::vector<int> missing() const;
+  std::string suspicion() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
   void tell(const std::shared_ptr<Line>& line, const Refusal& refusal);
@@ -63,10 +71,13 @@ class Root : public Kept {
   Reactor reactor_;
   Listener listener_;
   UniqueId id_;
-  Deadline lifetime_;
+  std::string doubt_;
+  const uint64_t draw_ = randomNumber();
   std::optional<Pulse> pulse_;  // as the first rank wants it
   int size_ = 0;                // not known before the first rank has come
   std::map<int, Guest> guests_;
+  Person firstGuest_;    // the first that came
+  Agreement agreement_;  // what it had set
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
 };

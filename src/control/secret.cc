@@ -3,7 +3,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "base/error.h"
@@ -34,11 +33,18 @@ Secret secretFromText(const std::string& text) {
   return secret;
 }
 
+// A folder can be opened, and only says when it is read that it is none.
 std::string readSmallFile(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{64} << 10;
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorCode::kInvalidUsage, fmt::format("it cannot be read: {}", why));
+  };
   const std::unique_ptr<FILE, FileCloser> file(std::fopen(path.c_str(), "re"));
-  if (!file) throw Error(ErrorCode::kInvalidUsage, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  std::string text(size_t{64} << 10, '\0');
+  if (!file) refuse(errnoText(errno));
+  std::string text(kMostBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) refuse(errnoText(errno));
+  if (text.size() > kMostBytes) refuse("it has more than 65536 bytes");
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
   return text;
 }

@@ -20,14 +20,20 @@ ShrinkResult Shrink::call(const JoinRequest& like) {
     if (pending_) throw Error(ErrorCode::kInvalidUsage, "another thread is in shrink() of this communicator");
     pending_ = verdict;
   }
-  reactor_.post([this, like] { begin(like); });
+  try {
+    reactor_.post([this, like] { begin(like); });
+  } catch (const std::exception&) {  // no memory: the call may come again
+    std::lock_guard lock(mutex_);
+    pending_.reset();
+    throw;
+  }
   return verdict->await();
 }
 
-void Shrink::close(ErrorCode code, const std::string& text) {
+void Shrink::close(ErrorCode code, std::string_view text) noexcept {
   std::lock_guard lock(mutex_);
-  closed_ = {code, text};
-  if (pending_) pending_->fail(*closed_);
+  setText(closed_.emplace(Refusal{code, {}}).text, text);
+  if (pending_) pending_->fail(code, text);
   pending_.reset();
 }
 
@@ -70,7 +76,7 @@ void Shrink::end(ErrorCode code, Text text) {
   if (root_) root_->halt();
   root_.reset();
   std::lock_guard lock(mutex_);
-  if (pending_) pending_->fail({code, text});
+  if (pending_) pending_->fail(code, text);
   pending_.reset();
 }
 

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/desk.h"
@@ -42,7 +43,7 @@ class Shrink {
   // Any thread. Blocks until it is decided; throws what Plane::shrink() throws.
   ShrinkResult call(const JoinRequest& like);
   // The plane's thread has ended: whoever waits, or still comes, gets this.
-  void close(ErrorCode code, const std::string& text);
+  void close(ErrorCode code, std::string_view text) noexcept;
 
   // --- the plane's thread ---
   // A caller at the listener, with kShrinkCall or kShrinkProbe. Throws Error(kRemote) for bytes that are no such thing.

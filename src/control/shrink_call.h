@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "control/messages.h"
@@ -24,9 +25,9 @@ class ShrinkVerdict {
     result_ = std::move(result);
     changed_.notify_all();
   }
-  void fail(Refusal refusal) {
+  void fail(ErrorCode code, std::string_view text) noexcept {
     std::lock_guard lock(mutex_);
-    if (!result_) refusal_ = std::move(refusal);
+    if (!result_) setText(refusal_.emplace(Refusal{code, {}}).text, text);
     changed_.notify_all();
   }
   // Blocks. Throws the refusal.

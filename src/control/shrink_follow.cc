@@ -155,7 +155,7 @@ void Shrink::drop(std::optional<Trial>& trial) {
   if (!member) return;
   member->fail({member->rank(), Stop::kAbort, ErrorCode::kRemote,
                 fmt::format("{} dropped this attempt to shrink", describe(home_.person(home_.rank())))});
-  member->leave();
+  member->leaveLater();
 }
 
 }  // namespace tutti::control

@@ -8,8 +8,7 @@
 namespace tutti::control {
 namespace {
 
-constexpr std::chrono::seconds kPartingTime(2);
-constexpr std::chrono::milliseconds kLongestPause(250), kLongestProbePause(400);
+constexpr std::chrono::milliseconds kLongestAskingPause(250), kLongestProbePause(400);
 constexpr size_t kMaxProbes = 256;
 // An attempt fails because someone has gone, and then succeeds without that one. So many failures are something else.
 constexpr int kMaxFailures = 100;
@@ -17,7 +16,7 @@ constexpr int kMaxFailures = 100;
 void tellLast(const std::shared_ptr<Line>& line, Kind kind, Bytes payload) {
   line->setEvents({});
   line->send(kind, std::move(payload));
-  line->finish(kPartingTime);
+  line->finish();
 }
 
 Bytes textOf(const std::string& text) { return Writer().text(text).take(); }
@@ -156,7 +155,7 @@ void Shrink::again() {
     pause_ = 0;
     leadOn();
   });
-  nextPause_ = std::min<Reactor::Clock::duration>(2 * nextPause_, kLongestPause);
+  nextPause_ = std::min<Reactor::Clock::duration>(2 * nextPause_, kLongestAskingPause);
 }
 
 void Shrink::probe() {

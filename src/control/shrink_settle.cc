@@ -11,7 +11,6 @@ namespace {
 // A rank that cannot be sure that all others know goes on answering, even after its owner has left, until they must
 // have noticed that their leader has gone and have looked for the next one; less long when its process ends.
 constexpr std::chrono::milliseconds kTimeToFindTheNextLeader(3000), kStayOfAnEndingProcess(1500);
-constexpr std::chrono::seconds kPartingTime(2);
 
 }  // namespace
 
@@ -86,7 +85,7 @@ void Shrink::settle() {
   for (const auto& [rank, one] : informed_) {
     one.line->setEvents({});
     if (!lastUp_) one.line->send(Kind::kShrinkDone, Bytes{});
-    one.line->finish(kPartingTime);
+    one.line->finish();
   }
   informed_.clear();
   if (lastUp_) lastUp_->close();

@@ -17,15 +17,15 @@ namespace {
 constexpr int kBacklog = 4096;  // the system lowers it to its own limit
 constexpr int kStreamType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
-struct Name {
+struct SocketName {
   sockaddr_storage storage{};
   socklen_t bytes = 0;
   const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
   sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-Name nameOf(const Address& address) noexcept {
-  Name name;
+SocketName nameOf(const Address& address) noexcept {
+  SocketName name;
   if (address.v6) {
     auto* in6 = reinterpret_cast<sockaddr_in6*>(&name.storage);
     in6->sin6_family = AF_INET6;
@@ -44,8 +44,8 @@ Name nameOf(const Address& address) noexcept {
 }
 
 // An abstract name begins with a zero byte and belongs to no file.
-Name nameOf(const std::string& text) noexcept {
-  Name name;
+SocketName nameOf(const std::string& text) noexcept {
+  SocketName name;
   auto* un = reinterpret_cast<sockaddr_un*>(&name.storage);
   un->sun_family = AF_UNIX;
   const size_t bytes = std::min(text.size(), sizeof un->sun_path - 1);
@@ -54,7 +54,7 @@ Name nameOf(const std::string& text) noexcept {
   return name;
 }
 
-Address addressOf(const Name& name) noexcept {
+Address addressOf(const SocketName& name) noexcept {
   Address address;
   if (name.storage.ss_family == AF_INET6) {
     const auto* in6 = reinterpret_cast<const sockaddr_in6*>(&name.storage);
@@ -80,13 +80,13 @@ UniqueFd failed(UniqueFd& fd) noexcept {
   return {};
 }
 
-UniqueFd listenAt(UniqueFd fd, const Name& name) noexcept {
+UniqueFd listenAt(UniqueFd fd, const SocketName& name) noexcept {
   if (!fd) return {};
   if (::bind(fd.get(), name.get(), name.bytes) != 0 || ::listen(fd.get(), kBacklog) != 0) return failed(fd);
   return fd;
 }
 
-UniqueFd dialAt(UniqueFd fd, const Name& name) noexcept {
+UniqueFd dialAt(UniqueFd fd, const SocketName& name) noexcept {
   if (!fd) return {};
   if (::connect(fd.get(), name.get(), name.bytes) != 0 && errno != EINPROGRESS && errno != EINTR) return failed(fd);
   return fd;
@@ -104,7 +104,7 @@ UniqueFd listenTcp(const Address& address, bool dual) noexcept {
 }
 
 uint16_t portOf(int fd) noexcept {
-  Name name;
+  SocketName name;
   name.bytes = sizeof name.storage;
   return ::getsockname(fd, name.get(), &name.bytes) == 0 ? addressOf(name).port : 0;
 }
@@ -142,7 +142,7 @@ std::string describePeer(int fd) {
     if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return "a local process";
     return fmt::format("local process {} of user {}", who.pid, who.uid);
   }
-  Name name;
+  SocketName name;
   name.bytes = sizeof name.storage;
   return ::getpeername(fd, name.get(), &name.bytes) == 0 ? toString(addressOf(name)) : "a peer that is gone";
 }

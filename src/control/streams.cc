@@ -9,6 +9,9 @@ constexpr std::chrono::seconds kDialTime(20);
 // A listener of the same network namespace answers at once or never: these rounds only ride out a full queue.
 constexpr int kUnixRounds = 5;
 
+constexpr const char* kNoUnixSocket =
+    "it has no Unix socket to be called at: TUTTI_UNIX_SOCKETS=0 is set there, or its system gave it none";
+
 const char* nameOf(StreamKind kind) noexcept { return kind == StreamKind::kUnix ? "Unix" : "TCP"; }
 
 }  // namespace
@@ -22,19 +25,29 @@ void Streams::request(const Person& peer, const UniqueId& id, uint64_t key, Stre
     target.unixName = peer.endpoint.unixName;
   else
     target.addresses = peer.endpoint.addresses;
+  try {
+    begin(call, std::move(target), wanted);
+  } catch (const std::exception&) {  // no memory: it is not under way
+    end(call);
+    throw;
+  }
+}
+
+void Streams::begin(CallAt call, Dial::Target target, const Wanted& wanted) {
   call->deadline = reactor_.after(kDialTime, [this, call, wanted] { giveUp(call, wanted); });
   call->dial = Dial::start(
       reactor_, std::move(target),
       [this, call, wanted](const std::shared_ptr<Line>& line) { won(call, wanted, *line); },
       [this, call, wanted](const std::string& why) {
-        call->lastRefusal = why;
+        const bool noSocket = wanted.kind == StreamKind::kUnix && wanted.peer.endpoint.unixName.empty();
+        call->lastRefusal = noSocket ? kNoUnixSocket : why;
         if (wanted.kind == StreamKind::kUnix && ++call->rounds == kUnixRounds) giveUp(call, wanted);
       });
 }
 
 void Streams::end(CallAt call) noexcept {
   reactor_.cancel(call->deadline);
-  call->dial->cancel();
+  if (call->dial) call->dial->cancel();
   calls_.erase(call);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Member {
+struct Worker {
   std::string host;
   int port = 0;
 };
@@ -29,7 +29,7 @@ Json parse(const std::string& text) {
   return config;
 }
 
-Member memberOf(const std::string& text, const Json& address) {
+Worker workerOf(const std::string& text, const Json& address) {
   if (!address.is_string()) refuse(text, "expected host:port in the cluster", ErrorCode::kInvalidArgument);
   const auto& full = address.get_ref<const std::string&>();
   const size_t colon = full.rfind(':');
@@ -37,26 +37,26 @@ Member memberOf(const std::string& text, const Json& address) {
     refuse(text, fmt::format("expected host:port instead of \"{}\"", full), ErrorCode::kInvalidArgument);
   };
   if (colon == std::string::npos) wrong();
-  Member member{full.substr(0, colon), 0};
-  if (member.host.size() > 2 && member.host.front() == '[') member.host = member.host.substr(1, member.host.size() - 2);
+  Worker worker{full.substr(0, colon), 0};
+  if (worker.host.size() > 2 && worker.host.front() == '[') worker.host = worker.host.substr(1, worker.host.size() - 2);
   const char* const end = full.data() + full.size();
-  const auto [stop, failure] = std::from_chars(full.data() + colon + 1, end, member.port);
-  if (member.host.empty() || failure != std::errc() || stop != end || member.port < 1 || member.port > 65535) wrong();
-  return member;
+  const auto [stop, failure] = std::from_chars(full.data() + colon + 1, end, worker.port);
+  if (worker.host.empty() || failure != std::errc() || stop != end || worker.port < 1 || worker.port > 65535) wrong();
+  return worker;
 }
 
-std::vector<Member> membersOf(const std::string& text, const Json& cluster, const char* type) {
-  std::vector<Member> members;
+std::vector<Worker> workersOf(const std::string& text, const Json& cluster, const char* type) {
+  std::vector<Worker> listed;
   const Json list = cluster.value(type, Json::array());
   if (!list.is_array())
     refuse(text, fmt::format("\"{}\" of the cluster is no list", type), ErrorCode::kInvalidArgument);
-  for (const Json& address : list) members.push_back(memberOf(text, address));
-  return members;
+  for (const Json& address : list) listed.push_back(workerOf(text, address));
+  return listed;
 }
 
 // All ranks, and how many of them are chiefs ("master" in old versions).
 struct Cluster {
-  std::vector<Member> ranks;
+  std::vector<Worker> ranks;
   size_t chiefs = 0;
 };
 
@@ -64,9 +64,9 @@ Cluster clusterOf(const std::string& text, const Json& config) {
   const Json cluster = config.value("cluster", Json::object());
   if (!cluster.is_object()) refuse(text, "\"cluster\" is no object", ErrorCode::kInvalidArgument);
   Cluster result;
-  result.ranks = membersOf(text, cluster, cluster.contains("chief") ? "chief" : "master");
+  result.ranks = workersOf(text, cluster, cluster.contains("chief") ? "chief" : "master");
   result.chiefs = result.ranks.size();
-  const auto workers = membersOf(text, cluster, "worker");
+  const auto workers = workersOf(text, cluster, "worker");
   result.ranks.insert(result.ranks.end(), workers.begin(), workers.end());
   return result;
 }
@@ -107,19 +107,19 @@ void readTfConfig(const settings::Environment& environment, Launch& launch) {
   const Json config = parse(text);
   const Cluster cluster = clusterOf(text, config);
   const size_t rank = rankOf(text, config, cluster);
-  const auto here = [&](const Member& member) { return member.host == cluster.ranks[rank].host; };
+  const auto here = [&](const Worker& worker) { return worker.host == cluster.ranks[rank].host; };
   const auto self = cluster.ranks.begin() + static_cast<std::ptrdiff_t>(rank);
   launch.rank = static_cast<int>(rank);
   launch.size = static_cast<int>(cluster.ranks.size());
   launch.localRank = static_cast<int>(std::count_if(cluster.ranks.begin(), self, here));
   launch.localSize = static_cast<int>(std::count_if(cluster.ranks.begin(), cluster.ranks.end(), here));
-  for (const Member& member : cluster.ranks) launch.jobKey += fmt::format("{}:{} ", member.host, member.port);
+  for (const Worker& worker : cluster.ranks) launch.jobKey += fmt::format("{}:{} ", worker.host, worker.port);
   launch.source = "TF_CONFIG";
 }
 
 bool placeOfTfConfig(const settings::Environment& environment, Launch& launch) {
   const std::string text = textOf(environment);
-  const Member root = clusterOf(text, parse(text)).ranks.front();
+  const Worker root = clusterOf(text, parse(text)).ranks.front();
   launch.rootHost = root.host;
   launch.rootPort = besides(root.port);
   return true;

@@ -17,6 +17,17 @@ constexpr int nextHop(int from, int to) noexcept {
   return to == from ? below : -1;
 }
 
+// The ranks between two.
+inline std::vector<int> between(int from, int to) {
+  const auto next = [to](int at) {
+    const int below = nextHop(at, to);
+    return below < 0 ? parentOf(at) : below;
+  };
+  std::vector<int> ranks;
+  for (int at = from == to ? to : next(from); at != to; at = next(at)) ranks.push_back(at);
+  return ranks;
+}
+
 inline std::vector<int> subtree(int rank, int size) {
   std::vector<int> ranks;
   for (int low = rank, width = 1; low < size; low = 2 * low + 1, width *= 2)

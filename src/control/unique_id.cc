@@ -62,15 +62,18 @@ int hexDigit(char c) {
 
 }  // namespace
 
-std::string toString(const Address& address) {
+std::string ipOf(const Address& address) {
   char text[INET6_ADDRSTRLEN] = {};
   ::inet_ntop(address.v6 ? AF_INET6 : AF_INET, address.ip.data(), text, sizeof text);
-  if (!address.v6) return fmt::format("{}:{}", text, address.port);
-  return address.scope ? fmt::format("[{}%{}]:{}", text, address.scope, address.port)
-                       : fmt::format("[{}]:{}", text, address.port);
+  return address.v6 && address.scope ? fmt::format("{}%{}", text, address.scope) : text;
+}
+
+std::string toString(const Address& address) {
+  return fmt::format(fmt::runtime(address.v6 ? "[{}]:{}" : "{}:{}"), ipOf(address), address.port);
 }
 
 UniqueId inherit(UniqueId told, const Secret& parent) {
+  told.place = "where one of the parent communicator's ranks has opened a root";
   hashInto(told.secret.data(), told.secret.size(), &told.job, sizeof told.job, parent.data(), parent.size());
   return told;
 }

@@ -41,7 +41,7 @@ LaneState Lane::run(bool& moved) noexcept {
       const size_t round = iteration_ - step.lag;  // wraps to a huge number before the step's first round
       if (round >= rounds_) continue;
       const size_t bytes = bytesOf(step, round);
-      if (bytes == 0) continue;
+      if (bytes == 0 && !work_.layout.speaks) continue;
       if (!ready(step)) return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
       if (!matches(step, bytes)) return LaneState::kFailed;
       execute(step, round, bytes);
@@ -49,8 +49,9 @@ LaneState Lane::run(bool& moved) noexcept {
       if (!finishStep(step, bytes)) return LaneState::kFailed;
     }
   }
+  if (!tookAll()) return LaneState::kFailed;
   if (!binding_->hasDrivers) return LaneState::kDone;
-  if (!driveSenders()) return LaneState::kFailed;
+  if (!driveSenders(nullptr)) return LaneState::kFailed;
   const bool sending = std::any_of(binding_->outs.begin(), binding_->outs.end(),
                                    [](auto* end) { return end->driver && !end->drained(); });
   return sending ? LaneState::kBlocked : LaneState::kDone;
@@ -77,41 +78,49 @@ bool Lane::drive(link::Driver* driver, int peer) noexcept {
   if (failure_.kind == LaneFailure::Kind::kNone) {
     failure_.kind = LaneFailure::Kind::kLink;
     failure_.peer = peer;
-    failure_.text = driver->error();
+    failure_.text = link::whyFailed(*driver);
   }
   return false;
 }
 
-bool Lane::driveSenders() noexcept {
+// All but `driven`, which has just had its turn.
+bool Lane::driveSenders(const link::Driver* driven) noexcept {
   for (link::SendEnd* end : binding_->outs)
-    if (end->driver && !end->drained() && !drive(end->driver, end->peer)) return false;
+    if (end->driver && end->driver != driven && !end->drained() && !drive(end->driver, end->peer)) return false;
   return true;
 }
 
-// All sources posted and all destinations free? Network links that are waited for, or that still have something to
-// send, are driven; a second look follows at once.
-bool Lane::ready(const Step& step) noexcept {
+// The first operand of the step that keeps it from running: a source that is not posted, a destination without room.
+Lane::Lack Lane::lackOf(const Step& step) noexcept {
+  int place = 0;
   for (const Operand operand : binding_->schedule->from(step)) {
+    ++place;
     if (!operand.isLink()) continue;
-    link::RecvEnd& end = *binding_->ins[operand.index()];
-    if (end.ready()) continue;
-    waitingFor_ = end.peer;
-    if (!end.driver) {
-      if (binding_->hasDrivers) driveSenders();
-      return false;
-    }
-    if (!drive(end.driver, end.peer) || !driveSenders() || !end.ready()) return false;
+    const link::RecvEnd& end = *binding_->ins[operand.index()];
+    if (!end.ready()) return {place, end.peer, end.driver};
   }
   for (const Operand operand : binding_->schedule->to(step)) {
+    ++place;
     if (!operand.isLink()) continue;
     link::SendEnd& end = *binding_->outs[operand.index()];
-    if (end.hasRoom()) continue;
-    waitingFor_ = end.peer;
-    if (!end.driver) {
-      if (binding_->hasDrivers) driveSenders();
-      return false;
-    }
-    if (!drive(end.driver, end.peer) || !end.hasRoom()) return false;
+    if (!end.hasRoom()) return {place, end.peer, end.driver};
+  }
+  return {};
+}
+
+// All sources posted and all destinations free? While one is not, the network link that it waits for is driven, and so
+// is every one that still has something to send, whatever is waited for: schedules are proved to end over links that
+// deliver what was posted without anyone's help (docs/decisions/0015), and the rank that this one waits for may be
+// waiting for just that. Another look follows at once.
+bool Lane::ready(const Step& step) noexcept {
+  for (Lack lack = lackOf(step); lack.place != 0;) {
+    waitingFor_ = lack.peer;
+    if (!binding_->hasDrivers) return false;
+    if (lack.driver && !drive(lack.driver, lack.peer)) return false;
+    if (!driveSenders(lack.driver)) return false;
+    const Lack next = lackOf(step);
+    if (next.place == lack.place) return false;
+    lack = next;
   }
   return true;
 }
@@ -133,9 +142,29 @@ bool Lane::matches(const Step& step, size_t bytes) noexcept {
   return true;
 }
 
+// Where each pair of ranks has a count of its own, a part that one sends and the other does not expect meets no step
+// that would look at it. What has come of it by now is found here, what comes later by whoever uses the link next.
+bool Lane::tookAll() noexcept {
+  if (work_.layout.inputCounts == nullptr && work_.layout.outputCounts == nullptr) return true;
+  for (const link::RecvEnd* end : binding_->ins) {
+    if (!end->ready()) continue;
+    const link::SlotHeader& header = end->header();
+    if (static_cast<int32_t>(header.fingerprint.operation - work_.fingerprint.operation) > 0) continue;
+    const bool same = header.fingerprint == work_.fingerprint;
+    failure_.kind = same ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
+    failure_.peer = end->peer;
+    failure_.theirs = header.fingerprint;
+    failure_.bytes = header.bytes;
+    failure_.expected = 0;
+    return false;
+  }
+  return true;
+}
+
 // A step's pieces, one a segment, lie side by side in the slot. Where they also lie side by side in the caller's
 // buffers (one round, equal strides) they are combined in one go.
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
+  if (bytes == 0) return;
   const bool byInput = work_.layout.inputCounts != nullptr && readsInput(step);
   kernels::Piece run;
   size_t slotOffset = 0;

@@ -45,7 +45,7 @@ struct LaneFailure {
   enum class Kind : uint8_t { kNone, kMismatch, kBytes, kLink } kind = Kind::kNone;
   int peer = -1;
   link::Fingerprint theirs;        // kMismatch
-  size_t bytes = 0, expected = 0;  // kBytes
+  size_t bytes = 0, expected = 0;  // kBytes, and of the slot of a kMismatch
   std::string text;                // kLink
 };
 
@@ -57,7 +57,7 @@ class Lane {
   const LaneFailure& failure() const noexcept { return failure_; }
   // The peer that the current step waits for, -1 when none.
   int waitingFor() const noexcept { return waitingFor_; }
-  // Appends the descriptors that could bring news, with their events (network links only).
+  // Those that move what this lane sends and receives; links in mapped memory have none.
   template <class Visit>
   void visitDrivers(Visit visit) const {
     for (const link::RecvEnd* end : binding_->ins)
@@ -72,15 +72,22 @@ class Lane {
   size_t rounds() const noexcept { return rounds_; }
 
  private:
+  // What keeps a step from running: its operand, from 1 on (0: nothing does), and the link to that.
+  struct Lack {
+    int place = 0, peer = -1;
+    link::Driver* driver = nullptr;
+  };
+  Lack lackOf(const schedule::Step& step) noexcept;
   bool ready(const schedule::Step& step) noexcept;
   bool matches(const schedule::Step& step, size_t bytes) noexcept;
+  bool tookAll() noexcept;
   void execute(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept;
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
   size_t bytesOf(const schedule::Step& step, size_t round) const noexcept;
   bool readsInput(const schedule::Step& step) const noexcept;
   bool drive(link::Driver* driver, int peer) noexcept;
-  bool driveSenders() noexcept;
+  bool driveSenders(const link::Driver* driven) noexcept;
 
   Binding* binding_ = nullptr;
   Work work_;

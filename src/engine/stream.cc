@@ -1,10 +1,13 @@
 #include "engine/stream.h"
 
+#include <new>
 #include <utility>
+
+#include "base/thread.h"
 
 namespace tutti::engine {
 
-Stream::Stream() : thread_([this] { work(); }) {}
+Stream::Stream() : thread_(startThread([this] { work(); })) {}
 
 Stream::~Stream() {
   {
@@ -15,10 +18,10 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::submit(std::function<void()> job) {
+void Stream::submit(Job job) noexcept {
   {
     std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(job));
+    queue_.splice(queue_.end(), job);
   }
   changed_.notify_all();
 }
@@ -39,19 +42,21 @@ void Stream::work() {
   for (;;) {
     changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    auto job = std::move(queue_.front());
-    queue_.pop_front();
+    Job next;
+    next.splice(next.end(), queue_, queue_.begin());
     running_ = true;
     lock.unlock();
     std::optional<Error> failure;
     try {
-      job();
+      next.front()();
     } catch (const Error& error) {
       failure = error;
+    } catch (const std::bad_alloc&) {
+      failure = outOfMemory;
     } catch (const std::exception& error) {
-      failure = Error(ErrorCode::kInternal, error.what());
+      failure = errorOrOutOfMemory([&] { return Error(ErrorCode::kInternal, error.what()); });
     }
-    job = nullptr;  // what it holds is let go before anyone is told that it is done
+    next.clear();  // what it holds is let go before anyone is told that it is done
     lock.lock();
     running_ = false;
     if (failure && !error_) error_ = std::move(failure);

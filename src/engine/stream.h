@@ -2,12 +2,13 @@
 #pragma once
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 
@@ -20,8 +21,15 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // What is queued. All memory that queueing it takes is in it already.
+  using Job = std::list<std::function<void()>>;
+  static Job job(std::function<void()> body) {
+    Job made;
+    made.push_back(std::move(body));
+    return made;
+  }
   // A job reports its failure by throwing Error. Any thread.
-  void submit(std::function<void()> job);
+  void submit(Job job) noexcept;
   // Waits until the queue is empty; rethrows the first Error since the last call.
   void synchronize();
   bool idle();
@@ -31,7 +39,7 @@ class Stream {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> queue_;
+  Job queue_;
   bool running_ = false, closing_ = false;
   std::optional<Error> error_;
   std::thread thread_;

@@ -1,10 +1,8 @@
 #include "engine/streamed.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -19,13 +17,6 @@ uint64_t mixed(uint64_t x) noexcept {
   x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 29)) * 0xd6e8feb86659fd93;
   return x ^ (x >> 32);
-}
-
-uint64_t restOf(const link::Fingerprint& fingerprint) noexcept {
-  uint64_t rest = 0;
-  static_assert(sizeof(link::Fingerprint) == sizeof fingerprint.count + sizeof rest);
-  std::memcpy(&rest, reinterpret_cast<const std::byte*>(&fingerprint) + sizeof fingerprint.count, sizeof rest);
-  return rest;
 }
 
 bool readsInput(const schedule::Schedule& schedule, const Step& step) noexcept {
@@ -50,12 +41,27 @@ void forEachPiece(const kernels::Layout& layout, const Step& step, size_t round,
 uint64_t stampOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept {
   link::Fingerprint unnumbered = fingerprint;
   unnumbered.operation = 0;
-  const uint64_t stamp = mixed(mixed(mixed(unnumbered.count) ^ restOf(unnumbered)) ^ bytes);
+  const auto [first, second] = unnumbered.words();
+  const uint64_t stamp = mixed(mixed(mixed(first) ^ second) ^ bytes);
   return stamp != 0 ? stamp : 1;
 }
 
-link::Fingerprint fingerprintOf(uint64_t count, uint64_t rest) noexcept {
-  return std::bit_cast<link::Fingerprint>(std::array<uint64_t, 2>{count, rest});
+link::Fingerprint fingerprintOf(uint64_t first, uint64_t second) noexcept {
+  return std::bit_cast<link::Fingerprint>(link::Fingerprint::Words{first, second});
+}
+
+// Acquire: pairs with the stream's write; the place had been there before.
+uint64_t Whereabouts::place() const noexcept {
+  return std::atomic_ref(const_cast<uint64_t&>(position)).load(std::memory_order_acquire) & ~kLookedAt;
+}
+
+// Relaxed: what the stream has written at its place is read by whoever asked place() for it.
+bool Whereabouts::stands() noexcept {
+  const std::atomic_ref word(position);
+  uint64_t now = word.load(std::memory_order_relaxed);
+  if (now == 0 || (now & kLookedAt) != 0) return now != 0;
+  word.compare_exchange_strong(now, now | kLookedAt, std::memory_order_relaxed);
+  return false;
 }
 
 uint64_t Trail::end() const {
@@ -104,9 +110,9 @@ void StreamedQueue::end() {
 // Relaxed: only how far it is counts.
 uint64_t StreamedQueue::ahead() const {
   if (trail_->ofGraph()) return 0;
-  const uint64_t position = std::atomic_ref(whereabouts_.position).load(std::memory_order_relaxed);
-  const bool known = position != 0 && position < Trail::kOfGraphs;
-  return trail_->end() - (known ? position : std::atomic_ref(whereabouts_.ended).load(std::memory_order_relaxed));
+  const uint64_t place = whereabouts_.place();
+  const bool known = place != 0 && place < Trail::kOfGraphs;
+  return trail_->end() - (known ? place : std::atomic_ref(whereabouts_.ended).load(std::memory_order_relaxed));
 }
 
 StreamedLane::StreamedLane(StreamedWork work)
@@ -136,7 +142,7 @@ void StreamedLane::queueStep(const Step& step, size_t round, StreamedQueue& queu
   const bool byInput = layout.inputCounts != nullptr && readsInput(*work_.schedule, step);
   size_t count = 0;
   forEachPiece(layout, step, round, byInput, [&](const kernels::Piece& piece) { count += piece.count; });
-  if (count == 0) return;
+  if (count == 0 && !layout.speaks) return;
   const auto bytes = static_cast<uint32_t>(count * work_.work.elementBytes);
   prepare(step, bytes, queue);
   kernels::Piece run;
@@ -171,6 +177,9 @@ void StreamedLane::prepare(const Step& step, uint32_t bytes, StreamedQueue& queu
   for (const Operand operand : schedule.to(step))
     if (operand.isLink())
       queue.await({destination(operand).taken(), 0, destination(operand).end->peer, nullptr, bytes, mine});
+  // The waits are over: a slot that is given back below may be filled anew while this step is still under way, and
+  // whoever looks must not take that for what was waited for.
+  queue.arrive();
   for (const Operand operand : schedule.from(step))
     if (operand.isLink()) queue.write(&source(operand).mark().full, 0);
   for (const Operand operand : schedule.to(step))
@@ -188,8 +197,8 @@ void StreamedLane::settle(const Step& step, uint32_t bytes, StreamedQueue& queue
   for (const Operand operand : schedule.to(step)) {
     if (!operand.isLink()) continue;
     Mark& mark = destination(operand).mark();
-    queue.write(&mark.count, mine.count);
-    queue.write(&mark.rest, restOf(mine));
+    queue.write(&mark.first, mine.words()[0]);
+    queue.write(&mark.second, mine.words()[1]);
     queue.write(&mark.bytes, bytes);
     queue.write(&mark.full, stampOf(mine, bytes));
     ++passedOut_[static_cast<size_t>(operand.index())];

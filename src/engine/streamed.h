@@ -27,7 +27,7 @@ namespace tutti::engine {
 // Of one slot, with the receiver. What lies behind `full` tells people what `full` is a stamp of.
 struct Mark {
   uint64_t full = 0;
-  uint64_t count = 0, rest = 0;  // a link::Fingerprint
+  uint64_t first = 0, second = 0;  // a link::Fingerprint
   uint64_t bytes = 0;
 };
 
@@ -41,7 +41,7 @@ struct StreamedEnd {
 };
 
 uint64_t stampOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept;
-link::Fingerprint fingerprintOf(uint64_t count, uint64_t rest) noexcept;
+link::Fingerprint fingerprintOf(uint64_t first, uint64_t second) noexcept;
 
 // What a stream waits for at one place, for whoever looks why it does not go on.
 struct Awaited {
@@ -55,8 +55,15 @@ struct Awaited {
 
 // Words in pinned memory that a stream writes as it goes.
 struct Whereabouts {
-  uint64_t position = 0;  // of the place where it is, and waits or works; 0: at none
+  uint64_t position = 0;  // of the place where it is, and waits or works; 0: at none; perhaps with kLookedAt
   uint64_t ended = 0;     // the end of the trail that ended last, those of graphs apart
+
+  static constexpr uint64_t kLookedAt = uint64_t{1} << 62;
+  uint64_t place() const noexcept;  // without kLookedAt
+  // Whether the stream has come to no place since this was last asked, and waits or works at one. A mark in the word
+  // tells, which goes when the stream writes it anew: a graph that is replayed comes to the same places again. One
+  // thread asks.
+  bool stands() noexcept;
 };
 
 // The places of what was queued at once on one stream. Positions run on from trail to trail; those of graphs, which the

@@ -1,12 +1,7 @@
-// How a thread waits when none of its lanes can go on: spin briefly, then yield, then sleep on the rank's bell or on
-// its sockets. With more ranks than cores it does not spin: the peer it waits for needs the core.
+// How a thread waits when none of its lanes can go on: spin briefly, then yield, then sleep (see Sleeper). With more
+// ranks than cores it does not spin: the peer it waits for needs the core.
 #pragma once
-#include <poll.h>
-
 #include <cstdint>
-#include <vector>
-
-#include "link/fifo.h"
 
 namespace tutti::engine {
 
@@ -28,11 +23,5 @@ class Waiter {
   bool spins_;
   uint32_t idle_ = 0;
 };
-
-// Sleeps until the bell rings, a socket has news, or a millisecond has passed. The caller has set bell.sleeping and
-// looked at its lanes once more in between; armBell / disarmBell do the first.
-void armBell(link::Bell& bell) noexcept;
-void disarmBell(link::Bell& bell) noexcept;
-void doze(link::Bell* bell, uint32_t seenRings, std::vector<pollfd>& sockets) noexcept;
 
 }  // namespace tutti::engine

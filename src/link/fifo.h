@@ -5,7 +5,9 @@
 // kInlineBytes, the payload itself cross between two cores in one cache line. Numbers are 64 bits wide, count from 0
 // over the whole life of the link and are never reset: a stale header can not look new.
 #pragma once
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,14 +15,29 @@
 
 namespace tutti::link {
 
-// What a slot belongs to. Both ends compute it from their own call; if they differ, the calls did not match.
+// What a slot belongs to: a call, and the plan by which it runs. Both ends compute it from their own; if they differ,
+// the calls did not match, or the ranks run them in different ways. Without a plan (yet) its fields are 0.
 struct Fingerprint {
-  uint64_t count = 0;      // elements (0 where the counts of the ranks may differ: all-to-all-v)
-  uint32_t operation = 0;  // number of the collective in its communicator, or of the message between two ranks
-  uint16_t root = 0;
-  uint8_t kindAndType = 0;  // Collective << 4 | DataType
-  uint8_t op = 0;           // ReduceOp
-  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+  uint64_t count : 48 = 0;    // elements (0 where the counts of the ranks may differ: all-to-all-v)
+  uint64_t channels : 7 = 0;  // of the plan
+  uint64_t grouping : 9 = 0;  // of the plan: schedule::Schedule::grouping
+  uint32_t operation = 0;     // number of the collective in its communicator, or of the message between two ranks
+  uint16_t root = 0;          // or a digest of the counts, where each rank's part has its own
+  uint8_t kindAndType = 0;    // Collective << 4 | DataType
+  uint8_t op : 4 = 0;         // ReduceOp
+  uint8_t algorithm : 4 = 0;  // of the plan: 1 + schedule::Algorithm
+
+  using Words = std::array<uint64_t, 2>;
+  Words words() const noexcept { return std::bit_cast<Words>(*this); }
+  bool planned() const noexcept { return algorithm != 0 && channels != 0; }
+  // The call alone.
+  Fingerprint call() const noexcept {
+    Fingerprint mark = *this;
+    mark.channels = mark.grouping = 0;
+    mark.algorithm = 0;
+    return mark;
+  }
+  friend bool operator==(const Fingerprint& a, const Fingerprint& b) noexcept { return a.words() == b.words(); }
 };
 static_assert(sizeof(Fingerprint) == 16);
 
@@ -54,13 +71,16 @@ struct alignas(128) Counter {
   uint64_t outputOf = 0;
 };
 
-// Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release.
+// Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release. Its streams
+// may sleep side by side, so both other words count threads.
 struct alignas(128) Bell {
   std::atomic<uint32_t> rings{0};
   std::atomic<uint32_t> sleeping{0};
+  std::atomic<uint32_t> polling{0};  // of these: how many sleep on sockets, and hear only what comes through the ear
+  uint64_t ear[2] = {};              // its name (see link/ear.h), written before the first thread counts as polling
 };
 
-// Plain data: the same for a host thread and, later, a CUDA block.
+// Plain data: the same for a host thread, a CUDA block and the order of a stream.
 struct Fifo {
   std::byte* slots = nullptr;
   SlotHeader* headers = nullptr;

@@ -24,13 +24,21 @@ class Driver {
     busy_.clear(std::memory_order_release);  // pairs with the acquire above: the next thread sees the driver's state
     return result;
   }
+  // What to sleep on: a descriptor, and what to wait for there; nothing where `events` is 0. Any thread: it waits while
+  // another one is in progress(), which changes what the driver wants.
+  struct Interest {
+    int fd;
+    short events;
+  };
+  Interest interest() noexcept;
   // How often it has advanced: changes also while a long slot crosses a slow network. Any thread.
   uint64_t advances() const noexcept { return advances_.load(std::memory_order_relaxed); }
   // Sends what the send end has posted and fills the receive end from what has arrived. Never blocks, never throws.
   virtual Progress progress() noexcept = 0;
   // True while something posted has not yet been handed to the network.
   virtual bool sending() const noexcept = 0;
-  // A descriptor to sleep on, and what to wait for on it (POLLIN, POLLOUT).
+  // A descriptor to sleep on, and what to wait for on it (POLLIN, POLLOUT): only what progress() would take or give.
+  // By one thread at a time, as progress().
   virtual int pollFd() const noexcept = 0;
   virtual short pollEvents() const noexcept = 0;
   // After kFailed: what happened, with the peer's address.
@@ -41,7 +49,10 @@ class Driver {
   std::atomic<uint64_t> advances_{0};
 };
 
-// Wakes the owner of a bell if it sleeps. The sleeper sets `sleeping` before it looks for work a last time, and it
+// Its error(), for who can not throw: kNoMemory, where there is none for it.
+std::string whyFailed(const Driver& driver) noexcept;
+
+// Wakes the owner of a bell if it sleeps. The sleeper counts in `sleeping` before it looks for work a last time, and it
 // sleeps for a bounded time, so a ring that crosses with that look costs one such time and no hang.
 void wake(Bell& bell) noexcept;
 inline void ring(Bell* bell) noexcept {

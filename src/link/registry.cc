@@ -38,6 +38,13 @@ void Registry::add(std::unique_ptr<Transport> transport) {
   allowed_.push_back(true);
 }
 
+std::vector<std::string> Registry::allowed() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < transports_.size(); ++i)
+    if (allowed_[i]) names.emplace_back(transports_[i]->name());
+  return names;
+}
+
 void Registry::narrow(std::string_view list) {
   std::vector<std::string_view> known;
   for (const auto& transport : transports_) known.push_back(transport->name());
@@ -46,20 +53,16 @@ void Registry::narrow(std::string_view list) {
   const auto names = splitAtCommas(excludes ? text.substr(1) : text);
   for (const auto name : names)
     if (std::ranges::find(known, name) == known.end())
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("the list of transports \"{}\" (TUTTI_TRANSPORT, or the configuration) names \"{}\"; this build "
-                      "has {}. Give some of these, separated by commas, or ^ and those to leave out",
-                      list, name, fmt::join(known, ", ")));
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the list of transports \"{}\" names \"{}\"; this build "
+                              "has {}. Give some of these, separated by commas, or ^ and those to leave out",
+                              list, name, fmt::join(known, ", ")));
   std::vector<bool> allowed = allowed_;
   for (size_t i = 0; i < known.size(); ++i)
     allowed[i] = allowed[i] && (std::ranges::find(names, known[i]) != names.end()) != excludes;
   if (std::ranges::find(allowed, true) == allowed.end())
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format(
-            "the list of transports \"{}\" (TUTTI_TRANSPORT, or the configuration) leaves none; this build has {}",
-            list, fmt::join(known, ", ")));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("the list of transports \"{}\" leaves none; this build has {}",
+                                                         list, fmt::join(known, ", ")));
   allowed_ = std::move(allowed);
 }
 

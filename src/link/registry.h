@@ -25,6 +25,8 @@ class Registry {
   // whichever asks. `excluded`, if given, receives a line "name: reason" for each of the rest.
   std::vector<Transport*> candidates(const topology::Card& self, const topology::Card& peer,
                                      std::vector<std::string>* excluded = nullptr) const;
+  // The names of those that narrow() has left.
+  std::vector<std::string> allowed() const;
   const std::vector<std::unique_ptr<Transport>>& all() const noexcept { return transports_; }
 
  private:

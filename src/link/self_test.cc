@@ -17,7 +17,8 @@ Fingerprint fingerprintOf(uint64_t slot, int rank) noexcept {
           .operation = static_cast<uint32_t>(slot),
           .root = static_cast<uint16_t>(rank),
           .kindAndType = 0xff,
-          .op = 0x5a};
+          .op = 0x5,
+          .algorithm = 0xa};
 }
 
 // Every word differs from its neighbours, from the same word of other slots and from what the other end writes.

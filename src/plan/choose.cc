@@ -3,6 +3,7 @@
 
 #include "base/costs.h"
 #include "base/error.h"
+#include "base/settings.h"
 #include "plan/cost.h"
 #include "plan/plan.h"
 #include "schedule/builders.h"
@@ -19,13 +20,17 @@ bool linksToAll(Algorithm algorithm) {
 }
 
 // Why an algorithm is not worth a comparison on this machine; empty when it is.
-std::string objection(Algorithm algorithm, const Machine& machine) {
+std::string objection(Algorithm algorithm, Collective collective, const Machine& machine) {
   if (algorithm == Algorithm::kHierarchical) {
     if (machine.hosts <= 1) return "all ranks are on one host";
     if (machine.ranksPerHost <= 1) return "every host has one rank only";
   }
   if (linksToAll(algorithm) && machine.ranks - 1 > kMostLinks) {
     return fmt::format("it needs {} links a rank; more than {} cost too much memory", machine.ranks - 1, kMostLinks);
+  }
+  const size_t room = machine.slotRoom / kLargestElement;
+  if (packsAllRanks(algorithm, collective) && static_cast<size_t>(machine.ranks) > room) {
+    return fmt::format("a slot would carry a segment of each rank, and has room for {} elements", room);
   }
   return {};
 }
@@ -60,7 +65,7 @@ Plan choose(const Request& request, const Machine& machine, std::optional<Algori
   Plan plan;
   std::vector<Choice> choices, unwise;
   for (Algorithm algorithm : algorithms) {
-    const std::string reason = algorithm == forced ? std::string() : objection(algorithm, machine);
+    const std::string reason = algorithm == forced ? std::string() : objection(algorithm, request.collective, machine);
     if (!reason.empty()) plan.excluded.push_back(exclusion(algorithm, reason));
     (reason.empty() ? choices : unwise).push_back(priced(algorithm, request, machine, forcedChannels));
   }
@@ -78,13 +83,13 @@ Plan choose(const Request& request, const Machine& machine, std::optional<Algori
 
 Algorithm algorithmByName(std::string_view name) {
   std::string names;
+  const std::string wanted = settings::lowered(std::string(name));
   for (int i = 0; i < schedule::kAlgorithms; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
-    if (schedule::nameOf(algorithm) == name) return algorithm;
+    if (schedule::nameOf(algorithm) == wanted) return algorithm;
     names += fmt::format("{}{}", i == 0 ? "" : ", ", schedule::nameOf(algorithm));
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("'{}' (TUTTI_ALGO, or the configuration) is no algorithm; choose one of: {}", name, names));
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no algorithm; choose one of: {}", name, names));
 }
 
 }  // namespace tutti::plan

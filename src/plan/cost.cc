@@ -48,10 +48,6 @@ bool partsPerRank(Collective collective) {
          collective != Collective::kReduce && collective != Collective::kSendRecv;
 }
 
-bool meetsAll(Algorithm algorithm) {
-  return algorithm == Algorithm::kOneShot || algorithm == Algorithm::kTwoShot || algorithm == Algorithm::kDirect;
-}
-
 // Ranks that one step after another goes through until each rank's part has reached all.
 double hopsOf(Algorithm algorithm, int n) {
   if (algorithm == Algorithm::kRing) return n - 1;
@@ -251,6 +247,16 @@ double hierarchicalUs(const Request& request, const Machine& machine) {
 }
 
 }  // namespace
+
+bool meetsAll(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::kOneShot || algorithm == Algorithm::kTwoShot || algorithm == Algorithm::kDirect;
+}
+
+bool packsAllRanks(Algorithm algorithm, Collective collective) noexcept {
+  if (algorithm == Algorithm::kBruck) return true;
+  const bool parts = collective == Collective::kReduceScatter || collective == Collective::kReduceScatterV;
+  return algorithm == Algorithm::kHalving && !parts;
+}
 
 Work workOf(Algorithm algorithm, Collective collective, double bytes, const Machine& machine) {
   const double others = machine.ranks - 1;

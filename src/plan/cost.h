@@ -24,6 +24,12 @@ struct Work {
   double crossings = 1;  // the busiest host's outgoing bytes in units of busiest.sent
 };
 
+// Whether every rank exchanges messages with all others, and so needs links to them.
+bool meetsAll(schedule::Algorithm algorithm) noexcept;
+
+// Whether one slot carries a segment of nearly every rank.
+bool packsAllRanks(schedule::Algorithm algorithm, Collective collective) noexcept;
+
 // `bytes` as in Request. Rank counts from 1; kHierarchical is not a pattern of its own (predictUs composes it).
 Work workOf(schedule::Algorithm algorithm, Collective collective, double bytes, const Machine& machine);
 

@@ -15,10 +15,6 @@ using schedule::Algorithm;
 
 namespace {
 
-bool meetsAll(Algorithm algorithm) {
-  return algorithm == Algorithm::kOneShot || algorithm == Algorithm::kTwoShot || algorithm == Algorithm::kDirect;
-}
-
 int channelsFor(double bytes, const DeviceProtocolCost& cost, int most) {
   return static_cast<int>(std::clamp(std::ceil(bytes / cost.bytesPerChannel), 1.0, static_cast<double>(most)));
 }
@@ -48,6 +44,13 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
           work.steps * kStreamedHopUs + work.busiest.messages * kStreamedCopyUs + moved / (kStreamedGBs * 1e3)};
 }
 
+// Whether a block has the links, and a slot of the protocol the room, that the algorithm needs.
+bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
+  if (meetsAll(algorithm) && machine.ranks - 1 > machine.mostLinks) return false;
+  const uint32_t room = machine.mostSegments[static_cast<size_t>(protocol)];
+  return !packsAllRanks(algorithm, collective) || static_cast<uint32_t>(machine.ranks) <= room;
+}
+
 }  // namespace
 
 DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
@@ -59,10 +62,10 @@ DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, 
   };
   for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
     if (forced && algorithm != *forced) continue;
-    if (!forced && meetsAll(algorithm) && machine.ranks - 1 > machine.mostLinks) continue;
     for (int p = 0; p < kProtocols; ++p) {
       const auto candidate = static_cast<Protocol>(p);
       if (protocol ? candidate != *protocol : candidate == Protocol::kLL128 && !machine.linesMoveWhole) continue;
+      if (!forced && !suits(algorithm, candidate, request.collective, machine)) continue;
       consider(algorithm, candidate);
     }
   }
@@ -73,7 +76,7 @@ DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine
   std::optional<DeviceChoice> best;
   for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
     if (forced && algorithm != *forced) continue;
-    if (!forced && meetsAll(algorithm) && machine.ranks - 1 > machine.mostLinks) continue;
+    if (!forced && !suits(algorithm, Protocol::kSimple, request.collective, machine)) continue;
     const DeviceChoice choice = priceStreamed(algorithm, request, machine);
     if (!best || choice.predictedUs < best->predictedUs) best = choice;
   }

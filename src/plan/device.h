@@ -1,6 +1,8 @@
 // The choice for one call on GPUs: algorithm, protocol and channels, by the same loads as on a host (plan/cost.h) but
 // with the costs of kernels that talk through memory.
 #pragma once
+#include <array>
+#include <cstdint>
 #include <optional>
 
 #include "base/types.h"
@@ -14,6 +16,8 @@ struct DeviceMachine {
   // Every link moves 128 bytes as a whole, so LL128 may be used: one GPU, or NVLink between all. False: PCIe.
   bool linesMoveWhole = true;
   int mostLinks = 64;  // that one block can serve, of each direction
+  // Segments that a slot of each protocol has room for; in streams, those of Simple.
+  std::array<uint32_t, kProtocols> mostSegments{2048, 1024, 64};
 };
 
 struct DeviceChoice {
@@ -23,8 +27,8 @@ struct DeviceChoice {
   double predictedUs = 0;
 };
 
-// The cheapest; `algorithm` and `protocol`, where given, are taken as they are. Never fails for a collective that has
-// the forced algorithm.
+// The cheapest of those that fit the machine; `algorithm` and `protocol`, where given, are taken as they are. Never
+// fails for a collective that has the forced algorithm.
 DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine,
                           std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
                           int forcedChannels);

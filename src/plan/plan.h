@@ -25,6 +25,7 @@ struct Machine {
   double ranksPerCore = 1;  // of the most crowded host; above 1 the ranks take turns
   LinkCost local, remote;   // between ranks of one host, and of different ones
   uint32_t slotBytes = 128 << 10;
+  uint32_t slotRoom = 64 << 10;  // bytes that a slot of the links really has
 };
 
 struct Request {

@@ -1,11 +1,23 @@
 // What every builder writes with: it numbers the peers as they are first named and keeps steps and operands flat.
 #pragma once
+#include <fmt/format.h>
+
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
+#include "base/error.h"
 #include "schedule/builders.h"
 
 namespace tutti::schedule {
+
+// A number in a field that may be narrower. None of any shape that build() accepts is too large:
+// tests/unit/limits_test.cc.
+template <class Field>
+Field fitted(int number, const char* what) {
+  if (number >= 0 && number <= std::numeric_limits<Field>::max()) return static_cast<Field>(number);
+  throw Error(ErrorCode::kInternal, fmt::format("a schedule has no room for {} of {}", what, number));
+}
 
 class Builder {
  public:
@@ -25,23 +37,23 @@ class Builder {
     Draft& from(Operand source) {
       builder_.made_.operands.push_back(source);
       step().toBegin++;
-      step().fromCount++;
+      step().fromCount = fitted<uint16_t>(step().fromCount + 1, "a step's sources");
       return *this;
     }
     Draft& to(Operand destination) {
       builder_.made_.operands.push_back(destination);
-      step().toCount++;
+      step().toCount = fitted<uint16_t>(step().toCount + 1, "a step's destinations");
       return *this;
     }
     Draft& fromRank(int peer) { return from(builder_.receive(peer)); }
     Draft& toRank(int peer) { return to(builder_.send(peer)); }
     Draft& lag(int iterations) {
-      step().lag = static_cast<uint8_t>(iterations);
+      step().lag = fitted<uint8_t>(iterations, "a lag");
       if (step().lag > builder_.made_.maxLag) builder_.made_.maxLag = step().lag;
       return *this;
     }
     Draft& span(int segments) {
-      step().span = static_cast<uint16_t>(segments);
+      step().span = fitted<uint16_t>(segments, "a span");
       return *this;
     }
     // The value is complete; nothing happens to it in collectives that do not reduce.
@@ -78,8 +90,8 @@ class Builder {
 
   // `depth` is the smallest that lets all ranks finish; `maxSpan` the largest span on any rank.
   Schedule finish(int depth, int maxSpan = 1) {
-    made_.depth = static_cast<uint16_t>(depth);
-    made_.maxSpan = static_cast<uint16_t>(maxSpan);
+    made_.depth = fitted<uint16_t>(depth, "a depth");
+    made_.maxSpan = fitted<uint16_t>(maxSpan, "a span");
     return std::move(made_);
   }
 
@@ -90,6 +102,8 @@ class Builder {
   static int numberOf(int peer, std::unordered_map<int, int>& numbers, std::vector<int>& peers) {
     const auto [place, added] = numbers.try_emplace(peer, static_cast<int>(peers.size()));
     if (added) peers.push_back(peer);
+    if (place->second > Operand::kMaxIndex)
+      throw Error(ErrorCode::kInternal, fmt::format("a schedule has no room for {} links", place->second + 1));
     return place->second;
   }
 

@@ -36,9 +36,11 @@ class Form {
     if (schedule.size != static_cast<int>(schedules_.size())) complain(schedule, "is for another number of ranks");
     if (schedule.collective != first.collective || schedule.algorithm != first.algorithm || schedule.map != first.map ||
         schedule.root != first.root || schedule.segments != first.segments || schedule.maxSpan != first.maxSpan ||
-        schedule.depth != first.depth || schedule.directInPlace != first.directInPlace) {
+        schedule.depth != first.depth || schedule.directInPlace != first.directInPlace ||
+        schedule.grouping != first.grouping) {
       complain(schedule,
-               "differs from rank 0's in collective, algorithm, map, root, segments, maxSpan, depth or directInPlace");
+               "differs from rank 0's in collective, algorithm, map, root, segments, maxSpan, depth, directInPlace or "
+               "grouping");
     }
     if (schedule.segments < 1 || schedule.depth < 1) complain(schedule, "has no segments or a depth of 0");
     if (schedule.map == SegmentMap::kPerRank && schedule.segments != schedules_.size()) {

@@ -23,10 +23,14 @@ TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
   return team;
 }
 
-}  // namespace
+// Which ranks are together, in few bits: ranks that see it differently find out by their slots.
+uint16_t digestOf(const Hosts& hosts, int size) {
+  uint32_t hash = 0x811c9dc5;  // FNV-1a
+  for (int rank = 0; rank < size; ++rank) hash = (hash ^ static_cast<uint32_t>(hosts.hostOf(rank))) * 0x01000193;
+  return static_cast<uint16_t>((hash ^ hash >> 9 ^ hash >> 18) & Schedule::kMostGrouping);
+}
 
-Schedule buildHierarchical(const Shape& shape, int rank) {
-  const Hosts hosts = Hosts::of(shape.groupOf, shape.size);
+Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
   if (!hasRoot(shape.collective)) return buildOnGrid(Algorithm::kHierarchical, shape, rank, hosts);
   Builder builder(Algorithm::kHierarchical, shape, rank, SegmentMap::kSplit, kTrees);
   const TreeTeam team = teamOf(hosts, shape.root, rank);
@@ -36,6 +40,15 @@ Schedule buildHierarchical(const Shape& shape, int rank) {
     reduceOnTrees(builder, team);
   }
   return builder.finish(1);
+}
+
+}  // namespace
+
+Schedule buildHierarchical(const Shape& shape, int rank) {
+  const Hosts hosts = Hosts::of(shape.groupOf, shape.size);
+  Schedule schedule = buildOnHosts(shape, rank, hosts);
+  schedule.grouping = digestOf(hosts, shape.size);
+  return schedule;
 }
 
 }  // namespace tutti::schedule

@@ -1,15 +1,8 @@
 #include "schedule/machine.h"
 
+#include "schedule/mix.h"
+
 namespace tutti::schedule {
-namespace {
-
-uint64_t mix(uint64_t x) noexcept {  // the finaliser of splitmix64
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 Lengths Lengths::prefix(int rounds, uint32_t segments, uint32_t full, int last) {
   Lengths lengths(rounds);

@@ -2,7 +2,8 @@
 //
 // A lane blocks on its next step until every source link holds a slot and every destination link has room. Such lanes
 // form a Kahn network (G. Kahn, "The semantics of a simple language for parallel programming", 1974): whether they
-// finish, and what each slot carries, does not depend on who runs first. One run is all runs.
+// finish, and what each slot carries, does not depend on who runs first. One run is all runs. What the engine does so
+// that links over sockets are such FIFOs stands in docs/decisions/0015.
 #pragma once
 #include <cstdint>
 #include <span>

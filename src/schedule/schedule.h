@@ -1,7 +1,7 @@
 // A schedule: one rank's part of a collective, as data.
 //
 // There is one kind of step: reduce `from` into `to`. One source is a copy; a link among the sources is a receive,
-// a link among the destinations a send. The executors, the verifier and the simulator all read this form as it is.
+// a link among the destinations a send. Lanes, streams, kernels and the verifier read this form as it is.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -88,6 +88,9 @@ struct Schedule {
   uint16_t depth = 1;      // smallest FIFO depth with which all ranks together finish; the same on every rank
   // Direct links (see races.h) are right also where input and output are the same memory; the same on every rank.
   bool directInPlace = true;
+  // A digest of which ranks are together, of algorithms that go by it; else 0. The same on every rank.
+  static constexpr uint16_t kMostGrouping = (1 << 9) - 1;
+  uint16_t grouping = 0;
   std::vector<int> inPeers, outPeers;
   std::vector<Operand> operands;
   std::vector<Step> steps;

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 
+#include "schedule/mix.h"
+
 namespace tutti::schedule {
 namespace {
 
-uint64_t mix(uint64_t x) noexcept {  // splitmix64
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+uint64_t stir(uint64_t x) noexcept { return mix(x + 0x9e3779b97f4a7c15u); }  // of 0 too it is a number like any
 
 }  // namespace
 
@@ -20,7 +17,7 @@ Terms::Terms(int ranks) : ranks_(ranks), exact_(ranks <= kExactRanks), nodes_(1)
   for (int rank = 0; rank < ranks; ++rank) {
     const auto seed = static_cast<uint64_t>(rank);
     Node node;
-    node.weight = exact_ ? Weight{1} << (2 * rank) : Weight{mix(2 * seed)} << 64 | mix(2 * seed + 1);
+    node.weight = exact_ ? Weight{1} << (2 * rank) : Weight{stir(2 * seed)} << 64 | stir(2 * seed + 1);
     nodes_.push_back(node);
     all_ += node.weight;
   }
@@ -30,11 +27,11 @@ Terms::Id Terms::reduce(std::span<const Id> sources) {
   return sources.size() == 1 ? sources[0] : intern(sources, false);
 }
 
-Terms::Id Terms::finalise(Id source) { return intern({&source, 1}, true); }
+Terms::Id Terms::finalise(std::span<const Id> sources) { return intern(sources, true); }
 
 uint64_t Terms::hashOf(std::span<const Id> children, bool finalised) const noexcept {
   uint64_t hash = finalised ? 1 : 0;
-  for (Id child : children) hash = mix(hash ^ child);
+  for (Id child : children) hash = stir(hash ^ child);
   return hash;
 }
 

@@ -1,6 +1,10 @@
 // What a value is, symbolically: a rank's input, or a reduction of terms in a given order.
 //
-// Equal terms have equal numbers (hash-consing), so comparing two reduction orders is comparing two numbers. Beside its
+// Equal terms have equal numbers (hash-consing), so comparing two reduction orders is comparing two numbers. A term is
+// what one step makes and stores, and storing rounds: a sum of three in one step is another term than the same sum in
+// two steps, and a division within the step that sums another one than a division later. A copy rounds nothing, and an
+// input is a value of its type also where it is multiplied first (kernels::scaled). So ranks that hold equal terms have
+// applied the same roundings in the same order, and have the same bits. Beside its
 // structure every term has a weight: the sum of the weights of the contributions in it. Up to 64 ranks a weight is a
 // vector of two-bit counters, one per rank, and a term that holds a rank twice is seen where it is made: the multiset
 // is exact. Beyond, the ranks' weights are random 128-bit numbers and sums are taken modulo 2^128: a wrong multiset
@@ -24,7 +28,8 @@ class Terms {
   Id leaf(int rank) const noexcept { return static_cast<Id>(rank) + 1; }
   // One source is a copy; several are a reduction in that order.
   Id reduce(std::span<const Id> sources);
-  Id finalise(Id source);
+  // The same with the division, if there is one, in the step that reduces.
+  Id finalise(std::span<const Id> sources);
 
   bool finalised(Id id) const noexcept { return nodes_[id].finalised; }
   // Whether every rank is in it, exactly once.

@@ -193,7 +193,7 @@ Terms::Id Trace::combine(int rank, const Step& step, int round, uint32_t i) {
   if (terms_.finalised(result) || !terms_.complete(result)) {
     complain(rank, step, round, "finalises a value with " + terms_.describe(result));
   }
-  return terms_.finalise(result);
+  return terms_.finalise(sources_);
 }
 
 void Trace::store(int rank, const Step& step, int round) {
@@ -266,7 +266,8 @@ void Trace::checkSameOrder(uint32_t segment, int round) {
     const Id id = output(at, segment, round);
     if (first == Terms::kNothing) first = id;
     if (id == first) continue;
-    problems_.add(fmt::format("rank {} reduces segment {} in another order than a rank before it", rank, segment));
+    problems_.add(fmt::format(
+        "rank {} reduces segment {} in another order, or rounds it elsewhere, than a rank before it", rank, segment));
     return;
   }
 }

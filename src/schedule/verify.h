@@ -14,9 +14,9 @@ namespace tutti::schedule {
 struct Verdict {
   bool ok = true;
   // What is wrong, in the field's words: a missing or doubled contribution, a read of something unwritten, a slot that
-  // carries another segment than its reader expects, a deadlock, different orders on different ranks, an index out of
-  // range, a step whose in-place run (input and output the same memory) reads what it has overwritten, over direct
-  // links two ranks that may use the same memory at the same time.
+  // carries another segment than its reader expects, a deadlock, different orders or roundings on different ranks, an
+  // index out of range, a step whose in-place run (input and output the same memory) reads what it has overwritten,
+  // over direct links two ranks that may use the same memory at the same time.
   std::vector<std::string> problems;
 };
 

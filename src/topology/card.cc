@@ -4,20 +4,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <string_view>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/process_object.h"
 #include "base/settings.h"
 #include "topology/machine.h"
+#include "topology/quota.h"
 
 namespace tutti::topology {
 namespace {
 
 constexpr uint32_t kMagic = 0x64726163;  // "card"
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kVersion = 4;
 constexpr size_t kMaxName = 256;
 
 // FNV-1a, for equality only.
@@ -50,21 +53,30 @@ uint64_t randomToken() {
   return token;
 }
 
-// One token per process. A child made by fork() inherits the drawn number, so the pid goes into the token as well.
 uint64_t findProcessToken() {
-  static const uint64_t drawn = randomToken();
-  return hashOf(std::to_string(drawn) + "/" + std::to_string(::getpid()));
+  struct Drawn {
+    const uint64_t token = randomToken();
+  };
+  return ofThisProcess<Drawn>().token;
 }
 
 // Asked once: the cores of a process do not change, and hwloc takes milliseconds.
 const HostMachine& thisMachine() {
-  static const HostMachine machine = detectMachine();
-  return machine;
+  struct Found {
+    const HostMachine machine = detectMachine();
+  };
+  return ofThisProcess<Found>().machine;
+}
+
+// Whole cores: on the rest of a share nobody spins for long.
+uint32_t usableCores(const HostMachine& machine, const std::string& root) {
+  const auto cores = static_cast<double>(machine.cores.size());
+  return static_cast<uint32_t>(std::max(1.0, std::min(cores, processorQuota(root).value_or(cores))));
 }
 
 }  // namespace
 
-Card describeSelf() {
+Card describeSelf(const std::string& root) {
   Card card;
   std::array<char, kMaxName> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) card.hostName = name.data();
@@ -73,9 +85,14 @@ Card describeSelf() {
   card.pid = ::getpid();
   card.uid = ::getuid();
   const HostMachine& machine = thisMachine();
-  card.cores = static_cast<uint32_t>(machine.cores.size());
+  card.cores = usableCores(machine, root);
   if (machine.nodes.size() == 1) card.numaNode = machine.nodes.front().number;
   return card;
+}
+
+bool haveCoresOfTheirOwn(std::span<const Card> cards, int rank) {
+  const Card& self = cards[static_cast<size_t>(rank)];
+  return std::ranges::count(cards, self.hostId, &Card::hostId) <= static_cast<std::ptrdiff_t>(self.cores);
 }
 
 std::vector<std::byte> encode(const Card& card) {
@@ -83,7 +100,7 @@ std::vector<std::byte> encode(const Card& card) {
   out.value(kMagic).value(kVersion).text(std::string_view(card.hostName).substr(0, kMaxName));
   out.value(card.hostId).value(card.processToken).value(card.pid).value(card.uid).value(card.cores);
   out.value(card.numaNode).value(card.device).value(card.gpu).value(card.gpuBlocks);
-  return out.value(card.gpuQueues).value(card.gpuEngine).take();
+  return out.value(card.gpuQueues).value(card.gpuEngine).value<uint8_t>(card.unixSockets).take();
 }
 
 Card decodeCard(std::span<const std::byte> bytes) {
@@ -104,6 +121,7 @@ Card decodeCard(std::span<const std::byte> bytes) {
   card.gpuBlocks = in.value<uint32_t>();
   card.gpuQueues = in.value<uint32_t>();
   card.gpuEngine = in.value<uint8_t>();
+  card.unixSockets = in.value<uint8_t>() != 0;
   if (!in.empty() || card.hostName.size() > kMaxName || card.cores == 0)
     throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
   return card;

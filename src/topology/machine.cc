@@ -4,12 +4,17 @@
 #include <sched.h>
 
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "base/error.h"
+#include "base/fork.h"
 
 namespace tutti::topology {
 namespace {
+
+// hwloc has a mutex of its own, which a fork would leave to the child as it finds it.
+fork::Mutex inHwloc;
 
 struct DestroyTopology {
   void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
@@ -94,6 +99,7 @@ HostMachine machineOf(hwloc_topology_t topology) {
 
 // Restricts what was loaded to the cores that this process is bound to.
 HostMachine detected() {
+  const std::lock_guard lock(inHwloc);
   const Topology topology = newTopology();
   if (topology == nullptr || hwloc_topology_load(topology.get()) != 0) return {};
   const std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_t)> bound(hwloc_bitmap_alloc(), hwloc_bitmap_free);
@@ -120,6 +126,7 @@ HostMachine detectMachine() {
 }
 
 HostMachine describeMachine(const std::string& synthetic) {
+  const std::lock_guard lock(inHwloc);
   const Topology topology = newTopology();
   if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), synthetic.c_str()) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {

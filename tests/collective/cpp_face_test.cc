@@ -174,6 +174,25 @@ TEST(CppFace, AFailedCallThrowsItsCodeAndText) {
   EXPECT_EQ(codeOf([] { Communicator::joinAll(0); }), tuttiInvalidArgument);
 }
 
+TEST(CppFace, JoinsInTheBackground) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  const tutti::UniqueId id = tutti::UniqueId::create();
+  std::vector<Communicator> all;
+  all.push_back(Communicator::join(2, id, 0, config));
+  EXPECT_EQ(all[0].asyncError(), tuttiInProgress);
+  EXPECT_EQ(all[0].rank(), -1);
+  EXPECT_EQ(all[0].size(), 0);
+  all.push_back(Communicator::join(2, id, 1, config));
+  for (Communicator& one : all)
+    while (one.asyncError() == tuttiInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(all[static_cast<size_t>(r)].asyncError(), tuttiSuccess);
+    EXPECT_EQ(all[static_cast<size_t>(r)].rank(), r);
+    EXPECT_EQ(all[static_cast<size_t>(r)].size(), 2);
+  }
+}
+
 TEST(CppFace, OwnersMoveAndAnIdTravelsAsBytes) {
   const tutti::UniqueId id = tutti::UniqueId::create();
   const tutti::UniqueId copy = tutti::UniqueId::fromBytes(id.bytes());

@@ -1,4 +1,5 @@
-"""Shared memory on a machine whose /dev/shm has 64 KiB, as in a container, or is not there at all.
+"""Shared memory on a machine whose /dev/shm has 64 KiB, as in a container, or is not there at all; and few descriptors,
+and short files.
 
 Needs a mount namespace; where that is not allowed the exit status is 77 and the last line says why.
 """
@@ -35,7 +36,41 @@ def why_not(unshare, script, folder):
     return None if done.returncode == 0 else f"mount namespaces are not allowed here: {done.stderr.strip()}"
 
 
+def limited(limit, program, *options):
+    """What a program does under a limit of the shell's: its status and all it says."""
+    words = ["sh", "-c", f'ulimit {limit}; exec "$0" "$@"', os.path.join(os.environ["TUTTI_BIN_DIR"], program), *options]
+    # Nobody waits for the join's deadline: that would be a hang here.
+    late = dict(os.environ, TUTTI_JOIN_TIMEOUT_MS=str(3_600_000))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60 * perf_jobs.patience(), env=late)
+    return done.returncode, done.stdout + done.stderr
+
+
+def fault_of_limits():
+    """Where files may not be long, memory goes over tcp; where descriptors are few, the text says so."""
+    status, said = limited("-f 40", "all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "64K")
+    if status != 0 or "ulimit -f" not in said:
+        return f"short files: status {status}: {said}"
+    if perf_jobs.patience() > 1:
+        print("no files, few descriptors: left to the builds without sanitizers")
+        # ThreadSanitizer writes a file before the program begins. UBSan asks a pipe whether memory can be read: with no
+        # descriptor left, it takes good objects for bad.
+        return None
+    status, said = limited("-f 0", "all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "8")
+    if status != 1 or "cannot hand over the unique id: File too large" not in said:
+        return f"no files: status {status}: {said}"
+    for few in (5, 8, 24, 64):  # whatever happens to be the first that there is none for
+        status, said = limited(f"-n {few}", "all_reduce_perf", "-t", "8", "-b", "8", "-e", "8")
+        last = said.strip().splitlines()[-1]
+        if status == 0 or "ulimit -n" not in last:
+            return f"{few} descriptors: status {status}: {said}"
+    return None
+
+
 def main():
+    fault = fault_of_limits()
+    print(f"limits: {fault or 'ok'}", flush=True)
+    if fault:
+        return 1
     unshare, faults = shutil.which("unshare"), 0
     for name, script in (("64 KiB", TINY), ("absent", ABSENT)):
         with tempfile.TemporaryDirectory() as folder:

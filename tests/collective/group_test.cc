@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace tutti::testing;
+using namespace tutti::test;
 
 constexpr size_t kLong = 300'000;  // more than all slots of a link: a send cannot end before its receive began
 

@@ -11,7 +11,7 @@
 namespace {
 
 using namespace tutti;
-using namespace tutti::testing;
+using namespace tutti::test;
 
 bool isNarrowFloat(DataType type) {
   return type == DataType::kFloat16 || type == DataType::kBfloat16 || type == DataType::kFloat8e4m3 ||

@@ -55,6 +55,8 @@ class Programs(unittest.TestCase):
         self.assertNotEqual(outcome.status, 0, outcome.explain("ends with 0"))
         for text in texts:
             self.assertRegex(outcome.errors, text, outcome.explain("says something else"))
+        lines = outcome.errors.splitlines()
+        self.assertEqual(len(lines), len(set(lines)), outcome.explain("says a line twice"))
         return outcome
 
 
@@ -198,7 +200,7 @@ class Failures(Programs):
                 (("-d", "float128"), "float128"), (("-o", "xor"), "xor"), (("-r", "-2"), "-2"), (("-R", "3"), "3"),
                 (("-n", "0"), "iters"), (("-G", "1"), "CUDA"), (("-x", "1"), "-x"), (("--algo", "magic", *SMALL), "magic.*ring"),
                 (("--transport", "pigeon", *SMALL), "pigeon.*shm"), (("-c", "0", "--plant-error"), "plant-error"),
-                (("--json", "/nowhere/a.json", *SMALL), "/nowhere/a.json")):
+                (("--json", "/nowhere/a.json", *SMALL), "/nowhere/a.json"), (("--plot", "/nowhere/a", *SMALL), "/nowhere/a")):
             with self.subTest(" ".join(arguments)):
                 self.bad("all_reduce_perf", (*ranks, *arguments), text)
         self.bad("broadcast_perf", ("--ranks", "2", *SMALL, "-r", "2"), "--root 2: there are only 2 ranks")
@@ -213,6 +215,17 @@ class Failures(Programs):
         for name in ("TUTTI_TRANSPORT", "TUTTI_ALGO", "TUTTI_CHANNELS", "TUTTI_VERIFY", "TUTTI_GROUP_SIZE"):
             with self.subTest(name):
                 self.bad("all_reduce_perf", ("--ranks", "2", *SMALL), name, settings={name: "nonsense"})
+
+    def test_options_win_over_the_environment(self):
+        told = (("TUTTI_ALGO", "ring"), ("TUTTI_TRANSPORT", "p2p"), ("TUTTI_OPERATION_TIMEOUT_MS", "1"),
+                ("TUTTI_DEVICE", "cuda"))
+        options = ("-n", "1", "--algo", "tree", "--transport", "shm", "-T", "60")
+        self.good(Job("all_reduce_perf", "shm", 2, options=options, environment=told))
+
+    def test_an_algorithm_of_the_environment_that_is_not_there_is_told(self):
+        outcome = run("all_reduce_perf", ("-t", "2", *SMALL), {"TUTTI_ALGO": "Bruck"})
+        self.assertEqual(outcome.status, 0, outcome.explain("fails"))
+        self.assertIn("TUTTI_ALGO=Bruck was not used", outcome.errors)
 
     def test_unknown_log_level_keeps_warnings(self):
         job = Job("all_reduce_perf", "threads", options=("-n", "1"), environment=(("TUTTI_DEBUG", "loud"),))

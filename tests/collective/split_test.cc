@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace tutti::testing;
+using namespace tutti::test;
 
 TEST(Split, ColorsAndKeysDecideWhoAndInWhichOrder) {
   constexpr int kRanks = 5;

@@ -1,33 +1,24 @@
 // What goes wrong between ranks ends with an error that says who was where: never with a hang.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <chrono>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/api_ranks.h"
+#include "support/texts.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
-
-std::string lastText(tuttiComm_t comm) { return tuttiGetLastError(comm); }
-
-void expectText(const std::string& text, const std::vector<std::string>& parts) {
-  for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
-}
 
 // Each believes the other to be the root: both wait, nobody sends.
 TEST(Trouble, TwoThatWaitForEachOtherFindTheirCallsDifferent) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     float value = 0;
     EXPECT_EQ(tuttiBroadcast(&value, &value, 1, tuttiFloat32, 1 - rank, comm, nullptr), tuttiInvalidUsage);
-    expectText(lastText(comm), {"do not match", "rank 0 (", "rank 1 (", "broadcast #0 (float, 1 elements, root 1)",
-                                "broadcast #0 (float, 1 elements, root 0)"});
+    expectText(lastText(comm), {"do not match", "rank 0 (", "rank 1 (", "broadcast #0 (float, 1 element, root 1)",
+                                "broadcast #0 (float, 1 element, root 0)"});
   });
 }
 
@@ -37,9 +28,80 @@ TEST(Trouble, WhatNobodyWaitedForIsFoundAtTheNextCall) {
     float value = 0;
     CHECK_TUTTI(tuttiBroadcast(&value, &value, 1, tuttiFloat32, rank, comm, nullptr));
     EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiInvalidUsage);
-    expectText(lastText(comm), {"do not match", "broadcast #0 (float, 1 elements, root 1)",
-                                "broadcast #0 (float, 1 elements, root 0)"});
+    expectText(lastText(comm),
+               {"do not match", "broadcast #0 (float, 1 element, root 1)", "broadcast #0 (float, 1 element, root 0)"});
   });
+}
+
+// Rank 1 waits for a message that rank 0 has called for long ago, on a stream that is still busy with something else.
+// Of the hundreds of calls since, the record keeps only the last; that the first was made is known all the same.
+TEST(Trouble, AnEarlyCallThatIsSlowIsNoMismatchAfterManyOthers) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    tuttiComm_t other = nullptr;
+    CHECK_TUTTI(tuttiCommSplit(comm, 0, rank, &other, nullptr));
+    int early = rank, late = rank;
+    if (rank == 1) {
+      std::thread holdsItUp([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(700));
+        EXPECT_EQ(tuttiBarrier(other, nullptr), tuttiSuccess);
+      });
+      EXPECT_EQ(tuttiRecv(&early, 1, tuttiInt32, 0, comm, nullptr), tuttiSuccess) << lastText(comm);
+      EXPECT_EQ(tuttiSend(&late, 1, tuttiInt32, 0, comm, nullptr), tuttiSuccess);
+      holdsItUp.join();
+    } else {
+      tuttiStream_t stream = nullptr;
+      CHECK_TUTTI(tuttiStreamCreate(&stream));
+      CHECK_TUTTI(tuttiBarrier(other, stream));
+      CHECK_TUTTI(tuttiSend(&early, 1, tuttiInt32, 1, comm, stream));
+      for (int i = 0; i < 300; ++i) {
+        int from = i, to = -1;
+        CHECK_TUTTI(tuttiGroupStart());
+        CHECK_TUTTI(tuttiSend(&from, 1, tuttiInt32, 0, comm, nullptr));
+        CHECK_TUTTI(tuttiRecv(&to, 1, tuttiInt32, 0, comm, nullptr));
+        CHECK_TUTTI(tuttiGroupEnd());
+      }
+      EXPECT_EQ(tuttiRecv(&late, 1, tuttiInt32, 1, comm, nullptr), tuttiSuccess) << lastText(comm);
+      EXPECT_EQ(tuttiStreamSynchronize(stream), tuttiSuccess);
+      EXPECT_EQ(tuttiStreamDestroy(stream), tuttiSuccess);
+    }
+    EXPECT_EQ(rank == 0 ? late : early, 1 - rank);
+    CHECK_TUTTI(tuttiCommDestroy(other));
+  });
+}
+
+// Two ranks use two communicators in different orders: each waits on one for what the other would call next.
+struct Crossing {
+  tuttiResult_t result = tuttiSuccess;
+  std::string text;
+};
+Crossing cross(tuttiComm_t comm, int rank) {
+  tuttiComm_t other = nullptr;
+  CHECK_TUTTI(tuttiCommSplit(comm, 0, rank, &other, nullptr));
+  int value = 1;
+  const tuttiComm_t first = rank == 0 ? comm : other;
+  Crossing told;
+  told.result = rank == 0 ? tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr)
+                          : tuttiBroadcast(&value, &value, 1, tuttiInt32, 0, other, nullptr);
+  told.text = lastText(first);
+  tuttiCommDestroy(other);
+  return told;
+}
+
+// Other threads of the process might still make the calls, so nothing ends before its time; but it is said.
+TEST(Trouble, CommunicatorsInDifferentOrdersAreNamedAtTheDeadline) {
+  tuttiConfig_t config = testConfig();
+  config.operationTimeoutMs = 2'000;
+  std::atomic<int> late{0};
+  withCommunicators(2, config, [&](tuttiComm_t comm, int rank) {
+    const Crossing told = cross(comm, rank);
+    EXPECT_NE(told.result, tuttiSuccess);
+    if (told.result == tuttiTimeout) {
+      ++late;
+      expectText(told.text, {"rank 0 (", "rank 1 (", "all-reduce #0 (int32, 1 element, sum) on communicator",
+                             "broadcast #0 (int32, 1 element, root 0) on communicator", "in the same order"});
+    }
+  });
+  EXPECT_GE(late, 1);
 }
 
 // Neither caller can make the call that the other waits for.
@@ -49,8 +111,8 @@ TEST(Trouble, ACollectiveAgainstAMessageIsNoHang) {
     const auto result = rank == 0 ? tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr)
                                   : tuttiRecv(&value, 1, tuttiInt32, 0, comm, nullptr);
     EXPECT_EQ(result, tuttiInvalidUsage);
-    expectText(lastText(comm), {"do not match", "all-reduce #0 (int32, 1 elements, sum)",
-                                "receive from rank 0 #0 (int32, 1 elements)"});
+    expectText(lastText(comm),
+               {"do not match", "all-reduce #0 (int32, 1 element, sum)", "receive from rank 0 #0 (int32, 1 element)"});
   });
 }
 
@@ -82,12 +144,203 @@ TEST(Trouble, AMessageOnAStreamMayWaitForLater) {
   });
 }
 
+// What has nothing in it says so all the same.
+TEST(Trouble, AMessageOfNothingMeetsOneOfNothingOnly) {
+  for (const int sends : {0, 64, 40'000})
+    for (const int receives : {0, 64, 40'000}) {
+      withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+        std::vector<float> values(40'000, 1.0f);
+        const auto count = static_cast<size_t>(rank == 0 ? sends : receives);
+        auto result = rank == 0 ? tuttiSend(values.data(), count, tuttiFloat32, 1, comm, nullptr)
+                                : tuttiRecv(values.data(), count, tuttiFloat32, 0, comm, nullptr);
+        if (sends == receives) {
+          EXPECT_EQ(result, tuttiSuccess) << lastText(comm);
+          return;
+        }
+        // A sender whose message has gone into its slots may have ended by then.
+        if (rank == 0 && result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+        EXPECT_EQ(result, tuttiInvalidUsage) << "rank " << rank << ", " << sends << " against " << receives;
+        expectText(lastText(comm), {"do not match", "send to rank 1 #0", "receive from rank 0 #0"});
+      });
+    }
+}
+
+// The root of a broadcast of something, among ranks who expect nothing, and the other way round.
+TEST(Trouble, ACollectiveOfNothingMeetsOneOfNothingOnly) {
+  for (const int mine : {0, 64}) {
+    withCommunicators(3, testConfig(), [&](tuttiComm_t comm, int rank) {
+      float values[64] = {};
+      const auto count = static_cast<size_t>(rank == 0 ? mine : 64 - mine);
+      auto result = tuttiBroadcast(values, values, count, tuttiFloat32, 0, comm, nullptr);
+      if (result == tuttiSuccess) {
+        EXPECT_EQ(rank, 0) << "only the root has nothing to find out from";
+        result = tuttiBarrier(comm, nullptr);
+      }
+      EXPECT_EQ(result, tuttiInvalidUsage);
+      expectText(lastText(comm),
+                 {"do not match", "broadcast #0 (float, 0 elements", "broadcast #0 (float, 64 elements"});
+    });
+  }
+}
+
+tuttiResult_t gather(const std::vector<size_t>& counts, std::vector<float>& values, tuttiComm_t comm) {
+  std::vector<size_t> places(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), places.begin(), size_t{0});
+  static const std::vector<float> send(64, 1.0f);
+  return tuttiAllGatherV(send.data(), values.data(), counts.data(), places.data(), tuttiFloat32, comm, nullptr);
+}
+
+// Parts that differ by rank: all of nothing against something, and the same sum in other parts. Where both send what
+// the other does not expect, and expect nothing themselves, it is found at the next call.
+TEST(Trouble, PartsOfRanksMustBeTheSameOnAll) {
+  struct Case {
+    std::vector<size_t> first, second;
+  };
+  for (const Case& one : std::vector<Case>{
+           {{0, 0}, {64, 64}}, {{0, 0}, {64, 0}}, {{0, 64}, {64, 0}}, {{64, 0}, {0, 64}}, {{64, 64}, {0, 64}}}) {
+    withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+      std::vector<float> values(128);
+      auto result = gather(rank == 0 ? one.first : one.second, values, comm);
+      if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+      EXPECT_EQ(result, tuttiInvalidUsage) << "rank " << rank;
+      expectText(lastText(comm), {"do not match", "rank 0 (", "rank 1 (", "all-gather-v #0 (float, "});
+    });
+  }
+}
+
+// What becomes of a communicator whose last call returned so: another rank's failure comes by itself.
+tuttiResult_t failureOf(tuttiComm_t comm, tuttiResult_t last) {
+  for (int i = 0; i < 4000 && (last == tuttiSuccess || last == tuttiInProgress); ++i) {  // 20 s
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &last));
+  }
+  return last;
+}
+
+// What each sends the other and expects of it: of nobody else, so everything else is nothing.
+tuttiResult_t exchange(size_t sends, size_t expects, tuttiComm_t comm, int rank) {
+  std::vector<float> from(40'000, 1.0f), to(40'000);
+  size_t sent[2] = {}, received[2] = {};
+  const size_t places[2] = {};
+  sent[1 - rank] = sends;
+  received[1 - rank] = expects;
+  return tuttiAllToAllV(from.data(), sent, places, to.data(), received, places, tuttiFloat32, comm, nullptr);
+}
+
+// Rank 1 waits for what rank 0 does not send, or what it sends is for nobody to take. (The call before has made the
+// links.)
+TEST(Trouble, WhatOneOfAPairSendsTheOtherMustExpect) {
+  struct Case {
+    size_t sends, expects;
+  };
+  for (const Case& one : {Case{0, 64}, Case{64, 0}, Case{0, 40'000}, Case{40'000, 0}}) {
+    std::atomic<bool> sent{false};
+    withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+      CHECK_TUTTI(exchange(1, 1, comm, rank));
+      auto result = tuttiSuccess;
+      if (rank == 0) {
+        result = exchange(one.sends, 0, comm, rank);
+        sent = true;
+      } else {
+        // A short message is there when the call ends that does not expect it.
+        while (one.sends == 64 && !sent) std::this_thread::yield();
+        result = exchange(0, one.expects, comm, rank);
+        EXPECT_NE(one.sends == 64 ? result : tuttiInvalidUsage, tuttiSuccess);
+      }
+      // Who only sent may have ended, and is told; a long message may come when its receiver no longer looks.
+      if (rank == 1 && result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+      EXPECT_EQ(failureOf(comm, result), tuttiInvalidUsage)
+          << "rank " << rank << ", " << one.sends << " against " << one.expects;
+      expectText(lastText(comm), {"counts do not match in all-to-all-v #1", "rank 0 (", "rank 1 ("});
+    });
+  }
+}
+
+// The message comes when nobody looks any more: at the next call it is in the way.
+TEST(Trouble, WhatCameTooLateIsFoundAtTheNextCall) {
+  std::atomic<bool> over{false}, sent{false};
+  withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+    CHECK_TUTTI(exchange(1, 1, comm, rank));
+    while (rank == 0 && !over) std::this_thread::yield();
+    CHECK_TUTTI(exchange(rank == 0 ? 64 : 0, 0, comm, rank));
+    (rank == 0 ? sent : over) = true;
+    while (!sent) std::this_thread::yield();
+    const auto result = exchange(0, 0, comm, rank);
+    EXPECT_EQ(failureOf(comm, result), tuttiInvalidUsage) << "rank " << rank;
+    expectText(lastText(comm), {"counts do not match in all-to-all-v #1", "rank 0 (", "rank 1 (", "256 bytes more"});
+  });
+}
+
+TEST(Trouble, ASplitAgainstACallIsNoHang) {
+  for (const bool collective : {true, false}) {
+    withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+      int value = 1;
+      tuttiComm_t child = nullptr;
+      const auto call = [&] {
+        return collective ? tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr)
+                          : tuttiRecv(&value, 1, tuttiInt32, 1, comm, nullptr);
+      };
+      EXPECT_EQ(rank == 0 ? call() : tuttiCommSplit(comm, 0, 0, &child, nullptr), tuttiInvalidUsage);
+      expectText(lastText(comm), {"do not match", "rank 0 (", collective ? "all-reduce #0" : "receive from rank 1 #0",
+                                  "tuttiCommSplit"});
+    });
+  }
+}
+
+// One that waits on a stream, whose caller goes to the split, is no reason to end anything.
+TEST(Trouble, ASplitMayComeWhileAMessageOnAStreamWaits) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    int value = 1, received = 0;
+    tuttiStream_t stream = nullptr;
+    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    if (rank == 0) CHECK_TUTTI(tuttiRecv(&received, 1, tuttiInt32, 1, comm, stream));
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    tuttiComm_t child = nullptr;
+    CHECK_TUTTI(tuttiCommSplit(comm, 0, rank, &child, nullptr));
+    if (rank == 1) CHECK_TUTTI(tuttiSend(&value, 1, tuttiInt32, 0, comm, nullptr));
+    CHECK_TUTTI(tuttiStreamDestroy(stream));
+    EXPECT_EQ(received, rank == 0 ? 1 : 0);
+    CHECK_TUTTI(tuttiCommDestroy(child));
+  });
+}
+
+TEST(Trouble, AMessageToOneselfNeedsAGroup) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    int value = 7, received = 0;
+    EXPECT_EQ(tuttiSend(&value, 1, tuttiInt32, rank, comm, nullptr), tuttiInvalidUsage);
+    expectText(lastText(comm), {"tuttiSend", "itself", "tuttiGroupStart"});
+    EXPECT_EQ(tuttiRecv(&received, 1, tuttiInt32, rank, comm, nullptr), tuttiInvalidUsage);
+    CHECK_TUTTI(tuttiGroupStart());
+    CHECK_TUTTI(tuttiSend(&value, 1, tuttiInt32, rank, comm, nullptr));
+    EXPECT_EQ(tuttiGroupEnd(), tuttiInvalidUsage);
+    expectText(lastText(comm), {"sends itself 1 message more than it receives"});
+    CHECK_TUTTI(tuttiGroupStart());
+    CHECK_TUTTI(tuttiRecv(&received, 1, tuttiInt32, rank, comm, nullptr));
+    CHECK_TUTTI(tuttiSend(&value, 1, tuttiInt32, rank, comm, nullptr));
+    CHECK_TUTTI(tuttiGroupEnd());
+    EXPECT_EQ(received, 7);
+    CHECK_TUTTI(tuttiBarrier(comm, nullptr));
+  });
+}
+
 TEST(Trouble, ARankThatLeavesEarlyIsNamed) {
   withCommunicators(3, testConfig(), [](tuttiComm_t comm, int rank) {
     CHECK_TUTTI(tuttiBarrier(comm, nullptr));
     if (rank == 2) return;
     EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiRemoteError);
     expectText(lastText(comm), {"rank 2 (", "has left", "barrier #1", "fewer calls"});
+  });
+}
+
+// Over TCP the end of its connections is the first that is seen of it.
+TEST(Trouble, ARankThatLeavesEarlyIsNoCutOverANetwork) {
+  tuttiConfig_t config = testConfig();
+  config.transports = "tcp";
+  withCommunicators(3, config, [](tuttiComm_t comm, int rank) {
+    CHECK_TUTTI(tuttiBarrier(comm, nullptr));
+    if (rank == 2) return;
+    EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiRemoteError);
+    expectText(lastText(comm), {"rank 2 (", ") has left", "barrier #1", "still waits for it: it "});
   });
 }
 
@@ -216,79 +469,5 @@ TEST(Trouble, AJoinCanBeAbortedAndAFailedOneSaysWhy) {
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
-TEST(Trouble, ADumpTellsTheLastCalls) {
-  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
-    double values[6] = {};
-    for (int i = 0; i < 300; ++i) CHECK_TUTTI(tuttiBarrier(comm, nullptr));
-    CHECK_TUTTI(tuttiReduce(values, values, 6, tuttiFloat64, tuttiMax, 1, comm, nullptr));
-    const std::string path = ::testing::TempDir() + "tutti-dump-test-" + std::to_string(rank) + ".json";
-    CHECK_TUTTI(tuttiCommDump(comm, path.c_str()));
-    std::ifstream file(path);
-    const auto dump = nlohmann::json::parse(file);
-    std::remove(path.c_str());
-    EXPECT_EQ(dump["communicator"]["rank"], rank);
-    EXPECT_EQ(dump["ranks"].size(), 2u);
-    EXPECT_TRUE(dump["error"].is_null());
-    const auto& calls = dump["calls"];
-    ASSERT_EQ(calls.size(), 256u);
-    EXPECT_EQ(calls.front()["order"], 45);
-    const auto& last = calls.back();
-    EXPECT_EQ(last["number"], 300);
-    EXPECT_EQ(last["kind"], "reduce");
-    EXPECT_EQ(last["type"], "double");
-    EXPECT_EQ(last["bytes"], 48);
-    EXPECT_EQ(last["op"], "max");
-    EXPECT_EQ(last["root"], 1);
-    EXPECT_EQ(last["state"], "done");
-    EXPECT_LE(last["queuedNs"], last["endedNs"]);
-    EXPECT_EQ(tuttiCommDump(comm, "/nowhere/at/all.json"), tuttiSystemError);
-    CHECK_TUTTI(tuttiBarrier(comm, nullptr));
-  });
-}
-
-// What a child of a data loader would meet.
-TEST(Trouble, AForkedChildIsRefusedAndItsEndChangesNothing) {
-  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
-    int value = 1;
-    CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr));
-    if (rank == 0) {
-      const pid_t child = ::fork();
-      if (child == 0) {
-        const bool refused = tuttiBarrier(comm, nullptr) == tuttiInvalidUsage &&
-                             std::string(tuttiGetLastError(nullptr)).find("forked") != std::string::npos &&
-                             tuttiCommDestroy(comm) == tuttiInvalidUsage;
-        ::_exit(refused ? 0 : 1);
-      }
-      int status = -1;
-      ::waitpid(child, &status, 0);
-      EXPECT_EQ(status, 0);
-    }
-    CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr));
-    EXPECT_EQ(value, 4);
-  });
-}
-
-// A child may have communicators of its own, also while its parent has some.
-TEST(Trouble, AForkedChildMakesItsOwn) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer ends a forked child that starts threads";
-#endif
-  withCommunicators(1, testConfig(), [](tuttiComm_t, int) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      bool right = true;
-      withCommunicators(3, testConfig(), [&](tuttiComm_t own, int) {
-        int value = 1;
-        CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, own, nullptr));
-        if (value != 3) right = false;
-      });
-      std::_Exit(right ? 0 : 1);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  });
-}
-
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -1,7 +1,9 @@
 // Wrong use: each gets a result code and a text that says which argument of which call.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
+#include <climits>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -10,7 +12,7 @@
 
 namespace {
 
-using namespace tutti::testing;
+using namespace tutti::test;
 
 void expectText(tuttiComm_t comm, const std::string& part) {
   EXPECT_NE(std::string(tuttiGetLastError(comm)).find(part), std::string::npos) << tuttiGetLastError(comm);
@@ -48,6 +50,47 @@ TEST(Usage, WrongArgumentsAreNamed) {
     CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
     EXPECT_EQ(state, tuttiSuccess) << "a wrong argument leaves the communicator usable";
   });
+}
+
+// Numbers, memory of somebody else's, memory that nobody may read, and what lies inside of a communicator.
+std::vector<tuttiComm_t> strangers(tuttiComm_t comm, void* unreadable) {
+  static uint64_t bytes[64] = {};
+  const auto number = [](uintptr_t value) { return reinterpret_cast<tuttiComm_t>(value); };
+  return {number(1),
+          number(2),
+          number(0x1000),
+          number(UINTPTR_MAX),
+          number(reinterpret_cast<uintptr_t>(comm) + 8),
+          reinterpret_cast<tuttiComm_t>(bytes),
+          static_cast<tuttiComm_t>(unreadable)};
+}
+
+TEST(Usage, WhatIsNoCommunicatorIsNotRead) {
+  void* const unreadable = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(unreadable, MAP_FAILED);
+  withCommunicators(1, testConfig(), [&](tuttiComm_t comm, int) {
+    for (const tuttiComm_t stranger : strangers(comm, unreadable)) {
+      float data = 1;
+      int number = 0;
+      tuttiResult_t state = tuttiSuccess;
+      tuttiComm_t child = nullptr;
+      tuttiRedOp_t op = tuttiSum;
+      const std::vector<tuttiResult_t> results = {
+          tuttiAllReduce(&data, &data, 1, tuttiFloat32, tuttiSum, stranger, nullptr),
+          tuttiCommUserRank(stranger, &number),
+          tuttiCommGetAsyncError(stranger, &state),
+          tuttiCommSplit(stranger, 0, 0, &child, nullptr),
+          tuttiCommRevoke(stranger),
+          tuttiCommDump(stranger, "nowhere"),
+          tuttiRedOpCreatePreMulSum(&op, &data, tuttiFloat32, tuttiScalarHostImmediate, stranger),
+          tuttiCommAbort(stranger),
+          tuttiCommDestroy(stranger)};
+      for (const tuttiResult_t result : results) EXPECT_EQ(result, tuttiInvalidArgument);
+      expectText(stranger, "tuttiCommDestroy: comm is not a communicator");
+      EXPECT_EQ(tuttiAllReduce(&data, &data, 1, tuttiFloat32, tuttiSum, comm, nullptr), tuttiSuccess);
+    }
+  });
+  ::munmap(unreadable, 4096);
 }
 
 TEST(Usage, WrongTablesOfCountsAreNamed) {
@@ -110,6 +153,18 @@ TEST(Usage, WrongTransportsAreFoundBeforeJoining) {
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
+TEST(Usage, TooManyRanksAreRefusedBeforeAnybodyIsWaitedFor) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiComm_t comm = nullptr;
+  for (const int ranks : {0, INT_MAX}) {
+    EXPECT_EQ(tuttiCommInitRank(&comm, ranks, id, 0), tuttiInvalidArgument);
+    expectText(nullptr, "tuttiCommInitRank: ranks is " + std::to_string(ranks) + ": there can be 1 to 16384");
+  }
+  EXPECT_EQ(tuttiCommInitRank(&comm, 4, id, 4), tuttiInvalidArgument);
+  expectText(nullptr, "rank is 4: ranks of this communicator are 0 to 3");
+}
+
 TEST(Usage, OneRankThatFailsStopsInitAll) {
   tuttiComm_t comms[3] = {};
   const int strange[] = {-1, -2, -1};
@@ -135,12 +190,38 @@ TEST(Usage, WrongConfigurationsAreNamed) {
   config = testConfig();
   config.size = 1;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  config = testConfig();
+  config.version = 0;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommInitRankConfig: config.version is 0");
+  config = testConfig();
+  config.encrypt = -1;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommInitRankConfig: config.encrypt is -1");
+  config = testConfig();
+  config.nonBlocking = 2;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+  expectText(nullptr, "tuttiCommInitRankConfig: config.nonBlocking is 2");
   EXPECT_EQ(tuttiCommInitRank(&comm, 2, id, 2), tuttiInvalidArgument);
   expectText(nullptr, "tuttiCommInitRank: rank is 2");
   EXPECT_EQ(tuttiCommInitRank(&comm, 0, id, 0), tuttiInvalidArgument);
   EXPECT_EQ(tuttiCommInitRank(nullptr, 1, id, 0), tuttiInvalidArgument);
   id.internal[20] ^= 1;
   EXPECT_EQ(tuttiCommInitRank(&comm, 1, id, 0), tuttiInvalidArgument);
+}
+
+TEST(Usage, ABufferBeyondAllMemoryIsNotRegistered) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    char data[16] = {};
+    void* handle = nullptr;
+    EXPECT_EQ(tuttiCommRegister(comm, data, SIZE_MAX, &handle), tuttiInvalidArgument);
+    expectText(comm, "tuttiCommRegister: bytes is 18446744073709551615: no memory is that large");
+    void* const last = reinterpret_cast<void*>(UINTPTR_MAX - 9);
+    EXPECT_EQ(tuttiCommRegister(comm, last, 10, &handle), tuttiInvalidArgument);
+    expectText(comm, "tuttiCommRegister: 10 bytes from buffer on go beyond the end of all memory");
+    CHECK_TUTTI(tuttiCommRegister(comm, data, sizeof data, &handle));
+    CHECK_TUTTI(tuttiCommDeregister(comm, handle));
+  });
 }
 
 TEST(Usage, ADestroyedCommunicatorSaysSo) {
@@ -165,26 +246,24 @@ TEST(Usage, ADestroyedCommunicatorSaysSo) {
 }
 
 TEST(Usage, ASecondThreadIsTurnedAway) {
-  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+  std::atomic<bool> refused{false};
+  withCommunicators(2, testConfig(), [&refused](tuttiComm_t comm, int rank) {
     if (rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // rank 0 waits in its barrier meanwhile
+      refused.wait(false);  // rank 0 waits in its barrier meanwhile
       CHECK_TUTTI(tuttiBarrier(comm, nullptr));
       return;
     }
-    std::atomic<bool> refused{false};
     std::thread second([&] {
       // Until the first thread is inside, this one may get in itself: only a query, which changes nothing.
       int count = 0;
-      for (int i = 0; i < 10'000 && !refused; ++i) {
-        refused = tuttiCommCount(comm, &count) == tuttiInvalidUsage;
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      }
+      while (tuttiCommCount(comm, &count) != tuttiInvalidUsage) std::this_thread::yield();
+      refused = true;
+      refused.notify_one();
     });
     tuttiResult_t result = tuttiInvalidUsage;
     while (result == tuttiInvalidUsage) result = tuttiBarrier(comm, nullptr);
     EXPECT_EQ(result, tuttiSuccess);
     second.join();
-    EXPECT_TRUE(refused);
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/deadline.h"
 #include "support/faulty_loopback.h"
+#include "support/patience.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/shm.h"
@@ -104,7 +105,7 @@ TEST_P(BoundedLinkTest, HoldsAFastSenderBack) {
     EXPECT_EQ(accepted, kDepth);
   }
   uint64_t taken = 0;
-  const auto deadline = Deadline::in(std::chrono::seconds(30));
+  const auto deadline = Deadline::in(longWait());
   while (taken < accepted && !deadline.passed()) {
     low.drive();
     high.drive();
@@ -125,7 +126,7 @@ TEST_P(LinkTest, SaysWhenEverythingIsDrained) {
   if (!mapped()) {
     EXPECT_TRUE(ends_[0]->send.driver->sending());
   }
-  const auto deadline = Deadline::in(std::chrono::seconds(30));
+  const auto deadline = Deadline::in(longWait());
   while (!high.receiveOne() && !deadline.passed()) {
     low.drive();
     high.drive();
@@ -143,7 +144,7 @@ TEST_P(LinkTest, WakesASleeper) {
   link::Bell& bell = edges_->bell(1);
   std::atomic<bool> got{false};
   std::thread sleeper([&] {
-    const auto deadline = Deadline::in(std::chrono::seconds(30));
+    const auto deadline = Deadline::in(longWait());
     while (!got && !deadline.passed()) {
       bell.sleeping.store(1, std::memory_order_seq_cst);
       const uint32_t rings = bell.rings.load(std::memory_order_acquire);
@@ -183,7 +184,7 @@ TEST_P(LinkTest, SurvivesItsPeerInEitherOrder) {
     edges_->bell(1 - first).sleeping = 1;
     ends_[first].reset();
     int taken = 0;
-    const auto deadline = Deadline::in(std::chrono::seconds(30));
+    const auto deadline = Deadline::in(longWait());
     while (taken < 3 && !deadline.passed()) {
       taken += stayer.receiveOne() ? 1 : 0;
       if (taken < 3) stayer.drive();

@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "support/patience.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/shm.h"
@@ -49,13 +50,13 @@ std::string runRank(link::Edge edge, std::unique_ptr<link::Meeting> meeting) {
   registry.add(transports::makeP2p());
   registry.add(transports::makeShm());
   try {
-    link::EdgeSetup setup(registry, edge, std::move(meeting), std::chrono::seconds(20));
+    link::EdgeSetup setup(registry, edge, std::move(meeting), longWait());
     std::unique_ptr<link::Connection> connection;
     while (!(connection = setup.advance())) std::this_thread::yield();
     if (connection->transport != "shm") return "took " + connection->transport;
     Talker talker(*connection, edge.self, mixedSizes(edge.slotBytes, 4));
     talker.exchange(3000, 3000);
-    const auto deadline = Deadline::in(std::chrono::seconds(20));
+    const auto deadline = Deadline::in(longWait());
     while (!connection->send.drained() && !deadline.passed()) std::this_thread::yield();
     return talker.failure();
   } catch (const Error& failure) {

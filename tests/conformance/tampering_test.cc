@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/deadline.h"
+#include "support/patience.h"
 #include "support/talker.h"
 #include "transports/tcp/framing.h"
 #include "transports/tcp/tcp.h"
@@ -14,7 +15,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr uint32_t kSlotBytes = 3000;
+constexpr uint32_t kSealedSlotBytes = 3000;
 constexpr size_t kHead = transports::SealedFraming::kHeadBytes, kTag = Cipher::kTagBytes;
 
 // Slots of both shapes: 20 bytes travel in the head record, 500 in a record of their own.
@@ -31,13 +32,13 @@ Outcome send20(CipherKind kind, Tamper tamper) {
   MeetingPair meetings;
   meetings.room->seal(kind);
   meetings.room->intercept(tamper);
-  EdgePair edges(kSlotBytes, 4);
+  EdgePair edges(kSealedSlotBytes, 4);
   const auto tcp = transports::makeTcp();
   const auto ends = connect(edges, meetings, *tcp, *tcp);
   Talker sender(*ends[0], 2, sizeOf), receiver(*ends[1], 5, sizeOf);
   Outcome outcome;
   uint64_t sent = 0;
-  const auto deadline = Deadline::in(std::chrono::seconds(20));
+  const auto deadline = Deadline::in(longWait());
   while (outcome.taken < 20 && receiver.failure().empty() && !deadline.passed()) {
     while (sent < 20 && sender.sendOne()) ++sent;
     sender.drive();
@@ -101,7 +102,7 @@ TEST_P(Tampered, NoticesTheEndOfTheStreamWhereverItComes) {
 
 // One end with keys and one without: a mistake, not an attack, and yet never data.
 TEST(TamperedMistake, SealedAndClearEndsDoNotUnderstandEachOther) {
-  EdgePair edges(kSlotBytes, 4);
+  EdgePair edges(kSealedSlotBytes, 4);
   MeetingPair sealed;
   sealed.room->seal(CipherKind::kXChaCha20Poly1305);
   const auto tcp = transports::makeTcp();

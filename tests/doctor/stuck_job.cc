@@ -48,6 +48,17 @@ tuttiUniqueId meet(int rank, const std::string& path) {
   return id;
 }
 
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// Waits, apart from the library, until each rank is here. What goes wrong then is told to nobody who is still busy with
+// the calls before.
+void waitForAll(int rank, int size, const std::string& path) {
+  const auto mark = [&](int of) { return path + ".ready" + std::to_string(of); };
+  std::ofstream(mark(rank)).flush();
+  for (int of = 0; of < size; ++of)
+    while (!exists(mark(of))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 class Rank {
  public:
   Rank(int rank, int size, const tuttiUniqueId& id) : rank_(rank), size_(size), data_(1 << 16) {
@@ -125,6 +136,7 @@ int main(int argc, char** argv) {
   }
   const int number = std::atoi(argv[2]), size = std::atoi(argv[3]);
   Rank rank(number, size, meet(number, argv[4]));
+  waitForAll(number, size, argv[4]);
   const tuttiResult_t result = stories().at(argv[1])(rank);
   std::printf("rank %d: %s: %s\n", number, tuttiGetErrorString(result), tuttiGetLastError(nullptr));
 }

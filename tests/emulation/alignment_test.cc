@@ -4,7 +4,7 @@
 #include "base/types.h"
 #include "emulation/reductions.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using faults::Kind;
@@ -21,7 +21,7 @@ class DeviceAlignment : public ::testing::TestWithParam<Protocol> {
 
 TEST_P(DeviceAlignment, EveryShortCountIsRight) {
   std::vector<ReductionJob> jobs;
-  for (size_t count = 1; count <= 70; count += kSlow ? 3 : 1)
+  for (size_t count = 1; count <= 70; count += kThreadSanitized ? 23 : kSanitized ? 3 : 1)
     for (const bool inPlace : {false, true})
       jobs.push_back({Kind::kAllReduce, tuttiFloat32, tuttiSum, count, 0, 0, inPlace, 2 * count + inPlace});
   for (const char* algorithm : {"ring", "oneshot"}) expectTheSame(jobs, 3, algorithm);
@@ -30,10 +30,14 @@ TEST_P(DeviceAlignment, EveryShortCountIsRight) {
 TEST_P(DeviceAlignment, BuffersMayBeginAtAnyByte) {
   std::vector<ReductionJob> jobs;
   uint64_t salt = 0;
-  for (const auto type : {tuttiFloat32, tuttiInt32, tuttiFloat16, tuttiBfloat16})
-    for (const size_t send : {0, 1, 2, 4, 8})
-      for (const size_t recv : {0, 1, 2, 4, 8})
-        for (const size_t count : {61, 1033})
+  using Types = std::vector<tuttiDataType_t>;
+  using Sizes = std::vector<size_t>;
+  const Sizes skews = kThreadSanitized ? Sizes{0, 1} : Sizes{0, 1, 2, 4, 8};
+  for (const auto type :
+       kSanitized ? Types{tuttiFloat32, tuttiBfloat16} : Types{tuttiFloat32, tuttiInt32, tuttiFloat16, tuttiBfloat16})
+    for (const size_t send : skews)
+      for (const size_t recv : skews)
+        for (const size_t count : kSanitized ? Sizes{61} : Sizes{61, 1033})
           jobs.push_back({Kind::kAllReduce, type, tuttiSum, count, send, recv, false, ++salt});
   const size_t apart = jobs.size();
   for (size_t i = 0; i < apart; ++i)
@@ -48,4 +52,4 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceAlignment, ::testing::Values(Protocol::kSimp
                          [](const auto& protocol) { return std::string(nameOf(protocol.param)); });
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -4,7 +4,7 @@
 
 #include "support/api_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 
 class Arena {
  public:
@@ -41,4 +41,4 @@ inline uint64_t directSlots(tuttiComm_t comm) {
   return stats.directSlots;
 }
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using engine::test::Gate;
@@ -67,7 +67,8 @@ TEST_F(DeviceArguments, OfAGroupThatTheyDoNotFitAreRefused) {
   for (const int calls : {kCalls / 2, 10}) ASSERT_EQ(issue(calls), tuttiSuccess);
   expectRight();
   EXPECT_EQ(issue(kCalls + 1), tuttiInvalidUsage);
-  const std::string text = std::string(tuttiGetLastError(gpu_[0])) + tuttiGetLastError(nullptr);
+  std::string text = tuttiGetLastError(gpu_[0]);
+  text += tuttiGetLastError(nullptr);
   for (const char* word : {"4096 bytes", "smaller groups"}) EXPECT_NE(text.find(word), std::string::npos) << text;
   parts_.clear();  // nothing of it has been launched
   for (int i = 0; i < 3; ++i) ASSERT_EQ(issue(kCalls / 2), tuttiSuccess);
@@ -98,4 +99,4 @@ TEST(DeviceWorks, AreAllPlacedBeforeAnythingIsLaunched) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

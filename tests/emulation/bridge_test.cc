@@ -5,8 +5,9 @@
 #include <thread>
 
 #include "emulation/gpu_ranks.h"
+#include "support/patience.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using faults::Kind;
@@ -17,8 +18,9 @@ using faults::Part;
 class FarRanks {
  public:
   explicit FarRanks(int ranks) : comms_(static_cast<size_t>(ranks)) {
-    const Settings set(
-        {{"TUTTI_GPU_BUFFER_MIB", "1"}, {"TUTTI_OPERATION_TIMEOUT_MS", "20000"}, {"TUTTI_CHANNELS", "2"}});
+    const Settings set({{"TUTTI_GPU_BUFFER_MIB", "1"},
+                        {"TUTTI_OPERATION_TIMEOUT_MS", std::to_string(longWait().count())},
+                        {"TUTTI_CHANNELS", "2"}});
     tuttiUniqueId id;
     CHECK_TUTTI(tuttiGetUniqueId(&id));
     tuttiConfig_t config = testConfig();
@@ -28,8 +30,6 @@ class FarRanks {
       const Settings host({{"TUTTI_HOST_ID", "host " + std::to_string(rank / 2)}});
       const auto result = tuttiCommInitRankConfig(&comms_[static_cast<size_t>(rank)], ranks, id, rank, &config);
       if (result != tuttiInProgress) check(result, "joining");
-      // The card is written by the thread that joins: it must have been before the next one's host is set.
-      std::this_thread::sleep_for(std::chrono::milliseconds(kSlow ? 1500 : 300));
     }
     for (const tuttiComm_t comm : comms_) await(comm);
   }
@@ -90,4 +90,4 @@ TEST(Bridge, CarriesEveryCollectiveBetweenHosts) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

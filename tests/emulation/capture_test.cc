@@ -10,7 +10,7 @@
 #include "emulation/gpu_ranks.h"
 #include "emulation/pinned_memory.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using engine::test::Stream;
@@ -307,13 +307,14 @@ TEST_P(DeviceCapture, AGroupOfManyMessagesKeepsItsArguments) {
   eager.expectAll();
 }
 
-std::vector<const char*> ways() {
-  if (kSlow) return {"simple", "ll", "stream"};
+std::vector<const char*> protocols() {
+  if (kThreadSanitized) return {"simple", "stream"};
+  if (kSanitized) return {"simple", "ll", "stream"};
   return {"simple", "ll", "ll128", "copy", "stream"};
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceCapture, ::testing::ValuesIn(ways()),
+INSTANTIATE_TEST_SUITE_P(All, DeviceCapture, ::testing::ValuesIn(protocols()),
                          [](const auto& way) { return std::string(way.param); });
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

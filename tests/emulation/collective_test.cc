@@ -10,7 +10,7 @@
 #include "schedule/builders.h"
 #include "schedule/schedule.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using faults::Operation;
@@ -45,9 +45,10 @@ class DeviceCollective : public ::testing::TestWithParam<Variant> {
 };
 
 // Counts around what a thread, a warp, a line and a slot carry, and odd ones.
-const std::vector<size_t> kCounts =
-    kSlow ? std::vector<size_t>{33, 4099} : std::vector<size_t>{0, 1, 7, 33, 1000, 4099};
-const std::vector<int> kSizes = kSlow ? std::vector<int>{3} : std::vector<int>{2, 3, 5, 8};
+const std::vector<size_t> kCounts = kThreadSanitized ? std::vector<size_t>{1033}
+                                    : kSanitized     ? std::vector<size_t>{33, 4099}
+                                                     : std::vector<size_t>{0, 1, 7, 33, 1000, 4099};
+const std::vector<int> kSizes = kSanitized ? std::vector<int>{3} : std::vector<int>{2, 3, 5, 8};
 
 TEST_P(DeviceCollective, GivesRightResults) {
   for (const int size : kSizes) {
@@ -59,4 +60,4 @@ TEST_P(DeviceCollective, GivesRightResults) {
 INSTANTIATE_TEST_SUITE_P(All, DeviceCollective, ::testing::ValuesIn(variants()), nameOfVariant);
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -9,7 +9,7 @@
 
 #include "support/api_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using engine::test::Gate;
@@ -98,4 +98,4 @@ TEST_F(DeviceDestroy, CallsThatWaitForEachOtherAreNamed) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 namespace tutti::engine::test {
 namespace {
 
-constexpr size_t kBytes = 40000;
+constexpr size_t kSharedBytes = 40000;
 constexpr uint64_t kOfMaker = 17, kOfTaker = 18;
 
 using DeviceIpcTest = OnGpu;
@@ -22,12 +22,12 @@ TEST(OtherProcess, DISABLED_MapsAndAnswers) {
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
   const auto device = openDevice(0);
   const auto memory = device->importMemory(exported);
-  ASSERT_EQ(memory->bytes, kBytes);
-  ASSERT_TRUE(device->checkPattern(memory->data, kBytes, kOfMaker));
-  device->writePattern(memory->data, kBytes, kOfTaker);
+  ASSERT_EQ(memory->bytes, kSharedBytes);
+  ASSERT_TRUE(device->checkPattern(memory->data, kSharedBytes, kOfMaker));
+  device->writePattern(memory->data, kSharedBytes, kOfTaker);
   // A second mapping shows the same bytes, and outlives the first.
   const auto again = device->importMemory(exported);
-  ASSERT_TRUE(device->checkPattern(again->data, kBytes, kOfTaker));
+  ASSERT_TRUE(device->checkPattern(again->data, kSharedBytes, kOfTaker));
 }
 
 TEST(OtherProcess, DISABLED_FindsNothing) {
@@ -60,15 +60,15 @@ TEST(OtherProcess, DISABLED_LooksAtDamagedRecords) {
 
 TEST_F(DeviceIpcTest, AnotherProcessReadsAndWritesIt) {
   const auto before = device_->allocate(1000);  // so that the memory need not be the first of an allocation
-  const auto memory = device_->allocate(kBytes);
-  device_->writePattern(memory->data, kBytes, kOfMaker);
+  const auto memory = device_->allocate(kSharedBytes);
+  device_->writePattern(memory->data, kSharedBytes, kOfMaker);
   ASSERT_EQ(runInAnotherProcess("MapsAndAnswers", device_->exportMemory(*memory)), 0);
-  EXPECT_TRUE(device_->checkPattern(memory->data, kBytes, kOfTaker));
+  EXPECT_TRUE(device_->checkPattern(memory->data, kSharedBytes, kOfTaker));
   EXPECT_EQ(read(before->data, 1000), std::vector<std::byte>(1000));
 }
 
 TEST_F(DeviceIpcTest, AnotherProcessIsToldThatItIsGone) {
-  auto memory = device_->allocate(kBytes);
+  auto memory = device_->allocate(kSharedBytes);
   const Bytes exported = device_->exportMemory(*memory);
   memory.reset();
   EXPECT_EQ(runInAnotherProcess("FindsNothing", exported), 0);
@@ -78,22 +78,22 @@ TEST_F(DeviceIpcTest, AnotherProcessRefusesADamagedRecord) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer keeps its notes of every mapping, and here are many";
 #endif
-  const auto memory = device_->allocate(kBytes);
+  const auto memory = device_->allocate(kSharedBytes);
   EXPECT_EQ(runInAnotherProcess("LooksAtDamagedRecords", device_->exportMemory(*memory)), 0);
 }
 
 TEST_F(DeviceIpcTest, WithinTheProcessItIsTheSameMemory) {
-  auto memory = device_->allocate(kBytes);
-  device_->writePattern(memory->data, kBytes, 4);
+  auto memory = device_->allocate(kSharedBytes);
+  device_->writePattern(memory->data, kSharedBytes, 4);
   const auto taken = device_->importMemory(device_->exportMemory(*memory));
   EXPECT_EQ(taken->data, memory->data);
-  EXPECT_EQ(taken->bytes, kBytes);
+  EXPECT_EQ(taken->bytes, kSharedBytes);
   memory.reset();
-  EXPECT_TRUE(device_->checkPattern(taken->data, kBytes, 4)) << "the taker owns it too";
+  EXPECT_TRUE(device_->checkPattern(taken->data, kSharedBytes, 4)) << "the taker owns it too";
 }
 
 TEST_F(DeviceIpcTest, WithinTheProcessItSaysThatTheMakerGaveUp) {
-  auto memory = device_->allocate(kBytes);
+  auto memory = device_->allocate(kSharedBytes);
   const Bytes exported = device_->exportMemory(*memory);
   memory.reset();
   expectSays(thrownBy([&] { device_->importMemory(exported); }), ErrorCode::kRemote, {"given up"});
@@ -105,7 +105,7 @@ TEST_F(DeviceIpcTest, OnlyMemoryOfTheGpuIsExported) {
 }
 
 TEST_F(DeviceIpcTest, ARecordThatEndsEarlyIsRefused) {
-  const auto memory = device_->allocate(kBytes);
+  const auto memory = device_->allocate(kSharedBytes);
   const Bytes exported = device_->exportMemory(*memory);
   for (size_t length = 0; length < exported.size(); ++length) {
     const std::span cut(exported.data(), length);
@@ -118,14 +118,14 @@ TEST_F(DeviceIpcTest, ARecordThatEndsEarlyIsRefused) {
 
 // Whatever a changed byte stands for, the answer is an error or the very memory: never another address.
 TEST_F(DeviceIpcTest, NoChangedByteLeadsElsewhere) {
-  const auto memory = device_->allocate(kBytes);
+  const auto memory = device_->allocate(kSharedBytes);
   const Bytes exported = device_->exportMemory(*memory);
   for (size_t at = 0; at < exported.size(); ++at) {
     Bytes changed = exported;
     changed[at] ^= std::byte{0x5a};
     try {
       const auto taken = device_->importMemory(changed);
-      EXPECT_EQ(taken->bytes, kBytes) << at;
+      EXPECT_EQ(taken->bytes, kSharedBytes) << at;
       EXPECT_TRUE(device_->checkPattern(taken->data, 0, 0));
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == ErrorCode::kRemote || error.code() == ErrorCode::kCuda) << at << ": " << error.what();

@@ -70,6 +70,19 @@ TEST_F(DeviceMemoryTest, PinsMemoryThatWasThereAndLetsItGo) {
   ::munmap(mapped, kBytes);
 }
 
+// More than the driver takes in one call.
+TEST_F(DeviceMemoryTest, AnyNumberOfWordsIsWritten) {
+  constexpr size_t kWords = 600;
+  const auto memory = device_->allocatePinned(kWords * sizeof(uint64_t));
+  auto* const words = reinterpret_cast<uint64_t*>(memory->data);
+  for (const size_t count : {size_t{1}, size_t{255}, size_t{256}, size_t{257}, kWords}) {
+    std::vector<WordOp> ops;
+    for (size_t i = 0; i < count; ++i) ops.push_back({WordOp::Kind::kWrite, words + i, count + i});
+    device_->writeWords(ops);
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(device_->readWord(words + i), count + i);
+  }
+}
+
 TEST_F(DeviceMemoryTest, SaysHowMuchCouldNotBeAllocated) {
   expectSays(thrownBy([&] { device_->allocate(size_t{1} << 55); }), ErrorCode::kCuda,
              {"GPU 0", "36028797018963968 bytes", "cudaErrorMemoryAllocation", "free memory of this GPU"});

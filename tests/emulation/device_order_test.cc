@@ -10,24 +10,24 @@
 namespace tutti::engine::test {
 namespace {
 
-constexpr size_t kBytes = 2000;
+constexpr size_t kOrderedBytes = 2000;
 
 class DeviceOrderTest : public OnGpu {
  protected:
   void SetUp() override {
     OnGpu::SetUp();
     context_ = std::make_shared<cuda::Context>(0);
-    memory_ = device_->allocate(kBytes);
+    memory_ = device_->allocate(kOrderedBytes);
     order_ = device_->newOrder();
   }
   void launch(std::initializer_list<cudaStream_t> streams, uint64_t seed, LaunchOrder* order = nullptr) {
     const std::vector<DeviceStream> all(streams);
     LaunchOrder* orders[] = {order != nullptr ? order : order_.get()};
     cuda::Turn turn(*context_, all, orders);
-    ASSERT_EQ(cuda::launchWritePattern(memory_->data, kBytes, seed, turn.stream()), cudaSuccess);
+    ASSERT_EQ(cuda::launchWritePattern(memory_->data, kOrderedBytes, seed, turn.stream()), cudaSuccess);
     turn.end();
   }
-  bool lastWas(uint64_t seed) { return device_->checkPattern(memory_->data, kBytes, seed); }
+  bool lastWas(uint64_t seed) { return device_->checkPattern(memory_->data, kOrderedBytes, seed); }
   // Time for what is not held back as it should be to run ahead. Nothing is judged by it.
   static void giveTime() { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }
 
@@ -85,7 +85,7 @@ TEST_F(DeviceOrderTest, ALaunchForSeveralCommunicatorsIsBehindAllAndBeforeTheirN
   const DeviceStream streams[] = {a};
   LaunchOrder* orders[] = {order_.get(), other.get()};
   cuda::Turn turn(*context_, streams, orders);
-  ASSERT_EQ(cuda::launchWritePattern(memory_->data, kBytes, 2, turn.stream()), cudaSuccess);
+  ASSERT_EQ(cuda::launchWritePattern(memory_->data, kOrderedBytes, 2, turn.stream()), cudaSuccess);
   turn.end();
   launch({c}, 3, other.get());
   giveTime();

@@ -9,7 +9,7 @@
 #include "emulation/gpu_ranks.h"
 #include "schedule/builders.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using faults::Operation;
@@ -26,7 +26,8 @@ GpuRanks simpleRanks(int size, const std::string& algorithm) {
       {{"TUTTI_ALGO", algorithm}, {"TUTTI_PROTOCOL", "simple"}, {"TUTTI_CHANNELS", "2"}, {"TUTTI_GROUP_SIZE", "2"}});
 }
 
-const std::vector<size_t> kCounts = kSlow ? std::vector<size_t>{1033} : std::vector<size_t>{0, 1, 33, 1000, 20'001};
+const std::vector<size_t> kDirectCounts =
+    kSanitized ? std::vector<size_t>{1033} : std::vector<size_t>{0, 1, 33, 1000, 20'001};
 
 // Which ranks register: every combination is right, since each decides for itself.
 bool registers(uint64_t mask, int rank) { return (mask >> (rank % 8) & 1) != 0; }
@@ -42,7 +43,7 @@ class DirectLinks : public ::testing::TestWithParam<int> {
     const GpuRanks gpu = simpleRanks(size, algorithm());
     for (int rank = 0; rank < size; ++rank)
       if (registers(mask, rank)) arena.registerAt(gpu[rank]);
-    for (Operation operation : everyKind(size, kCounts))
+    for (Operation operation : everyKind(size, kDirectCounts))
       for (const bool inPlace : {false, true}) {
         operation.inPlace = inPlace;
         EXPECT_EQ(gpu.run(operation), "") << size << " ranks, mask " << mask;
@@ -55,7 +56,7 @@ class DirectLinks : public ::testing::TestWithParam<int> {
 TEST_P(DirectLinks, GiveRightResultsWhoeverRegisters) {
   EXPECT_EQ(runAll(3, 0), 0u);
   uint64_t fewer = 0, all = 0;
-  for (const int size : kSlow ? std::vector<int>{3} : std::vector<int>{2, 3, 8}) {
+  for (const int size : kSanitized ? std::vector<int>{3} : std::vector<int>{2, 3, 8}) {
     fewer += runAll(size, 0b01100101);
     all += runAll(size, 0xff);
   }
@@ -67,7 +68,8 @@ std::string nameOfAlgorithm(const ::testing::TestParamInfo<int>& info) {
   return std::string(nameOf(static_cast<schedule::Algorithm>(info.param)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DirectLinks, ::testing::Range(0, schedule::kAlgorithms), nameOfAlgorithm);
+INSTANTIATE_TEST_SUITE_P(All, DirectLinks, ::testing::Range(0, schedule::kAlgorithms, kThreadSanitized ? 3 : 1),
+                         nameOfAlgorithm);
 
 // Two ranks whose buffers of floats are registered.
 class DirectPair : public ::testing::Test {
@@ -137,4 +139,4 @@ TEST_F(DirectPair, GraphsReplay) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

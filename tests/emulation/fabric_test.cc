@@ -11,7 +11,7 @@
 #include "emulation/handed_over.h"
 #include "emulation/other_process.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using emulation::handedOver;
@@ -249,4 +249,4 @@ TEST(FabricHosts, AreJoinedByNvlinkWhereItJoinsThem) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -11,7 +11,7 @@
 #include "kernels/cuda/collective.h"
 #include "schedule/builders.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 // --- whole collectives ---
@@ -141,4 +141,4 @@ TEST(DeviceFlagsOfASender, AreFreshAfterMessagesOfAnyLength) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

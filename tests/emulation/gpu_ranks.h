@@ -10,26 +10,11 @@
 
 #include "faults/support/operation.h"
 #include "support/api_ranks.h"
+#include "support/patience.h"
+#include "support/sanitized.h"
+#include "support/variables.h"
 
-namespace tutti::testing {
-
-using Setting = std::pair<std::string, std::string>;  // its name and its value
-
-// Settings for the communicators that are made while it lives.
-class Settings {
- public:
-  explicit Settings(std::vector<Setting> values) : values_(std::move(values)) {
-    for (const auto& [name, value] : values_) ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~Settings() {
-    for (const auto& [name, value] : values_) ::unsetenv(name.c_str());
-  }
-  Settings(const Settings&) = delete;
-  Settings& operator=(const Settings&) = delete;
-
- private:
-  std::vector<Setting> values_;
-};
+namespace tutti::test {
 
 // The ways in which GPUs run operations: a protocol of the kernels, or streams that wait, for what only moves data or
 // for everything. Ranks of tests are many in one process.
@@ -42,13 +27,6 @@ inline std::vector<Setting> operator+(std::vector<Setting> all, const std::vecto
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
-
-// Under a sanitizer every access costs many times as much: fewer sizes and counts do.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSlow = true;
-#else
-inline constexpr bool kSlow = false;
-#endif
 
 // Runs body() between the start and the end of a group.
 template <class Body>
@@ -88,7 +66,8 @@ class GpuRanks {
   // The rank's GPUs.
   explicit GpuRanks(const std::vector<int>& devices, std::vector<Setting> settings)
       : devices_(devices), comms_(devices.size()) {
-    settings.insert(settings.begin(), {{"TUTTI_GPU_BUFFER_MIB", "1"}, {"TUTTI_OPERATION_TIMEOUT_MS", "20000"}});
+    settings.insert(settings.begin(), {{"TUTTI_GPU_BUFFER_MIB", "1"},
+                                       {"TUTTI_OPERATION_TIMEOUT_MS", std::to_string(longWait().count())}});
     const Settings set(std::move(settings));
     CHECK_TUTTI(tuttiCommInitAll(comms_.data(), size(), devices.data()));
   }
@@ -139,4 +118,4 @@ class GpuRanks {
   std::vector<tuttiComm_t> comms_;
 };
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -14,7 +14,7 @@ inline constexpr const char* kHandedOver = "TUTTI_TEST_EXPORTED";
 
 // The setting that hands them over: see startOtherProcess.
 inline std::string handing(std::span<const std::byte> bytes) {
-  std::string setting = std::string(kHandedOver) + "=";
+  std::string setting = fmt::format("{}=", kHandedOver);
   for (const std::byte b : bytes) setting += fmt::format("{:02x}", static_cast<unsigned>(b));
   return setting;
 }

@@ -111,8 +111,9 @@ void storeLine8x2(void* line, const T& value) noexcept {
 
 // --- LL128: 8 lanes move a line of 128 bytes, of which the last 8 bytes are the flag ---
 //
-// Called by all the lanes of a warp together, each with the address of its own 16 bytes. A GPU moves the line as a
-// whole. Here the flags leave last and arrive first: who sees a flag sees the data that was stored with it.
+// Called by all the lanes of a warp together, each with the address of its own 16 bytes. A GPU stores the line as a
+// whole, but may load it in parts. Here the flags leave last, and are loaded last: who sees a flag sees the data that
+// was stored with it when it loads the line once more, and not before.
 
 Halves loadShare128(const void* mine, uint32_t mask) noexcept;
 void storeShare128(void* mine, Halves halves, uint32_t mask) noexcept;

@@ -87,6 +87,7 @@ __device__ bool carriesFlag() { return threadIdx.x % 8 == 7; }
 // A warp sends four lines a round; the next round starts when the other side has said that it took them.
 __global__ void sendLL128(Share* lines, const uint64_t* taken) {
   for (uint64_t round = 1; round <= kRounds; ++round) {
+    __syncwarp();
     storeLine128(&lines[threadIdx.x], Share{round * 3 + threadIdx.x, carriesFlag() ? round : round * 5});
     while (loadAcquire(taken) != round) {
     }
@@ -98,6 +99,7 @@ __global__ void receiveLL128(const Share* lines, uint64_t* taken, unsigned* wron
     Share share;
     do share = loadLine128<Share>(&lines[threadIdx.x]);
     while (__any_sync(~0u, carriesFlag() && share.high != round));
+    share = loadLine128<Share>(&lines[threadIdx.x]);
     const uint64_t high = carriesFlag() ? round : round * 5;
     if (share.low != round * 3 + threadIdx.x || share.high != high) atomicAdd(wrong, 1);
     __syncwarp();
@@ -114,6 +116,18 @@ TEST_F(LinesTest, flagsArriveWithTheirDataLL128) {
   ASSERT_EQ(launch(receiveLL128, 1, 32, 0, two, lines.data(), taken.data(), wrong.data()), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(wrong[0], 0u);
+}
+
+__global__ void storeApart(Share* line) {
+  if (threadIdx.x >= 8) loadRelaxed(&reinterpret_cast<uint64_t*>(line)[0]);  // some lanes are elsewhere meanwhile
+  storeLine128(&line[threadIdx.x], Share{});
+}
+
+// Two stores of parts of a line would leave room for a flag that arrives before its data.
+TEST_F(LinesTest, aLineIsStoredByLanesThatHaveMet) {
+  Pinned<Share> lines(32);
+  ASSERT_EQ(launch(storeApart, 1, 32, 0, nullptr, lines.data()), cudaSuccess);
+  expectReport({"a line of 128 bytes is stored by lanes that have not met before", "__syncwarp"});
 }
 
 __global__ void waitForFlag(const uint32_t* flag, uint32_t* started) {

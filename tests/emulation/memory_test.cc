@@ -1,5 +1,6 @@
 // Memory: what is known of it, what is refused, and memory of another process.
 #include <cuda.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -133,11 +134,11 @@ TEST_F(MemoryTest, anotherProcessMapsIt) {
   void* memory = nullptr;
   ASSERT_EQ(cudaIpcGetMemHandle(&handle, device), cudaSuccess);
   EXPECT_EQ(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorDeviceUninitialized);
-  const auto setting = std::string(kHandle) + "=" + hex(handle);
+  const auto setting = fmt::format("{}={}", kHandle, hex(handle));
   EXPECT_EQ(statusOfOtherProcess(kOther, {setting}), 0);
   EXPECT_EQ(std::count(device, device + kWords, 2u), static_cast<ptrdiff_t>(kWords));
   ASSERT_EQ(cudaFree(device), cudaSuccess);
-  EXPECT_EQ(statusOfOtherProcess(kOther, {setting, std::string(kGone) + "=1"}), 0);
+  EXPECT_EQ(statusOfOtherProcess(kOther, {setting, fmt::format("{}=1", kGone)}), 0);
 }
 
 }  // namespace

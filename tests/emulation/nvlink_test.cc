@@ -10,7 +10,7 @@
 #include "kernels/cuda/nvml.h"
 #include "plan/device.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using comm::JointVerdict;
@@ -199,4 +199,4 @@ TEST(Nvlink, LL128CanBeForcedAllTheSame) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -7,7 +7,7 @@
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using engine::test::Gate;
@@ -95,4 +95,4 @@ TEST(DeviceStreams, RanksCallFromThreadsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -6,7 +6,7 @@
 #include <memory_resource>
 #include <new>
 
-namespace tutti::testing {
+namespace tutti::test {
 
 class PinnedMemory : public std::pmr::memory_resource {
   void* do_allocate(size_t bytes, size_t) override {
@@ -31,4 +31,4 @@ class InPinnedMemory {
   std::pmr::memory_resource* before_;
 };
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

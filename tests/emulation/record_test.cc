@@ -11,7 +11,7 @@
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -185,17 +185,17 @@ TEST_F(DeviceRecorder, NumbersMessagesByTheirPeer) {
 // All calls of a group are prepared before the first of them goes out.
 TEST_F(DeviceRecorder, TellsTheAlgorithmOfEachCallOfAGroup) {
   open();
-  constexpr size_t kBytes = 10;
-  std::vector<std::byte> from(kRanks * kBytes), to(kRanks * kRanks * kBytes), message(kBytes), received(kBytes);
+  constexpr size_t kPart = 10;
+  std::vector<std::byte> from(kRanks * kPart), to(kRanks * kRanks * kPart), message(kPart), received(kPart);
   inGroup([&] {
     for (int rank = 0; rank < kRanks; ++rank) {
-      std::byte* const own = to.data() + static_cast<size_t>(rank) * kRanks * kBytes;
+      std::byte* const own = to.data() + static_cast<size_t>(rank) * kRanks * kPart;
       reduce(rank, 100);
-      CHECK_TUTTI(tuttiAllToAll(from.data(), own, kBytes, tuttiInt8, (*gpu_)[rank], stream(rank)));
+      CHECK_TUTTI(tuttiAllToAll(from.data(), own, kPart, tuttiInt8, (*gpu_)[rank], stream(rank)));
       reduce(rank, 100);
     }
-    CHECK_TUTTI(tuttiSend(message.data(), kBytes, tuttiInt8, 1, (*gpu_)[0], stream(0)));
-    CHECK_TUTTI(tuttiRecv(received.data(), kBytes, tuttiInt8, 0, (*gpu_)[1], stream(1)));
+    CHECK_TUTTI(tuttiSend(message.data(), kPart, tuttiInt8, 1, (*gpu_)[0], stream(0)));
+    CHECK_TUTTI(tuttiRecv(received.data(), kPart, tuttiInt8, 0, (*gpu_)[1], stream(1)));
   });
   for (int rank = 0; rank < kRanks; ++rank) gpu_->finish(stream(rank));
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -229,4 +229,4 @@ TEST_F(DeviceRecorder, TheDoctorNamesTheRankThatIsMissing) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -13,7 +13,7 @@
 
 #include "emulation/gpu_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 
 struct ReductionJob {
   faults::Kind kind = faults::Kind::kAllReduce;  // or kReduceScatter, kReduce
@@ -173,20 +173,42 @@ inline Outcomes runOnGpu(const std::vector<ReductionJob>& jobs, const GpuRanks& 
   return outcomes;
 }
 
+// The number of the first element, from where the outcomes begin, in which they differ.
+inline size_t firstOther(const std::vector<std::byte>& a, const std::vector<std::byte>& b, size_t width) {
+  size_t at = 0;
+  while (std::memcmp(&a[at], &b[at], width) == 0) at += width;
+  return at / width;
+}
+
+// "float16 …, element 3: rank 0 has x, rank 1 has y": two outcomes that differ, in words.
+inline std::string tell(const ReductionJob& job, const std::string& oneIs, const std::vector<std::byte>& one,
+                        const std::string& otherIs, const std::vector<std::byte>& other) {
+  const size_t width = faults::sizeOf(job.type), element = firstOther(one, other, width);
+  const auto spell = [&](const std::vector<std::byte>& outcome) {
+    return faults::spell(&outcome[element * width], job.type).text;
+  };
+  return fmt::format("{}, element {}{}: {} {}, {} {}", job.describe(), element,
+                     job.inPlace ? "" : " counted from 64 bytes before the result", oneIs, spell(one), otherIs,
+                     spell(other));
+}
+
 // The first job whose outcomes differ, in words; empty when all are the same.
 inline std::string firstDifference(const std::vector<ReductionJob>& jobs, const Outcomes& host, const Outcomes& gpu) {
-  for (size_t i = 0; i < host.size(); ++i) {
-    if (host[i] == gpu[i]) continue;
-    const ReductionJob& job = jobs[i % jobs.size()];
-    const size_t width = faults::sizeOf(job.type);
-    size_t at = 0;
-    while (std::memcmp(&host[i][at], &gpu[i][at], width) == 0) at += width;
-    const auto spell = [&](const Outcomes& outcomes) { return faults::spell(&outcomes[i][at], job.type); };
-    return fmt::format("{}, rank {}, element {}{}: the host's engine makes {}, the GPU {}", job.describe(),
-                       i / jobs.size(), at / width, job.inPlace ? "" : " counted from 64 bytes before the result",
-                       spell(host).text, spell(gpu).text);
+  for (size_t i = 0; i < host.size(); ++i)
+    if (host[i] != gpu[i])
+      return tell(jobs[i % jobs.size()], fmt::format("the host's engine makes for rank {}", i / jobs.size()), host[i],
+                  "the GPU", gpu[i]);
+  return "";
+}
+
+// The first all-reduce of which not every rank has the same bits, in words; empty when there is none.
+inline std::string firstDisagreement(const std::vector<ReductionJob>& jobs, const Outcomes& outcomes) {
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const size_t job = i % jobs.size();
+    if (jobs[job].kind == faults::Kind::kAllReduce && outcomes[i] != outcomes[job])
+      return tell(jobs[job], "rank 0 has", outcomes[job], fmt::format("rank {} has", i / jobs.size()), outcomes[i]);
   }
   return "";
 }
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

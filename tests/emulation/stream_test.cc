@@ -143,6 +143,20 @@ TEST_F(StreamTest, aBatchWaitsAndWritesInItsOrder) {
   EXPECT_EQ(batch(one, {}), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(StreamTest, aBatchHasFewerThan256Operations) {
+  const auto queue = driverFunction<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+  Pinned<uint64_t> word(1);
+  CUstreamBatchMemOpParams write{};
+  write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  write.writeValue.address = reinterpret_cast<CUdeviceptr>(word.data());
+  write.writeValue.value64 = 3;
+  std::vector<CUstreamBatchMemOpParams> ops(256, write);
+  EXPECT_EQ(queue(nullptr, 256, ops.data(), 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(queue(nullptr, 255, ops.data(), 0), CUDA_SUCCESS);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(word[0], 3u);
+}
+
 TEST_F(StreamTest, misuseIsAnError) {
   Pinned<uint32_t> word(1);
   EXPECT_EQ(launch(set, 0, 1, 0, nullptr, word.data(), 1), cudaErrorInvalidConfiguration);

@@ -11,7 +11,7 @@
 #include "emulation/pinned_memory.h"
 #include "engine/device.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using faults::Kind;
@@ -73,4 +73,4 @@ TEST_F(Streamed, OperationsRunInKernelsWhereStreamsCanNotWait) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using engine::test::Stream;
@@ -116,6 +116,18 @@ TEST_P(DeviceMismatch, OfMessagesNamesBothSides) {
   expectBoth({"100 elements", "50 elements"});
 }
 
+TEST_P(DeviceMismatch, OfAMessageOfNothingNamesBothSides) {
+  CHECK_TUTTI(tuttiSend(memory_, 0, tuttiFloat32, 1, comm(0), stream(0)));
+  CHECK_TUTTI(tuttiRecv(memory_ + 4096, 50, tuttiFloat32, 0, comm(1), stream(1)));
+  expectBoth({"0 elements", "50 elements"});
+}
+
+TEST_P(DeviceMismatch, OfAReceiveOfNothingNamesBothSides) {
+  CHECK_TUTTI(tuttiSend(memory_, 50, tuttiFloat32, 1, comm(0), stream(0)));
+  CHECK_TUTTI(tuttiRecv(memory_ + 4096, 0, tuttiFloat32, 0, comm(1), stream(1)));
+  expectBoth({"50 elements", "0 elements"});
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::Values("simple", "ll", "ll128", "stream"),
                          [](const auto& way) { return std::string(way.param); });
 
@@ -192,7 +204,7 @@ TEST_F(DeviceTrouble, AGpuThatIsNotThereIsRefused) {
   for (const std::string& text : tryToMake("cuda:7", "cuda:7", tuttiInvalidArgument))
     expectWords(text, {"no GPU 7", "has 1"});
   for (const std::string& text : tryToMake("gpu", "cuda:x", tuttiInvalidArgument))
-    expectWords(text, {"TUTTI_DEVICE", "cpu, cuda or cuda:N"});
+    expectWords(text, {"config.device", "cpu, cuda or cuda:N"});
 }
 
 TEST_F(DeviceTrouble, AProtocolThatIsNoneIsRefused) {
@@ -220,4 +232,4 @@ TEST_F(DeviceTrouble, MoreCommunicatorsThanTheGpuHasBlocksForAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -10,8 +10,9 @@
 #include "emulation/handed_over.h"
 #include "emulation/other_process.h"
 #include "schedule/builders.h"
+#include "support/patience.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 using emulation::handedOver;
@@ -22,7 +23,8 @@ using engine::test::thrownBy;
 using faults::Operation;
 
 constexpr size_t kArenaBytes = 16 << 20;
-const std::vector<size_t> kCounts = kSlow ? std::vector<size_t>{1033} : std::vector<size_t>{0, 1, 1000, 20'001};
+const std::vector<size_t> kWindowCounts =
+    kSanitized ? std::vector<size_t>{1033} : std::vector<size_t>{0, 1, 1000, 20'001};
 
 // Emulated GPUs for as long as it lives.
 struct Gpus {
@@ -76,7 +78,7 @@ TEST_P(GpusOfAProcess, UseWhatIsOpenToThem) {
   {
     const GpuRanks gpu({0, 1, 0}, simply("twoshot"));
     for (int rank = 0; rank < gpu.size(); ++rank) arena.registerAt(gpu[rank]);
-    for (Operation operation : everyKind(gpu.size(), kCounts)) {
+    for (Operation operation : everyKind(gpu.size(), kWindowCounts)) {
       EXPECT_EQ(gpu.run(operation), "");
       arena.reset();
     }
@@ -125,7 +127,7 @@ class Rank {
 
   // Until slots of some rank are direct: not every rank has such in every algorithm. All leave it at the same call.
   void awaitDirect() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + longWait();
     const uint64_t before = direct();
     while (largest(direct() > before) == 0) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "rank " << rank_;
@@ -134,7 +136,7 @@ class Rank {
   }
   // Every collective and message, in and out of place.
   void runAll() {
-    for (Operation operation : everyKind(job_.ranks, kCounts))
+    for (Operation operation : everyKind(job_.ranks, kWindowCounts))
       for (const bool inPlace : {false, true}) {
         operation.inPlace = inPlace;
         {
@@ -271,7 +273,7 @@ void runJob(const Job& job) {
 
 TEST(Windows, OpenBetweenTwoProcesses) { runJob({}); }
 TEST(Windows, OpenBetweenThreeProcessesForEveryAlgorithm) {
-  for (int algorithm = 0; algorithm < schedule::kAlgorithms; algorithm += kSlow ? 3 : 1)
+  for (int algorithm = 0; algorithm < schedule::kAlgorithms; algorithm += kSanitized ? 3 : 1)
     runJob({.ranks = 3, .algorithm = std::string(nameOf(static_cast<schedule::Algorithm>(algorithm)))});
 }
 TEST(Windows, OpenBetweenHostsOverAFabric) { runJob({.fabric = true}); }
@@ -331,4 +333,4 @@ TEST_F(BuffersOffered, ComeWithRecordsThatAreChecked) {
 }
 
 }  // namespace
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -201,7 +201,7 @@ class Round {
     const tuttiResult_t result =
         rank == 0 || situation_.together ? situation_.act(comm, rank, ranks_) : awaitError(comm);
     told(comm, rank, result);
-    if (situation_.shrinks) struck_.wait(0);
+    if (situation_.shrinks) over_.wait(false);
     if (rank != 0) tuttiCommDestroy(comm);
   }
 
@@ -240,6 +240,8 @@ class Round {
     struck_.notify_all();
     const tuttiResult_t result = revokes_ ? tuttiCommRevoke(comm_) : tuttiCommAbort(comm_);
     const double took = since(began);
+    over_ = true;
+    over_.notify_all();
     if (result != tuttiSuccess) fault(fmt::format("the strike got {}", tuttiGetLastError(nullptr)));
     const std::lock_guard lock(mutex_);
     times_.strike = took;
@@ -255,6 +257,7 @@ class Round {
   std::atomic<int> ready_{0};
   std::atomic<tuttiComm_t> comm_{nullptr};
   std::atomic<int64_t> struck_{0};
+  std::atomic<bool> over_{false};  // the strike has returned: whoever leaves now leaves after it
   std::mutex mutex_;
   Times times_;
   std::string faults_;

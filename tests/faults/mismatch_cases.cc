@@ -27,7 +27,8 @@ Act message(Act::What what) {
 std::string wordsFor(const Act& act) {
   if (act.what == Act::What::kSend) return "send to rank|send/receive #0";
   if (act.what == Act::What::kReceive) return "receive from rank|send/receive #0";
-  return fmt::format("{} #0 ", act.name());
+  const bool isBarrier = act.what == Act::What::kCollective && act.operation.kind == Kind::kBarrier;
+  return fmt::format("{} #0{}", act.name(), isBarrier ? "" : " (");
 }
 
 class List {
@@ -121,7 +122,7 @@ void addAbsences(List& list, int ranks, int deviator) {
   for (const Act& others : everyAct(list.salt(), ranks)) {
     const std::string call = wordsFor(others);
     // Whoever only sends is done without the one that is missing; the call after that names it.
-    list.add("leaves", ranks, deviator, leaves, others, {who, "fewer calls|cut off", call + "|barrier #"},
+    list.add("leaves", ranks, deviator, leaves, others, {who, "fewer calls|did not say|cut off", call + "|barrier #"},
              tuttiRemoteError);
     list.add("stays away", ranks, deviator, stays, others, {who, call + "|barrier #"}, tuttiTimeout);
   }

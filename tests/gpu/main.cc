@@ -9,6 +9,7 @@
 
 #include "engine/device.h"
 #include "gpu/managed_memory.h"
+#include "support/selected.h"
 
 int main(int argc, char** argv) {
   constexpr int kSkipped = 77;
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: no GPU: %s\n", why.c_str());
     return kSkipped;
   }
-  std::pmr::set_default_resource(&tutti::testing::managedMemory());
-  return RUN_ALL_TESTS();
+  std::pmr::set_default_resource(&tutti::test::managedMemory());
+  const int status = RUN_ALL_TESTS();
+  return tutti::test::noneSelected() ? 1 : status;
 }

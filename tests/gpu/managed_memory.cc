@@ -4,7 +4,7 @@
 
 #include <new>
 
-namespace tutti::testing {
+namespace tutti::test {
 namespace {
 
 class Managed : public std::pmr::memory_resource {
@@ -27,4 +27,4 @@ std::pmr::memory_resource& managedMemory() {
   return *pools;
 }
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

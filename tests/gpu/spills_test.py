@@ -1,6 +1,6 @@
 """No hot kernel spills registers to memory: what ptxas says of each kernel of the build, and of those that spill.
 
-usage: spills_test.py REPORT    REPORT: what ptxas -v said of kernels/cuda/collective.cu
+usage: spills_test.py DIRECTORY    where what ptxas -v said of each kernels/cuda/*.cu lies
 """
 import pathlib
 import re
@@ -24,16 +24,18 @@ def kernels(text):
 
 
 def main():
-    report = pathlib.Path(sys.argv[1])
-    if not report.exists():
-        print(f"skipped: this build has no kernels for a GPU (no {report.name}); build it with nvcc, target tutti_device")
+    folder = pathlib.Path(sys.argv[1])
+    reports = [folder / f"{protocol}.cu.o.ptxas" for protocol in ("simple", "ll", "ll128")]
+    missing = [report.name for report in reports if not report.exists()]
+    if missing:
+        print(f"skipped: this build has no kernels for a GPU (no {', '.join(missing)}); build it with nvcc, target tutti_device")
         return 77
-    found = kernels(report.read_text())
+    found = [kernel for report in reports for kernel in kernels(report.read_text())]
     for name, stores, loads, registers in found:
         print(f"{registers:4} registers, {stores} bytes stored and {loads} loaded for want of them: {name}")
     hot = [kernel for kernel in found if HOT.search(kernel[0])]
     if not hot:
-        print(f"{report} names no kernel tuttiCollective")
+        print(f"the reports in {folder} name no kernel tuttiCollective")
         return 1
     spilling = [name for name, stores, loads, _ in hot if stores or loads]
     print(f"{len(hot)} hot kernels, {len(spilling)} of them spill")

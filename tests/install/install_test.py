@@ -80,7 +80,8 @@ def check_exports(setting):
 def check_cmake(setting):
     build = setting.work / "examples"
     flags = " ".join(sanitizer_flags(setting))
-    run("cmake", "-S", setting.source / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={setting.prefix}",
+    run("cmake", "-G", setting.generator, "-S", setting.source / "examples", "-B", build,
+        f"-DCMAKE_PREFIX_PATH={setting.prefix}",
         f"-DCMAKE_C_COMPILER={setting.cc}", f"-DCMAKE_CXX_COMPILER={setting.cxx}", f"-DCMAKE_C_FLAGS={flags}",
         f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_BUILD_TYPE=Release", env=environment({}))
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
@@ -118,7 +119,7 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ("build", "work", "source"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    for name in ("cc", "cxx", "sanitize", "libdir"):
+    for name in ("cc", "cxx", "sanitize", "libdir", "generator"):  # CMake's default generator may need what is not here
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("case", choices=CASES)
     setting = parser.parse_args()

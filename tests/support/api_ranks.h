@@ -5,23 +5,25 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/patience.h"
 #include "support/run_ranks.h"
 #include "tutti/tutti.h"
 
-namespace tutti::testing {
+namespace tutti::test {
 
 inline void check(tuttiResult_t result, const char* call, tuttiComm_t comm = nullptr) {
-  if (result != tuttiSuccess)
-    throw std::runtime_error(std::string(call) + ": " + tuttiGetErrorString(result) + ": " + tuttiGetLastError(comm) +
-                             tuttiGetLastError(nullptr));
+  if (result != tuttiSuccess) {
+    std::string text = std::string(call) + ": " + tuttiGetErrorString(result) + ": ";
+    text += tuttiGetLastError(comm);  // by itself: the next one ends it
+    throw std::runtime_error(text + tuttiGetLastError(nullptr));
+  }
 }
-#define CHECK_TUTTI(call) ::tutti::testing::check(call, #call)
+#define CHECK_TUTTI(call) ::tutti::test::check(call, #call)
 
-// Every test that uses this has a deadline of its own: an operation that would hang fails after 20 s instead.
+// Every test that uses this has a deadline of its own: an operation that would hang fails instead.
 inline tuttiConfig_t testConfig() {
   tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
-  config.joinTimeoutMs = 20'000;
-  config.operationTimeoutMs = 20'000;
+  config.joinTimeoutMs = config.operationTimeoutMs = static_cast<int>(longWait().count());
   return config;
 }
 
@@ -40,4 +42,4 @@ void withCommunicators(int ranks, const tuttiConfig_t& config, Body body) {
   });
 }
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

@@ -4,6 +4,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "support/patience.h"
 
 namespace tutti::test {
 
@@ -28,7 +29,7 @@ ConnectionPair connect(EdgePair& edges, MeetingPair& meetings, link::Transport& 
   std::array<std::unique_ptr<link::Setup>, 2> setups{low.open(edges.edge(0), *meetings.ends[0]),
                                                      high.open(edges.edge(1), *meetings.ends[1])};
   ConnectionPair made;
-  const auto deadline = Deadline::in(std::chrono::seconds(20));
+  const auto deadline = Deadline::in(longWait());
   while (!made[0] || !made[1]) {
     for (int side = 0; side < 2; ++side)
       if (!made[side]) made[side] = setups[side]->advance();

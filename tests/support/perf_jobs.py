@@ -107,11 +107,18 @@ def _environment(settings):
     return {**kept, **settings}
 
 
+def _listen_to_signals():
+    """What a shell starts in the background inherits that these are ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(program, arguments, settings=None):
     """The running program, in a process group of its own; standard output and error as text pipes."""
     path = os.path.join(os.environ["TUTTI_BIN_DIR"], program)
     return subprocess.Popen([path, *arguments], env=_environment(settings or {}), stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                            preexec_fn=_listen_to_signals)
 
 
 def finish(process, command, timeout):

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-namespace tutti::testing {
+namespace tutti::test {
 
 template <class Body>
 void runRanks(int n, Body body) {
@@ -23,4 +23,4 @@ void runRanks(int n, Body body) {
     if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace tutti::testing
+}  // namespace tutti::test

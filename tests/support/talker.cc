@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/deadline.h"
+#include "support/patience.h"
 
 namespace tutti::test {
 namespace {
@@ -91,7 +92,7 @@ void Talker::check() {
 }
 
 void Talker::exchange(uint64_t sends, uint64_t receives) {
-  const auto deadline = Deadline::in(std::chrono::seconds(60));
+  auto deadline = Deadline::in(longWait());
   const auto flushed = [&] { return connection_.send.driver == nullptr || !connection_.send.driver->sending(); };
   while (failure_.empty() && (connection_.send.posted - sendBase_ < sends ||
                               connection_.recv.received - receiveBase_ < receives || !flushed())) {
@@ -99,7 +100,10 @@ void Talker::exchange(uint64_t sends, uint64_t receives) {
     bool moved = false;
     while (connection_.send.posted - sendBase_ < sends && sendOne()) moved = true;
     while (connection_.recv.received - receiveBase_ < receives && receiveOne()) moved = true;
-    if (moved) continue;
+    if (moved) {
+      deadline = Deadline::in(longWait());
+      continue;
+    }
     if (deadline.passed())
       failure_ = fmt::format("stuck: {} of {} sent, {} of {} received", connection_.send.posted - sendBase_, sends,
                              connection_.recv.received - receiveBase_, receives);

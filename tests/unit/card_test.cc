@@ -35,6 +35,7 @@ TEST(Card, CrossesAsBytes) {
   Card card = describeSelf();
   card.hostName = "a host with a name";
   card.numaNode = -1;
+  card.unixSockets = false;
   const Card copy = decodeCard(encode(card));
   EXPECT_EQ(copy.hostName, card.hostName);
   EXPECT_EQ(copy.hostId, card.hostId);
@@ -43,6 +44,7 @@ TEST(Card, CrossesAsBytes) {
   EXPECT_EQ(copy.uid, card.uid);
   EXPECT_EQ(copy.cores, card.cores);
   EXPECT_EQ(copy.numaNode, -1);
+  EXPECT_FALSE(copy.unixSockets);
 }
 
 TEST(Card, RefusesBytesThatAreNoCard) {

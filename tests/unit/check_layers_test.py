@@ -96,6 +96,22 @@ class CheckLayers(unittest.TestCase):
     def test_the_environment_is_read_elsewhere(self):
         self.expect_complaint("src/link/bad.cc", 'auto* v = getenv("HOME");\n', "settings")
 
+    def test_a_static_local_that_a_fork_may_catch(self):
+        for bad in ("static const auto found = find();", "static auto* const one = new One;", "static const Bye bye(fd);"):
+            self.expect_complaint("src/link/bad.cc", f"void f() {{\n  {bad}\n}}\n", ":2:", "fork")
+
+    def test_a_thread_that_takes_signals(self):
+        for bad in ("std::thread([] {}).detach();", "std::thread worker(f);", "std::thread worker{f};", "std::jthread one(f);",
+                    "pthread_create(&one, nullptr, f, nullptr);", "auto later = std::async(f);"):
+            self.expect_complaint("src/link/bad.cc", f"void f() {{\n  {bad}\n}}\n", ":2:", "startThread")
+        good = "  std::thread thread_;\n  std::vector<std::thread> all_;\n  void keep(std::thread&& one);\n"
+        self.assertEqual(run_on({**GOOD, "src/link/good.h": good})[0], 0)
+
+    def test_statics_that_need_no_making(self):
+        good = ("  static constexpr int kOne = 1;\n  static int f(int a = 0);\n  static std::once_flag once;\n"
+                "  static const std::string& g(int a);\nstatic const int two = f();\n")
+        self.assertEqual(run_on({**GOOD, "src/link/good.h": good})[0], 0)
+
     def test_a_file_too_long(self):
         self.expect_complaint("src/base/long.h", "//\n" * 601, "601 lines")
 

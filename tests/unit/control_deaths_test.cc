@@ -6,15 +6,12 @@
 #include <string>
 
 #include "control_processes.h"
+#include "support/sanitized.h"
 
 namespace tutti::control::test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kRounds = 6;
-#else
-constexpr int kRounds = 40;
-#endif
+constexpr int kDeathRounds = kSanitized ? 6 : 40;
 
 std::set<int> chooseRanks(int size, int count, std::mt19937& random) {
   std::set<int> chosen;
@@ -44,7 +41,7 @@ void killAtOnce(int size, const std::set<int>& victims, bool stay) {
 
 TEST(Deaths, SeveralAtOnceReachEveryPartOfTheTree) {
   std::mt19937 random(7);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kDeathRounds; ++round) {
     const int size = 4 + int(random() % 10);
     killAtOnce(size, chooseRanks(size, 1 + int(random() % 4) % (size - 1), random), round % 2 == 0);
   }
@@ -55,7 +52,7 @@ TEST(Deaths, AWholeLevelOfTheTreeDies) { killAtOnce(15, {1, 2, 4, 5}, false); }
 
 TEST(Deaths, WhoAbortsAndLeavesIsHeardWithItsReason) {
   std::mt19937 random(8);
-  for (int round = 0; round < 5 * kRounds; ++round) {
+  for (int round = 0; round < 5 * kDeathRounds; ++round) {
     const int size = 2 + int(random() % 9), who = int(random() % unsigned(size));
     auto planes = joinAll(size);
     inThreads(size, [&](int r) {
@@ -67,9 +64,24 @@ TEST(Deaths, WhoAbortsAndLeavesIsHeardWithItsReason) {
   }
 }
 
+// It serves those below it in the tree, who are cut off by the end of its process; but it has not died.
+TEST(Deaths, AProcessThatEndsRightAfterItsRankHasLeftIsToldAsSuch) {
+  const UniqueId id = openRoot({}, soon());
+  const pid_t pid = startRank(id, 0, 3, "vanish");
+  std::vector<std::unique_ptr<Plane>> planes(3);
+  inThreads(2, [&](int i) { planes[size_t(i) + 1] = Plane::join(requestFor(id, i + 1, 3)); });
+  EXPECT_EQ(exitOf(pid), 0);
+  for (const int r : {1, 2}) {
+    const auto failure = awaitFrom(*planes[size_t(r)], [&] { return planes[size_t(r)]->failure(); });
+    EXPECT_EQ(failure->rank, 0);
+    EXPECT_EQ(failure->stop, Stop::kDeath);
+    EXPECT_NE(failure->text.find(" has left in good order, and its process ended"), std::string::npos) << failure->text;
+  }
+}
+
 // One thread aborts while another one leaves: the others hear nothing, or the reason.
 TEST(Deaths, AnAbortThatRacesWithLeavingBlamesNobody) {
-  for (int round = 0; round < 5 * kRounds; ++round) {
+  for (int round = 0; round < 5 * kDeathRounds; ++round) {
     auto planes = joinAll(5);
     std::shared_ptr<Plane> shared = std::move(planes[1]);
     inThreads(2, [&, weak = std::weak_ptr<Plane>(shared)](int i) {

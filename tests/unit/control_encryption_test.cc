@@ -1,6 +1,7 @@
 // Encrypted control lines: who agrees on it, what a man in the middle can do, and the keys of handed-over streams.
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -23,7 +24,7 @@ struct Greeting {
   std::array<std::unique_ptr<Handshake>, 2> sides;
   std::array<Handshake::Status, 2> status{};
   bool done() const { return status[0] == Handshake::Status::kDone && status[1] == Handshake::Status::kDone; }
-  const std::string& error(int side) const { return sides[size_t(side)]->error(); }
+  std::string error(int side) const { return sides[size_t(side)]->error(); }
 };
 
 // Lets a client (side 0) and a server greet each other over `ends`, until both have ended.
@@ -140,10 +141,10 @@ class SealedLines : public testing::Test {
         for (int i = 0; i < count; ++i) left->send(Kind::kMail, payloadOf(i, bytes));
       };
       left->setEvents(std::move(ready));
-      leftLoop.run();
+      leftLoop.run([](const std::string& what) { FAIL() << what; });
       left->close();
     });
-    rightLoop.run();
+    rightLoop.run([](const std::string& what) { FAIL() << what; });
     right->close();
     leftLoop.post([&] { leftLoop.stop(); });
     sender.join();
@@ -190,6 +191,56 @@ TEST_F(SealedLines, NoticeRepeatedDroppedSwappedAndCutFrames) {
       expectRight(outcome, kBytes);
     }
   }
+}
+
+// Stands in for a socket that the system refuses to write to for a moment.
+class NoSocketFor {
+ public:
+  explicit NoSocketFor(int fd) : fd_(fd), kept_(::dup(fd)) {
+    const UniqueFd other(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(::dup2(other.get(), fd_), fd_);
+  }
+  ~NoSocketFor() { EXPECT_EQ(::dup2(kept_.get(), fd_), fd_); }
+  NoSocketFor(const NoSocketFor&) = delete;
+  NoSocketFor& operator=(const NoSocketFor&) = delete;
+
+ private:
+  const int fd_;
+  const UniqueFd kept_;
+};
+
+// What came after it would be in the clear, and behind a part of a frame.
+TEST_F(SealedLines, SayNothingMoreAfterAnErrorThatPasses) {
+  InterceptedPair pair({});
+  for (const UniqueFd* end : {&pair.left, &pair.right}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+  Reactor loop;
+  Outcome outcome;
+  const int socket = pair.left.get();
+  const auto right =
+      Line::open(loop, std::move(pair.right), Handshake::Role::kServer, contextWith(Encryption::kOn), {});
+  const auto left = Line::open(loop, std::move(pair.left), Handshake::Role::kClient, contextWith(Encryption::kOn), {});
+  Line::Events here, there;
+  here.ready = [&] {
+    left->send(Kind::kMail, payloadOf(0, 20));
+    {
+      const NoSocketFor now(socket);
+      left->send(Kind::kMail, payloadOf(1, 20));
+    }
+    left->send(Kind::kMail, payloadOf(2, 20));
+  };
+  there.frame = [&](Frame& frame) { outcome.frames.push_back(std::move(frame)); };
+  there.closed = [&](const std::string& why) {
+    outcome.closed = why;
+    loop.stop();
+  };
+  left->setEvents(std::move(here));
+  right->setEvents(std::move(there));
+  loop.after(std::chrono::seconds(20), [&] { loop.stop(); });
+  loop.run([](const std::string& what) { FAIL() << what; });
+  for (const auto& line : {left, right}) line->close();
+  EXPECT_EQ(outcome.frames.size(), 1u);
+  EXPECT_EQ(outcome.closed, "connection closed");
+  expectRight(outcome, 20);
 }
 
 Network overTcp() {

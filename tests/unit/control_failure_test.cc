@@ -9,15 +9,12 @@
 #include <random>
 
 #include "control_processes.h"
+#include "support/sanitized.h"
 
 namespace tutti::control::test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kManyRanks = 96;
-#else
-constexpr int kManyRanks = 512;
-#endif
+constexpr int kManyRanks = kSanitized ? 96 : 512;
 
 TEST(Plane, ProcessesJoinAndLeave) {
   const auto start = Clock::now();
@@ -64,24 +61,33 @@ TEST(Joining, ARootThatIsNotThereIsNamed) {
   UniqueId id = openRoot({}, soon());
   id.job ^= 1;
   const Thrown thrown =
-      thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(200)))); });
+      thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(1500)))); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
-  EXPECT_NE(thrown.text.find("no connection to the root"), std::string::npos) << thrown.text;
+  EXPECT_NE(thrown.text.find("another job answers where the root should be"), std::string::npos) << thrown.text;
 }
 
 TEST(Joining, AWrongSecretDoesNotGetInAndDisturbsNobody) {
   const UniqueId id = openRoot({}, soon());
   UniqueId wrong = id;
   wrong.secret[0] ^= std::byte{1};
-  inThreads(4, [&](int r) {
-    if (r < 3) {
-      Plane::join(requestFor(id, r, 3));
-      return;
+  inThreads(3, [&](int r) {
+    if (r == 2) {
+      const Thrown thrown =
+          thrownBy([&] { Plane::join(requestFor(wrong, 1, 3, Deadline::in(std::chrono::milliseconds(1500)))); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+      EXPECT_NE(thrown.text.find("another job answers"), std::string::npos) << thrown.text;
+      EXPECT_NE(thrown.text.find("the same unique id"), std::string::npos) << thrown.text;
     }
-    const Thrown thrown =
-        thrownBy([&] { Plane::join(requestFor(wrong, 1, 3, Deadline::in(std::chrono::milliseconds(200)))); });
-    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+    Plane::join(requestFor(id, r, 3));
   });
+}
+
+TEST(Joining, AnIdIsGoodForOneCommunicatorAndItsRanksSaySoAtOnce) {
+  const UniqueId id = decode(encode(openRoot({}, soon())));
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2)); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+  EXPECT_NE(thrown.text.find("already"), std::string::npos) << thrown.text;
 }
 
 TEST(Joining, TwoOfOneRankAreBothTold) {
@@ -102,6 +108,20 @@ TEST(Joining, DifferingSizesAreToldToBoth) {
   });
 }
 
+TEST(Joining, DifferingSettingsAreToldToAllWithBothValues) {
+  const UniqueId id = openRoot({}, soon());
+  inThreads(3, [&](int r) {
+    JoinRequest request = requestFor(id, r, 3);
+    request.agreement = {{"TUTTI_THIS", "a"}, {"TUTTI_THAT", r == 1 ? "b" : "c"}};
+    if (r == 2) request.agreement.push_back({"TUTTI_OTHER", "only here"});
+    const Thrown thrown = thrownBy([&] { Plane::join(request); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+    for (const char* word : {"disagree on settings: TUTTI_THAT is ", "b on rank 1 (", "c on rank "})
+      EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
+    EXPECT_EQ(thrown.text.find("TUTTI_THIS"), std::string::npos) << thrown.text;
+  });
+}
+
 TEST(Joining, ARankOutsideItsSizeIsRefused) {
   const UniqueId id = openRoot({}, soon());
   EXPECT_EQ(thrownBy([&] { Plane::join(requestFor(id, 3, 3)); }).code, codeOf(ErrorCode::kInvalidArgument));
@@ -114,6 +134,14 @@ TEST(Joining, APortRangeThatIsUsedUpSaysSo) {
   const Thrown thrown = thrownBy([&] { openRoot(network, soon()); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
   EXPECT_NE(thrown.text.find("TUTTI_PORT_RANGE"), std::string::npos) << thrown.text;
+}
+
+TEST(Joining, ARangeOfOnePortIsNotEnoughForRank0AndTheTextSaysWhy) {
+  Network network;
+  network.firstPort = network.lastPort = freePort();
+  const UniqueId id = openRoot(network, soon());
+  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 0, 1, soon(), network)); });
+  EXPECT_NE(thrown.text.find("one more while the ranks join"), std::string::npos) << thrown.text;
 }
 
 TEST(Joining, APortRangeIsKept) {
@@ -261,7 +289,7 @@ TEST(Plane, AJoinCanBeEnded) {
   EXPECT_TRUE(plane->failed());
   // The other rank learns it from the root, or misses this one, if it had not come to the root yet.
   request.rank = 1;
-  request.deadline = soon(2);
+  request.deadline = Deadline::in(std::chrono::seconds(2));
   const Thrown thrown = thrownBy([&] { Plane::join(request); });
   EXPECT_TRUE(thrown.code == codeOf(ErrorCode::kRemote) || thrown.code == codeOf(ErrorCode::kTimeout)) << thrown.code;
   EXPECT_NE(thrown.text.find("rank 0"), std::string::npos) << thrown.text;
@@ -311,6 +339,15 @@ TEST(Plane, AStreamThatCannotBeHadIsAnErrorAtBothEnds) {
   EXPECT_EQ(thrownBy([&] { planes[0]->requestStream(0, 1, StreamKind::kUnix); }).code,
             codeOf(ErrorCode::kInvalidArgument));
   EXPECT_EQ(thrownBy([&] { planes[0]->pollStream(1, 4); }).code, codeOf(ErrorCode::kInvalidUsage));
+}
+
+TEST(Plane, WithoutUnixSocketsTheTextNamesTheVariable) {
+  Network network;
+  network.unixSockets = false;
+  auto planes = joinAll(2, network);
+  planes[0]->requestStream(1, 1, StreamKind::kUnix);
+  const Thrown thrown = thrownBy([&] { awaitStream(*planes[0], 1, 1); });
+  EXPECT_NE(thrown.text.find("TUTTI_UNIX_SOCKETS=0"), std::string::npos) << thrown.text;
 }
 
 // One thread takes all planes down, in any order, while the ranks that remain send each other mail through the tree.

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "base/frame.h"
 #include "base/handshake.h"
@@ -78,6 +80,17 @@ TEST(Tree, HopsLeadHome) {
       }
 }
 
+TEST(Tree, TheWayBetweenTwoRanksIsWhatAQuestionPasses) {
+  using Way = std::vector<int>;
+  EXPECT_EQ(tree::between(3, 3), Way());
+  EXPECT_EQ(tree::between(1, 3), Way());
+  EXPECT_EQ(tree::between(3, 1), Way());
+  EXPECT_EQ(tree::between(1, 2), Way{0});
+  EXPECT_EQ(tree::between(3, 4), Way{1});
+  EXPECT_EQ(tree::between(3, 5), (Way{1, 0, 2}));
+  EXPECT_EQ(tree::between(0, 12), (Way{2, 5}));
+}
+
 TEST(Tree, SubtreesOfTheChildrenAndTheRankItselfAreAll) {
   for (const int size : {1, 2, 5, 16, 33})
     EXPECT_EQ(tree::subtree(1, size).size() + tree::subtree(2, size).size() + 1, size_t(size));
@@ -113,6 +126,18 @@ TEST(Messages, ShortenedOnesAreRefused) {
   const Bytes whole = encode(hello);
   EXPECT_EQ(decodeHello(whole).person.endpoint.addresses, hello.person.endpoint.addresses);
   for (size_t n = 0; n < whole.size(); ++n) EXPECT_THROW(decodeHello(std::span(whole).first(n)), Error) << n;
+}
+
+TEST(Messages, TimesOfAnotherRankStayInTheClocksRange) {
+  Hello hello;
+  for (const int64_t wild : {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min(), int64_t{-1}}) {
+    hello.leftMs = hello.heartbeatMs = wild;
+    const Hello read = decodeHello(encode(hello));
+    for (const int64_t ms : {read.leftMs, read.heartbeatMs}) {
+      EXPECT_GE(ms, 0);
+      EXPECT_LT(ms, int64_t{1} << 31);
+    }
+  }
 }
 
 TEST(Network, InterfaceLists) {

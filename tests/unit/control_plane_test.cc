@@ -1,11 +1,15 @@
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <random>
 
+#include "control/listener.h"
 #include "control_ranks.h"
 
 namespace tutti::control::test {
@@ -23,6 +27,30 @@ TEST_P(PlaneOfSize, EveryRankHasEveryCard) {
     EXPECT_FALSE(planes[size_t(r)]->failed());
     for (int p = 0; p < size; ++p) EXPECT_EQ(toText(planes[size_t(r)]->card(p)), "card of " + std::to_string(p));
   }
+}
+
+TEST(Plane, WrongPlacesAreTold) {
+  EXPECT_EQ(wrongPlace(3, 4), std::nullopt);
+  EXPECT_EQ(wrongPlace(4, 4), "ranks go from 0 to 3");
+  EXPECT_EQ(wrongPlace(-1, 1), "ranks go from 0 to 0");
+  EXPECT_EQ(wrongPlace(0, 0), "there can be 1 to 16384 ranks");
+  EXPECT_EQ(wrongPlace(0, std::numeric_limits<int>::max()), "there can be 1 to 16384 ranks");
+}
+
+// errno is of whatever was tried last, and says nothing where nothing was tried.
+TEST(Plane, WhyItCannotListenIsTold) {
+  Reactor reactor;
+  Listener::Request request;
+  request.tcp = false;
+  request.network.unixSockets = false;
+  errno = 0;
+  const auto listen = [&] { Listener(reactor, request, [](const auto&, Frame&) {}); };
+  EXPECT_NE(thrownBy(listen).text.find("no network interface has an address"), std::string::npos);
+  request.network.unixSockets = true;
+  request.unixName = "tutti-listen-test-" + std::to_string(::getpid());
+  Listener first(reactor, request, [](const auto&, Frame&) {});
+  const std::string text = thrownBy(listen).text;
+  EXPECT_NE(text.find(request.unixName + ": Address already in use. Another job"), std::string::npos) << text;
 }
 
 TEST_P(PlaneOfSize, GathersManyRounds) {

@@ -32,6 +32,10 @@ constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
 
 void runAs(Plane& plane, const std::string& mode, const std::string& expect, std::chrono::milliseconds heartbeat) {
   if (mode == "leave") return;
+  if (mode == "vanish") {
+    plane.leave();
+    ::_exit(0);
+  }
   if (mode == "wait")
     for (;;) ::pause();
   if (mode == "shrink") shrinkForEver(plane, heartbeat);

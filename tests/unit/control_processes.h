@@ -8,6 +8,7 @@
 #include <string>
 
 #include "control_ranks.h"
+#include "support/sanitized.h"
 
 namespace tutti::control::test {
 
@@ -16,9 +17,12 @@ inline double msSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// What the process does: "leave" after joining; "wait" for ever; "shrink" after every
-// failure; "witness": waits for a failure and exits with 0 when
-// its text contains `expect`; "outcast": the same, and then finds that it cannot shrink.
+// Where somebody is to be found silent. Not shorter: a busy machine lets a thread that is well wait, too.
+inline constexpr std::chrono::milliseconds kHeartbeat(kSanitized ? 2500 : 700);
+
+// What the process does: "leave" after joining; "vanish": the same, and the process ends at once; "wait" for ever;
+// "shrink" after every failure; "witness": waits for a failure and exits with 0 when its text contains `expect`;
+// "outcast": the same, and then finds that it cannot shrink.
 struct Process {
   UniqueId id;
   int rank = 0, size = 1;

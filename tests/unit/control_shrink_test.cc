@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstdio>
 #include <random>
+#include <semaphore>
 #include <set>
 #include <string>
 
 #include "control_processes.h"
+#include "support/sanitized.h"
 
 namespace tutti::control::test {
 namespace {
@@ -16,11 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using Planes = std::vector<std::unique_ptr<Plane>>;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kRounds = 5;
-#else
-constexpr int kRounds = 15;
-#endif
+constexpr int kShrinkRounds = kSanitized ? 5 : 15;
 
 // What the new plane is to be like. Its id, rank and size do not count.
 JoinRequest like(int oldRank, Deadline deadline = soon(), int heartbeatMs = 20000) {
@@ -118,7 +116,7 @@ TEST(Shrink, AfterAnyOneDeath) {
 
 TEST(Shrink, AfterTwoDeaths) {
   std::mt19937 random(3);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kShrinkRounds; ++round) {
     const int size = 3 + int(random() % 7);
     const int first = int(random() % unsigned(size)), second = (first + 1 + int(random() % unsigned(size - 1))) % size;
     killAndShrink(size, {first, second});
@@ -210,18 +208,24 @@ TEST(Shrink, AFailOfTheOwnPlaneEndsIt) {
 
 TEST(Shrink, TwoThreadsInItAtOnceAreTold) {
   const auto planes = joinAll(2);
-  std::thread waiting([&] { EXPECT_NO_THROW(planes[0]->shrink(like(0))); });
-  std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_EQ(thrownBy([&] { planes[0]->shrink(like(0)); }).code, codeOf(ErrorCode::kInvalidUsage));
-  EXPECT_NO_THROW(planes[1]->shrink(like(1)));
-  waiting.join();
+  std::vector<Thrown> thrown(2);
+  std::counting_semaphore<2> ended(0);
+  std::thread other([&] {
+    ended.acquire();  // the one that is turned away
+    EXPECT_NO_THROW(planes[1]->shrink(like(1)));
+  });
+  inThreads(2, [&](int i) {
+    thrown[size_t(i)] = thrownBy([&] { planes[0]->shrink(like(0)); });
+    ended.release();
+  });
+  other.join();
+  EXPECT_EQ(std::minmax({thrown[0].code, thrown[1].code}), std::minmax({0, codeOf(ErrorCode::kInvalidUsage)}));
 }
 
 // A rank that was stopped, given up, and comes back finds that the others have gone on.
 TEST(Shrink, LeavesASilentRankOut) {
   for (const int victim : {0, 2}) {
-    constexpr int kHeartbeatMs = 500;
-    Job job = joinWithVictims(5, {victim}, kHeartbeatMs, "outcast");
+    Job job = joinWithVictims(5, {victim}, int(kHeartbeat.count()), "outcast");
     const pid_t pid = job.pids.at(victim);
     ::kill(pid, SIGSTOP);
     inThreads(5, [&](int r) {
@@ -301,7 +305,7 @@ void killDuring(int size, const std::set<int>& first, const std::set<int>& secon
 
 TEST(Shrink, SurvivesASecondDeathAtAnyMoment) {
   std::mt19937 random(5);
-  for (int round = 0; round < 3 * kRounds; ++round) {
+  for (int round = 0; round < 3 * kShrinkRounds; ++round) {
     const int size = 3 + int(random() % 7);
     const int first = int(random() % unsigned(size)), second = (first + 1 + int(random() % unsigned(size - 1))) % size;
     killDuring(size, {first}, {second}, int(random() % 8000));
@@ -312,7 +316,7 @@ TEST(Shrink, SurvivesASecondDeathAtAnyMoment) {
 TEST(Shrink, SurvivesTheDeathOfItsLeaders) {
   std::vector<double> times;
   std::mt19937 random(6);
-  for (int round = 0; round < 2 * kRounds; ++round) {
+  for (int round = 0; round < 2 * kShrinkRounds; ++round) {
     const int size = 4 + int(random() % 6);
     killDuring(size, {size - 1}, {0}, int(random() % 6000), {SIGKILL, 20000, &times});
     killDuring(size, {1}, {0, 2}, int(random() % 6000), {SIGKILL, 20000, &times});
@@ -322,8 +326,8 @@ TEST(Shrink, SurvivesTheDeathOfItsLeaders) {
 
 TEST(Shrink, SurvivesAStopDuringIt) {
   std::mt19937 random(9);
-  for (int round = 0; round < (kRounds + 5) / 6; ++round)
-    killDuring(5, {3}, {int(random() % 3)}, int(random() % 6000), {SIGSTOP, 700});
+  for (int round = 0; round < (kShrinkRounds + 5) / 6; ++round)
+    killDuring(5, {3}, {int(random() % 3)}, int(random() % 6000), {SIGSTOP, int(kHeartbeat.count())});
 }
 
 TEST(Shrink, LeavesNoDescriptorsAndNoThreadsBehind) {

@@ -32,9 +32,11 @@ bool hangsUp(int fd) {
   return false;
 }
 
-const std::string kHelloMagic = std::string("tuttiHi") + char(2);
+const std::string kHelloMagic = std::string("tuttiHi") + char(3);
 
 class Stranger : public testing::TestWithParam<bool> {};
+class Guest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(UnixOrTcp, Guest, testing::Bool());
 INSTANTIATE_TEST_SUITE_P(UnixOrTcp, Stranger, testing::Bool());
 
 TEST_P(Stranger, DoesNotDisturbAJoinInProgress) {
@@ -79,25 +81,62 @@ TEST_P(Stranger, WhoSaysNothingIsDroppedAfterAWhile) {
   EXPECT_TRUE(hangsUp(half.get()));
 }
 
+// Speaks the hello to its end, as one who knows the secret.
+void proveSecret(int fd, const HandshakeContext& context) {
+  Handshake hello(Handshake::Role::kClient, context);
+  for (auto status = Handshake::Status::kWantsRead; status != Handshake::Status::kDone;) {
+    ASSERT_NE(status, Handshake::Status::kFailed) << hello.error();
+    pollfd ready{fd, POLLIN, 0};
+    status = hello.advance(fd);
+    if (status == Handshake::Status::kWantsRead) {
+      ASSERT_EQ(::poll(&ready, 1, 20000), 1);
+    }
+  }
+}
+
 // Someone who knows the secret but breaks the protocol after the hello harms only this connection.
 TEST(Insider, WithAnOversizedOrForeignFrameIsDropped) {
   const UniqueId id = openRoot({}, soon());
   for (const std::string& words : {std::string("Tf\1\1\377\377\377\377", 8), std::string("Tf\1\143\0\0\0\0", 8),
                                    std::string("Tf\1\1\2\0\0\0ab", 10), std::string("HTTP/1.1", 8)}) {
     const UniqueFd fd = call(id, false);
-    Handshake hello(Handshake::Role::kClient, rootContext(id));
-    for (auto status = Handshake::Status::kWantsRead; status != Handshake::Status::kDone;) {
-      ASSERT_NE(status, Handshake::Status::kFailed) << hello.error();
-      pollfd ready{fd.get(), POLLIN, 0};
-      status = hello.advance(fd.get());
-      if (status == Handshake::Status::kWantsRead) {
-        ASSERT_EQ(::poll(&ready, 1, 20000), 1);
-      }
-    }
+    proveSecret(fd.get(), rootContext(id));
     say(fd.get(), words);
     EXPECT_TRUE(hangsUp(fd.get()));
   }
   inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+}
+
+// A rank that dials over several paths drops those that were slower, in the hello or just after it: no stranger.
+TEST_P(Guest, WhoLeavesIsNotWarnedOf) {
+  testing::internal::CaptureStderr();
+  const UniqueId id = openRoot({}, soon());
+  for (const bool abruptly : {false, true}) {
+    const UniqueFd fd = call(id, GetParam());
+    proveSecret(fd.get(), rootContext(id));
+    const linger atOnce{1, 0};
+    if (abruptly) ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &atOnce, sizeof atOnce);
+    if (abruptly) say(fd.get(), "Tf");
+  }
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// The line about a refused caller says once where it called from, also where frames are sealed.
+TEST(Insider, WhoseSealedFrameIsForgedIsNamedOnce) {
+  testing::internal::CaptureStderr();
+  const UniqueId id = openRoot({}, soon());
+  HandshakeContext context = rootContext(id);
+  context.encryption = Encryption::kOn;
+  const UniqueFd fd = call(id, false);
+  proveSecret(fd.get(), context);
+  say(fd.get(), std::string(64, 'x'));
+  EXPECT_TRUE(hangsUp(fd.get()));
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  const std::string line = testing::internal::GetCapturedStderr(), from = ":" + std::to_string(portOf(fd.get()));
+  ASSERT_NE(line.find("refused"), std::string::npos) << line;
+  ASSERT_NE(line.find(from), std::string::npos) << line;
+  EXPECT_EQ(line.find(from), line.rfind(from)) << line;
 }
 
 // More callers than may wait: the oldest give way, and those who belong here get in.

@@ -3,7 +3,7 @@
 #include "doctor/diagnose.h"
 #include "unit/doctor_records.h"
 
-namespace tutti::doctor::testing {
+namespace tutti::doctor::test {
 namespace {
 
 // A size, and for each rank that has one its record: three collectives are behind all of them.
@@ -219,10 +219,44 @@ TEST(DoctorDiagnose, AWaitForARankWithoutARecord) {
                 {"ranks 0, 1 wait for rank 2 in all-reduce #3", "rank 2 (host n2, pid 102) left no record"});
 }
 
+TEST(DoctorDiagnose, AMismatchThatOnlyTheErrorTells) {
+  const std::string text = "calls do not match: rank 1 (host n1, pid 101) is in all-reduce #3 (…), rank 0 (…) is in …";
+  const Diagnosis diagnosis = Story(2).rank(1, {unfinished(collective(3), 0)}).failed("invalid usage", text).diagnose();
+  ASSERT_EQ(diagnosis.findings.size(), 1U);
+  expectFinding(diagnosis.findings.front(), FindingKind::kToldMismatch, {}, {"rank 1 found that " + text});
+}
+
+TEST(DoctorDiagnose, AnErrorIsToldBesideAWaitForARankWithoutARecord) {
+  const Diagnosis diagnosis =
+      Story(2).rank(1, {unfinished(collective(3), 0)}).failed("system error", "no memory").diagnose();
+  expectFinding(diagnosis.findings.at(0), FindingKind::kNoRecord, {0}, {"rank 0 (host n0, pid 100) left no record"});
+  expectFinding(diagnosis.findings.at(1), FindingKind::kError, {}, {"rank 1 failed: system error: no memory"});
+}
+
 TEST(DoctorDiagnose, ACallThatDoesNotGoOn) {
   const Finding finding =
       Story(2).rank(0, {unfinished(collective(3), 1)}).rank(1, {unfinished(collective(3), 0)}).first();
   expectFinding(finding, FindingKind::kStuck, {0, 1}, {"what they send does not arrive"});
+}
+
+TEST(DoctorDiagnose, AYoungCallMayBeGoingOn) {
+  const auto young = [](int peer) { return unfinished(collective(3, Collective::kAllReduce, 9.99), peer); };
+  const Finding finding = Story(2).rank(0, {young(1)}).rank(1, {young(0)}).first();
+  expectFinding(finding, FindingKind::kRunning, {0, 1},
+                {"ranks 0, 1 wait for each other inside", "may well be going on"});
+  EXPECT_EQ(finding.text.find("does not arrive"), std::string::npos) << finding.text;
+}
+
+// The one record was written while the rank waited in the first call, the other when both had gone on.
+TEST(DoctorDiagnose, ACircleOfRecordsOfDifferentMomentsIsNone) {
+  const auto at = [](uint64_t number, double when) { return collective(number, Collective::kAllReduce, when); };
+  const Finding young =
+      Story(2).rank(0, {unfinished(at(3, 9.98), 1)}).rank(1, {at(3, 9.98), unfinished(at(4, 9.99), 0)}).first();
+  expectFinding(young, FindingKind::kRunning, {0, 1},
+                {"rank 0 waits for rank 1 in all-reduce #3", "may well be going on"});
+  const Finding overtaken =
+      Story(2).rank(0, {unfinished(at(3, 2), 1)}).writtenAt(5).rank(1, {at(3, 5.5), unfinished(at(4, 6), 0)}).first();
+  EXPECT_NE(overtaken.kind, FindingKind::kCycle) << overtaken.text;
 }
 
 TEST(DoctorDiagnose, LinksThatAreNotMade) {
@@ -239,4 +273,4 @@ TEST(DoctorDiagnose, CallsUnderWayAreHealthy) {
 }
 
 }  // namespace
-}  // namespace tutti::doctor::testing
+}  // namespace tutti::doctor::test

@@ -7,7 +7,7 @@
 
 #include "doctor/records.h"
 
-namespace tutti::doctor::testing {
+namespace tutti::doctor::test {
 
 constexpr int64_t kSecond = 1'000'000'000, kStart = 1'700'000'000 * kSecond;
 
@@ -61,4 +61,4 @@ inline Record record(int rank, int size, std::vector<Call> calls) {
 
 inline Job jobOf(std::vector<Record> records) { return groupRecords(std::move(records)).at(0); }
 
-}  // namespace tutti::doctor::testing
+}  // namespace tutti::doctor::test

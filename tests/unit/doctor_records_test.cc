@@ -11,7 +11,7 @@
 #include "doctor/words.h"
 #include "unit/doctor_records.h"
 
-namespace tutti::doctor::testing {
+namespace tutti::doctor::test {
 namespace {
 
 using Json = nlohmann::json;
@@ -38,7 +38,7 @@ TEST(DoctorRecords, EveryFieldIsRead) {
   EXPECT_EQ(record.failure->code, "timeout");
   ASSERT_EQ(record.calls.size(), 2U);
   EXPECT_EQ(describe(record.calls[0]), "reduce #3 (half, 10 bytes, max, root 1)");
-  EXPECT_EQ(describe(record.calls[1]), "send #0 to rank 0 (int8, 1 bytes)");
+  EXPECT_EQ(describe(record.calls[1]), "send #0 to rank 0 (int8, 1 byte)");
   EXPECT_EQ(record.calls[0].endedNs, 2000);
   EXPECT_FALSE(record.calls[1].endedNs);
   EXPECT_EQ(record.calls[1].waitingFor, 0);
@@ -174,6 +174,21 @@ TEST(DoctorTimeline, ARowARankAndNoLineTooLong) {
   EXPECT_EQ(lines, 4U) << text;
 }
 
+TEST(DoctorTimeline, RoundsAreToldInWords) {
+  Call call = unfinished(collective(0), 0);
+  call.rounds = 1;
+  const auto shown = [&] {
+    return timeline(jobOf({record(0, 2, {}), record(1, 2, {call})}), {}, {.width = 100, .calls = 8, .rows = 64});
+  };
+  EXPECT_EQ(shown().find('/'), std::string::npos) << shown();
+  call.rounds = 4;
+  call.roundsDone = 1;
+  EXPECT_NE(shown().find("waits for 0, 1/4\n"), std::string::npos) << shown();
+  EXPECT_NE(shown().find("\n1/4: of the four rounds of the call one is done\n"), std::string::npos) << shown();
+  call.state = State::kFailed;
+  EXPECT_NE(shown().find("failed waiting for 0, 1/4\n"), std::string::npos) << shown();
+}
+
 TEST(DoctorTimeline, TheBlamedAreShownFirst) {
   const Job job = jobOf({record(0, 1000, {})});
   const std::string text = timeline(job, {777}, {.width = 100, .calls = 8, .rows = 3});
@@ -214,4 +229,4 @@ TEST(DoctorTrace, ACallBeginsWhenTheOneBeforeIsOver) {
 }
 
 }  // namespace
-}  // namespace tutti::doctor::testing
+}  // namespace tutti::doctor::test

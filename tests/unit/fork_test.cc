@@ -6,9 +6,14 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "topology/machine.h"
+#include "tutti/tutti.h"
 
 namespace tutti {
 namespace {
@@ -84,6 +89,56 @@ TEST(Fork, WhatIsNotOwnedIsKept) {
   EXPECT_EQ(child.end(), 0);
   ::close(raw);
 }
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // their own locks stay taken in a child
+// A thread that does one thing over and over, as long as this lives.
+class Repeating {
+ public:
+  explicit Repeating(std::function<void()> body)
+      : thread_([this, body = std::move(body)] {
+          while (!stop_.load(std::memory_order_relaxed)) body();
+        }) {}
+  ~Repeating() {
+    stop_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// A child that waits for ever is killed by its alarm.
+void expectChildrenCanDo(const std::function<void()>& body) {
+  const Repeating other(body);
+  for (int forks = 0; forks < 50; ++forks) {
+    Child child([&] {
+      ::alarm(20);
+      body();
+      return 0;
+    });
+    ASSERT_EQ(child.end(), 0) << "the fork number " << forks;
+  }
+}
+
+TEST(Fork, LeavesTheDetectionOfTheMachineFree) {
+  expectChildrenCanDo([] { topology::detectMachine(); });
+}
+
+TEST(Fork, LeavesTheLogFree) {
+  ::testing::internal::CaptureStderr();
+  expectChildrenCanDo([] { log::write(log::Level::kWarn, "a line"); });
+  ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Fork, LeavesMemoryOfTheLibraryFree) {
+  expectChildrenCanDo([] {
+    void* memory = nullptr;
+    EXPECT_EQ(tuttiMemAlloc(&memory, 64), tuttiSuccess);
+    EXPECT_EQ(tuttiMemFree(memory), tuttiSuccess);
+  });
+}
+#endif
 
 }  // namespace
 }  // namespace tutti

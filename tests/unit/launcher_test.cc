@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -67,6 +68,8 @@ const Variables kTensorflow{
     {"TF_CONFIG", R"({"cluster": {"chief": ["h0:2222"], "worker": ["h1:2223", "h1:2224"], "ps": ["h9:1"]},
                       "task": {"type": "worker", "index": 1}})"}};
 const Variables kPlain{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "pod-0"}, {"MASTER_PORT", "23456"}};
+
+const Variables kOwn{{"TUTTI_RANK", "0"}, {"TUTTI_SIZE", "2"}};
 
 struct Case {
   const char* name;
@@ -228,6 +231,13 @@ const auto kCases = testing::Values(
     Case{"forcedAmongContradictions", kOpenMpiOne + kMpich + Variables{{"TUTTI_LAUNCHER", "openmpi"}},
          "openmpi", 1, 4, 1, 4, "one host", "OMPI_COMM_WORLD_RANK/OMPI_COMM_WORLD_SIZE"},
     Case{"forcedAuto", kOpenMpiOne + Variables{{"TUTTI_LAUNCHER", "auto"}},
+         "openmpi", 1, 4, 1, 4, "one host", "OMPI_COMM_WORLD_RANK/OMPI_COMM_WORLD_SIZE"},
+    Case{"none", kOwn + kTorchrun + kOpenMpi + Variables{{"PMI_RANK", "x"}, {"TUTTI_LAUNCHER", "none"}},
+         "none", 0, 1, -1, -1, "one host", ""},
+    Case{"autoOrNoneOfNothing", {{"TUTTI_LAUNCHER", "auto-or-none"}}, "none", 0, 1, -1, -1, "one host", ""},
+    Case{"autoOrNoneInABatchShell", kBatchShell + Variables{{"TUTTI_LAUNCHER", "auto-or-none"}},
+         "none", 0, 1, -1, -1, "one host", ""},
+    Case{"autoOrNoneOfALauncher", kOpenMpiOne + Variables{{"TUTTI_LAUNCHER", "auto-or-none"}},
          "openmpi", 1, 4, 1, 4, "one host", "OMPI_COMM_WORLD_RANK/OMPI_COMM_WORLD_SIZE"});
 
 // clang-format on
@@ -253,8 +263,6 @@ TEST_P(LauncherRefusal, SaysWhy) {
   }
 }
 
-const Variables kOwn{{"TUTTI_RANK", "0"}, {"TUTTI_SIZE", "2"}};
-
 const auto kRefusals = testing::Values(
     Refused{"nothing", {}, {"Looked for: TUTTI_RANK with TUTTI_SIZE; RANK with WORLD_SIZE", "TF_CONFIG"}},
     Refused{"half", {{"TUTTI_RANK", "0"}}, {"TUTTI_RANK=0 is set but TUTTI_SIZE is not"}},
@@ -264,10 +272,31 @@ const auto kRefusals = testing::Values(
     Refused{"halfPlain", {{"RANK", "1"}}, {"RANK=1 is set but WORLD_SIZE is not"}},
     Refused{"pmixWithoutSize", {{"PMIX_RANK", "1"}}, {"PMIX_RANK=1 is set but TUTTI_SIZE is not"}},
     Refused{"indexWithoutSize", {{"JOB_COMPLETION_INDEX", "1"}}, {"JOB_COMPLETION_INDEX=1", "TUTTI_SIZE is not"}},
-    Refused{"tooHigh", {{"TUTTI_RANK", "4"}, {"TUTTI_SIZE", "4"}}, {"TUTTI_RANK=4", "TUTTI_SIZE=4", "ranks go from 0"}},
+    Refused{"sizeOfMany", {{"WORLD_SIZE", "2"}}, {"WORLD_SIZE=2 is set but RANK is not: set both, or neither"}},
+    Refused{"sizeOfManyAndTheirPlace",
+            {{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}},
+            {"WORLD_SIZE=2 is set but RANK is not"}},
+    Refused{"halfOfPmi", {{"PMI_SIZE", "2"}}, {"PMI_SIZE=2 is set but PMI_RANK is not"}},
+    Refused{"halfPals", {{"PALS_RANKID", "1"}}, {"PALS_RANKID=1 is set but PMI_SIZE is not"}},
+    Refused{"palsAndRank", {{"PALS_RANKID", "0"}, {"RANK", "1"}}, {"PALS_RANKID=0 is set but PMI_SIZE is not"}},
+    Refused{"stepWithoutNumber",
+            {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+            {"SLURM_STEP_NUM_TASKS=2 is set but SLURM_STEP_ID is not"}},
+    Refused{"stepWithoutRank",
+            {{"SLURM_STEP_ID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+            {"SLURM_STEP_NUM_TASKS=2 is set but SLURM_PROCID is not"}},
+    Refused{"halfUnderAutoOrNone",
+            {{"RANK", "1"}, {"TUTTI_LAUNCHER", "auto-or-none"}},
+            {"RANK=1 is set but WORLD_SIZE is not", "TUTTI_LAUNCHER=none starts this process alone"}},
+    Refused{"wholeUnderAutoOrNone",
+            {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"TUTTI_LAUNCHER", "auto-or-none"}},
+            {"rank 1 of 2", "MASTER_ADDR and MASTER_PORT"}},
+    Refused{"tooHigh",
+            {{"TUTTI_RANK", "4"}, {"TUTTI_SIZE", "4"}},
+            {"TUTTI_RANK=4", "TUTTI_SIZE=4", "ranks go from 0 to 3"}},
     Refused{"localTooHigh",
             kOpenMpi + Variables{{"OMPI_COMM_WORLD_LOCAL_RANK", "4"}},
-            {"OMPI_COMM_WORLD_LOCAL_RANK=4", "4 of 8 ranks"}},
+            {"OMPI_COMM_WORLD_LOCAL_RANK=4", "4 of 8 ranks", "local ranks go from 0 to 3"}},
     Refused{"moreHereThanThereAre",
             kOpenMpi + Variables{{"OMPI_COMM_WORLD_LOCAL_SIZE", "9"}},
             {"OMPI_COMM_WORLD_LOCAL_SIZE=9", "8 ranks in all"}},
@@ -302,7 +331,7 @@ const auto kRefusals = testing::Values(
     Refused{"twoOperators", kTensorflow + kPlain, {"tensorflow says rank 2 of 3", "plain says rank 1 of 2"}},
     Refused{"noSuchLauncher",
             kOpenMpiOne + Variables{{"TUTTI_LAUNCHER", "openMPI"}},
-            {"TUTTI_LAUNCHER=openMPI: choose one of auto, tutti, torchrun"}},
+            {"TUTTI_LAUNCHER=openMPI: choose one of auto, none, auto-or-none, tutti, torchrun"}},
     Refused{"launcherNotThere",
             kOpenMpiOne + Variables{{"TUTTI_LAUNCHER", "slurm"}},
             {"TUTTI_LAUNCHER=slurm", "SLURM_PROCID"}},
@@ -327,7 +356,13 @@ const auto kRefusals = testing::Values(
             {"keep one"}},
     Refused{"emptySecret",
             kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/dev/null"}},
-            {"the file is empty"}});
+            {"the file is empty"}},
+    Refused{"secretInAFolder",
+            kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/tmp"}},
+            {"TUTTI_SECRET_FILE=/tmp: it cannot be read: Is a directory"}},
+    Refused{"secretWithoutEnd",
+            kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/dev/zero"}},
+            {"more than 65536 bytes"}});
 
 INSTANTIATE_TEST_SUITE_P(Table, LauncherRefusal, kRefusals, [](const auto& given) { return given.param.name; });
 
@@ -348,9 +383,28 @@ TEST(Launcher, SecretsAreNeverShown) {
 }
 
 TEST(Launcher, EveryRowCanBeForcedAndTheSettingListsThem) {
-  std::string names = "auto";
+  std::string names = "auto, none, auto-or-none";
   for (const LauncherRow& row : launcherRows()) names += std::string(", ") + row.name;
   EXPECT_EQ(names, settings::findSetting("TUTTI_LAUNCHER")->values);
+}
+
+// Each variable alone: what is missing is told of the row whose own it is, not of one that borrows the name.
+TEST(Launcher, HalfASetIsToldOfItsOwner) {
+  for (const LauncherRow& row : launcherRows()) {
+    if (row.read || row.name == std::string_view("slurm")) continue;  // these need more than two variables
+    const std::string size = row.size.front().text();
+    try {
+      readLaunch(Environment(Variables{{size, "2"}}));
+      ADD_FAILURE() << size;
+    } catch (const Error& e) {
+      const auto rows = launcherRows();
+      const auto owner = std::find_if(rows.begin(), rows.end(),
+                                      [&](const LauncherRow& r) { return r.size.front() == row.size.front(); });
+      EXPECT_NE(std::string(e.what()).find(fmt::format("{}=2 is set but {} is not", size, owner->rank.text())),
+                std::string::npos)
+          << e.what();
+    }
+  }
 }
 
 TEST(Launcher, JobsOfOneHostAreToldApart) {
@@ -382,6 +436,20 @@ TEST(NodeList, CountsAreExpanded) {
   EXPECT_EQ(counts("1"), Counts{1});
   for (const char* bad : {"4(x2", "4(x)", "(x2)", "x", "4,,", "4(x99999999)", "99999999", "-1"})
     EXPECT_THROW(counts(bad), Error) << bad;
+}
+
+TEST(Launcher, ARangeThatIsToldIsTheOneThatCounts) {
+  const auto refusalOf = [](const char* rank, const char* size) -> std::string {
+    try {
+      readLaunch(Environment({{"TUTTI_RANK", rank}, {"TUTTI_SIZE", size}, {"TUTTI_ROOT", "n1:29500"}}));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusalOf("0", "16385"), "TUTTI_SIZE=16385: expected a whole number from 1 to 16384");
+  EXPECT_EQ(refusalOf("16384", "16384"), "TUTTI_RANK=16384: expected a whole number from 0 to 16383");
+  EXPECT_EQ(refusalOf("16383", "16384"), "");
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include <net/if.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <cstdio>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/handshake.h"
 #include "control/launcher.h"
 #include "control/network.h"
@@ -11,7 +14,9 @@
 namespace tutti::control::test {
 namespace {
 
-void meetAndJoin(const Launch& pattern, int size) {
+// The number of the communicator that they make.
+uint64_t meetAndJoin(const Launch& pattern, int size) {
+  std::vector<uint64_t> numbers(static_cast<size_t>(size));
   inThreads(size, [&](int r) {
     Launch launch = pattern;
     launch.rank = r;
@@ -19,19 +24,19 @@ void meetAndJoin(const Launch& pattern, int size) {
     const UniqueId id = meetingPlace(launch, {}, soon());
     const auto plane = Plane::join(requestFor(id, r, size));
     EXPECT_EQ(toText(plane->card(size - 1)), "card of " + std::to_string(size - 1));
+    numbers[size_t(r)] = plane->id();
   });
+  for (const uint64_t number : numbers) EXPECT_EQ(number, numbers[0]);
+  return numbers[0];
 }
-
-uint16_t freePort() { return openRoot({}, Deadline::in(std::chrono::milliseconds(1))).addresses.at(0).port; }
 
 TEST(MeetingPlace, RanksMeetAtAnAddressTwiceInARow) {
   Launch launch;
   launch.rootHost = "localhost";
   launch.rootPort = freePort();
   launch.secret = secretFromText("a secret");
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the root that found the port has gone
-  meetAndJoin(launch, 4);
-  meetAndJoin(launch, 3);
+  const uint64_t first = meetAndJoin(launch, 4);
+  EXPECT_NE(meetAndJoin(launch, 4), first);  // or the records of one would replace those of the other
 }
 
 TEST(MeetingPlace, RanksOfOneHostMeetAtAUnixSocket) {
@@ -41,19 +46,64 @@ TEST(MeetingPlace, RanksOfOneHostMeetAtAUnixSocket) {
   meetAndJoin(launch, 4);
 }
 
+// Two jobs of one rank each, with nothing that tells them apart, do not meet.
+TEST(MeetingPlace, WhoIsAloneMeetsNobody) {
+  Launch launch;
+  launch.oneHost = true;
+  const UniqueId one = meetingPlace(launch, {}, soon()), other = meetingPlace(launch, {}, soon());
+  EXPECT_NE(one.job, other.job);
+  meetAndJoin(launch, 1);
+}
+
 TEST(MeetingPlace, RanksOfOneHostNeedAnAddressWithoutUnixSockets) {
   Network network;
   network.unixSockets = false;
   Launch launch;
+  launch.size = 2;
   launch.oneHost = true;
   const Thrown thrown = thrownBy([&] { meetingPlace(launch, network, soon()); });
   EXPECT_NE(thrown.text.find("TUTTI_ROOT"), std::string::npos) << thrown.text;
   launch.rootHost = "localhost";
   launch.rootPort = freePort();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   launch.rank = 0;
   const UniqueId id = meetingPlace(launch, network, soon());
   EXPECT_FALSE(id.addresses.empty());
+}
+
+TEST(MeetingPlace, AFolderIsNoIdFile) {
+  Launch launch;
+  launch.idFile = "/tmp";
+  const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
+  EXPECT_EQ(thrown.text, "TUTTI_ID_FILE=/tmp: this is a folder, not a file");
+}
+
+// As rank 1 of two, for whom everything that it waits for stays away.
+void expectToStop(Launch launch) {
+  launch.rank = 1;
+  launch.size = 2;
+  std::atomic<bool> cancelled{false};
+  std::thread aborting([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    cancelled = true;
+  });
+  const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, {soon(), [&] { return cancelled.load(); }, 1}); });
+  aborting.join();
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+  EXPECT_EQ(thrown.text, "rank 1 stopped joining: it was aborted");
+}
+
+TEST(MeetingPlace, WhoLosesInterestWaitsForNothing) {
+  Launch file, host, manager;
+  file.idFile = testing::TempDir() + "tutti-id-never";
+  expectToStop(file);
+  host.rootHost = "no-such-host.invalid";
+  host.rootPort = 4000;
+  expectToStop(host);
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  const UniqueFd silent(pair[0]), ours(pair[1]);
+  manager.pmi = ours.get();
+  expectToStop(manager);
 }
 
 TEST(MeetingPlace, AHostThatIsNotKnownIsAskedForUntilTheDeadline) {
@@ -64,6 +114,74 @@ TEST(MeetingPlace, AHostThatIsNotKnownIsAskedForUntilTheDeadline) {
   launch.rootPort = 4000;
   const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, Deadline::in(std::chrono::milliseconds(50))); });
   EXPECT_NE(thrown.text.find("cannot resolve no-such-host.invalid"), std::string::npos) << thrown.text;
+}
+
+// A rank of two whose launcher names an address, and that nobody else joins.
+Launch aloneAt(int rank, const std::string& host, uint16_t port) {
+  Launch launch;
+  launch.rank = rank;
+  launch.size = 2;
+  launch.source = "TUTTI_RANK/TUTTI_SIZE/TUTTI_ROOT";
+  launch.rootHost = host;
+  launch.rootPort = port;
+  launch.secret = secretFromText("a secret");
+  return launch;
+}
+
+std::string whyNot(const Launch& launch, int timeMs) {
+  const UniqueId id = meetingPlace(launch, {}, soon());
+  const Deadline deadline = Deadline::in(std::chrono::milliseconds(timeMs));
+  return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline)); }).text;
+}
+
+void expectWords(const std::string& text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
+}
+
+TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
+  Launch launch = aloneAt(1, "127.0.0.1", freePort());
+  const std::string at = fmt::format("at 127.0.0.1:{}", launch.rootPort);
+  std::string text = whyNot(launch, 300);
+  expectWords(text, {at, "rank 0", "TUTTI_ROOT", "TUTTI_SECRET"});
+  EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
+  launch.oneHost = true;
+  text = whyNot(launch, 300);
+  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT", "TUTTI_SECRET (or TUTTI_SECRET_FILE)"});
+  EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
+}
+
+TEST(Rendezvous, BothSidesAreToldThatTheSecretsDiffer) {
+  const uint16_t port = freePort();
+  inThreads(2, [&](int r) {
+    Launch launch = aloneAt(r, "127.0.0.1", port);
+    launch.secret = secretFromText(r == 0 ? "a secret" : "another one");
+    const std::string text = whyNot(launch, r == 0 ? 3000 : 1500);
+    expectWords(text, {r == 0 ? "did not know the secret of this job" : "the secret differs",
+                       "set the same TUTTI_SECRET (or TUTTI_SECRET_FILE) on all ranks"});
+    EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
+  });
+}
+
+// It may be forwarded to this host by something that nobody here can see: a warning, and rank 0 listens.
+TEST(Rendezvous, Rank0SaysAtOnceThatTheAddressIsNotItsOwn) {
+  const uint16_t port = freePort(), own = freePort();
+  testing::internal::CaptureStderr();
+  std::string text = whyNot(aloneAt(0, "198.51.100.7", port), 1500);
+  const std::string warned = testing::internal::GetCapturedStderr();
+  const std::vector<std::string> words = {"198.51.100.7", "TUTTI_ROOT", "none of the addresses of this host",
+                                          ipOf(chosenAddresses({}).front())};
+  expectWords(warned, words);
+  expectWords(text, words);
+  testing::internal::CaptureStderr();
+  text = whyNot(aloneAt(0, "127.0.0.1", own), 1500);
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("none of the addresses"), std::string::npos);
+  EXPECT_EQ(text.find("none of the addresses"), std::string::npos) << text;
+}
+
+TEST(Rendezvous, AnAddressForwardedToRank0Works) {
+  Launch launch = aloneAt(0, "198.51.100.7", freePort());
+  const UniqueId here = meetingPlace(launch, {}, soon());  // its addresses are what is forwarded to
+  inThreads(2, [&](int r) { Plane::join(requestFor(here, r, 2)); });
 }
 
 TEST(NetworkAddresses, LinkLocalOnesAreNamedByTheInterfacesOfThisHost) {

@@ -51,7 +51,11 @@ template <class T>
 T foldFloating(const Operation& operation, const std::vector<T>& values, T factor) {
   auto value = [&](size_t i) {
     const bool scaled = operation.op == ReduceOp::kPreMulSum && static_cast<int>(i) == operation.scaledSource;
-    return scaled ? values[i] * factor : values[i];
+    if (!scaled) return values[i];
+    const T product = values[i] * factor;  // a value of the type before it is added
+    return sizeof(T) > sizeOf(operation.type)
+               ? static_cast<T>(valueOf(operation.type, nearest(operation.type, product)))
+               : product;
   };
   T result = value(0);
   for (size_t i = 1; i < values.size(); ++i) {

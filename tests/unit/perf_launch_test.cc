@@ -1,65 +1,100 @@
-// The programs must take for a launcher's what the library would read.
+// What the programs show of the environment, and what they keep from the ranks that they start.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <map>
 #include <string>
 
+#include "base/settings_table.h"
+#include "control/launcher_names.h"
 #include "control/launcher_table.h"
+#include "perf/environment.h"
+#include "perf/failure.h"
 #include "perf/launch.h"
 
 namespace tutti::perf {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
-
-// Sets variables, and those of every launcher to nothing, for as long as it lives.
-class Surroundings {
+// Sets a variable for as long as it lives.
+class Variable {
  public:
-  explicit Surroundings(const Variables& variables) {
-    for (const auto& row : control::launcherRows()) {
-      hide(row.rank.text());
-      for (const auto size : row.size) hide(size.text());
-    }
-    for (const char* name : {"TUTTI_LAUNCHER", "LOCAL_RANK", "MASTER_ADDR", "SLURM_STEP_ID"}) hide(name);
-    for (const auto& [name, value] : variables) {
-      hide(name);
-      ::setenv(name.c_str(), value.c_str(), 1);
-    }
+  Variable(const char* name, const std::string& value) : name_(name), before_(variable(name)) {
+    ::setenv(name, value.c_str(), 1);
   }
-  ~Surroundings() {
-    for (const auto& [name, value] : before_)
-      value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
-  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
 
  private:
-  void hide(const std::string& name) {
-    if (name.empty()) return;
-    const char* old = ::getenv(name.c_str());
-    before_.emplace(name, old ? old : "");
-    ::unsetenv(name.c_str());
-  }
-  Variables before_;
+  const char* name_;
+  std::optional<std::string> before_;
 };
 
-TEST(PerfLaunched, KnowsEveryRow) {
-  const Variables more{{"LOCAL_RANK", "0"}, {"MASTER_ADDR", "h"}, {"SLURM_STEP_ID", "0"}};
+TEST(PerfEnvironment, ShowsWhatTheLibraryKnowsAndNoSecrets) {
+  EXPECT_EQ(shownOf({"HOME=/root", "https_proxy=http://me:word@proxy", "TUTTI_ID=aa", "TUTTI_ID_FILE=b",
+                     "TUTTI_SECRET=cc", "TUTTI_SECERT=dd", "PATH=/bin", "RANK=1", "TUTTI_TRANSPORT=shm", "RANKS=7",
+                     "SLURM_STEP_ID=0", "SLURM_JWT=ee", "OMPI_COMM_WORLD_RANK=1", "EMPTY", "TUTTI_ALGO=a=b"}),
+            (Entries{"TUTTI_ID=(set, not shown)", "TUTTI_ID_FILE=b", "TUTTI_SECRET=(set, not shown)", "RANK=1",
+                     "TUTTI_TRANSPORT=shm", "SLURM_STEP_ID=0", "OMPI_COMM_WORLD_RANK=1", "TUTTI_ALGO=a=b"}));
+}
+
+TEST(PerfEnvironment, RanksAreToldNothingOfOtherLaunchers) {
+  Entries entries = {"PATH=/bin", "TUTTI_TRANSPORT=tcp", "TUTTI_JOIN_TIMEOUT_MS=5", "RANKS=7"};
+  const Entries kept = entries;
   for (const auto& row : control::launcherRows()) {
-    Variables variables = more;
-    variables[row.rank.text()] = "0";
-    variables[row.size.front().text()] = "1";
-    const Surroundings surroundings(variables);
-    EXPECT_TRUE(launched()) << row.name;
+    entries.push_back(std::string(row.rank.text()) + "=1");
+    for (const auto size : row.size)
+      if (size) entries.push_back(std::string(size.text()) + "=");
+  }
+  for (const char* name : {"TUTTI_LAUNCHER", "TUTTI_LOCAL_RANK", "TUTTI_ID", "TUTTI_ROOT", "TUTTI_PERF_PARENT"})
+    entries.push_back(std::string(name) + "=x");
+  EXPECT_EQ(withoutLaunchers(entries), kept);
+}
+
+TEST(PerfEnvironment, NobodySaysWhoWhereNothingThatCouldIsSet) {
+  for (const Entries& entries : {Entries{}, Entries{"PATH=/bin", "TUTTI_TRANSPORT=tcp", "TUTTI_JOIN_TIMEOUT_MS=5"},
+                                 Entries{"TUTTI_RANK=", "WORLD_SIZE="}, Entries{"RANK=1", "TUTTI_LAUNCHER=none"}})
+    EXPECT_TRUE(nobodySaysWho(entries));
+  for (const char* entry : {"RANK=1", "TUTTI_SIZE=2", "TUTTI_LAUNCHER=auto", "SLURM_PROCID=0", "TUTTI_SECRET=x="})
+    EXPECT_FALSE(nobodySaysWho({"PATH=/bin", entry})) << entry;
+}
+
+TEST(PerfEnvironment, RanksAreNotToldAgainWhatIsNoSetting) {
+  EXPECT_EQ(withoutStrangeNames({"PATH=/bin", "TUTTI_TRANPORT=shm", "TUTTI_ALGO=ring", "TUTTI_TEST_PATIENCE=3"}),
+            (Entries{"PATH=/bin", "TUTTI_ALGO=ring", "TUTTI_TEST_PATIENCE=3"}));
+}
+
+TEST(PerfEnvironment, EmptyIsNotSet) {
+  const Variable empty("TUTTI_TESTS_MIN_BW", ""), other("NCCL_TESTS_MIN_BW", "");
+  EXPECT_FALSE(variable("TUTTI_TESTS_MIN_BW").has_value());
+  EXPECT_FALSE(minimumBandwidth().has_value());
+}
+
+TEST(PerfEnvironment, BandwidthIsANumberInItsRange) {
+  for (const char* name : {"TUTTI_TESTS_MIN_BW", "NCCL_TESTS_MIN_BW"}) {
+    for (const char* wrong : {"abc", "1x", "-1", "nan", "inf", "1e9", " "}) {
+      const Variable one(name, wrong);
+      EXPECT_THROW(minimumBandwidth(), UsageError) << name << "=" << wrong;
+    }
+    const Variable one(name, "1.5");
+    EXPECT_EQ(minimumBandwidth(), 1.5);
   }
 }
 
-TEST(PerfLaunched, IsNotDeceived) {
-  for (const Variables& variables :
-       {Variables{}, Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}, Variables{{"RANK", "0"}},
-        Variables{{"RANK", "0"}, {"WORLD_SIZE", "4"}}, Variables{{"JOB_COMPLETION_INDEX", "0"}}}) {
-    const Surroundings surroundings(variables);
-    EXPECT_FALSE(launched());
+TEST(PerfLaunch, SaysHowAProcessEnded) {
+  EXPECT_EQ(describeEnd(3 << 8), "exit status 3");
+  EXPECT_EQ(describeEnd(9), "killed by signal 9 (Killed)");
+}
+
+TEST(PerfLaunch, IsNoChildOfWhoeverClaimsIt) {
+  Options options;
+  options.arguments = {"x"};
+  {
+    const Variable empty("TUTTI_PERF_PARENT", "");
+    EXPECT_FALSE(followParent(options, "x"));
   }
+  for (const char* wrong : {"1x", "abc", "-1", "999999999"}) {
+    const Variable one("TUTTI_PERF_PARENT", wrong);
+    EXPECT_THROW(followParent(options, "x"), UsageError) << wrong;
+  }
+  EXPECT_EQ(options.arguments.front(), "x");
 }
 
 }  // namespace

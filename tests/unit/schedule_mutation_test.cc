@@ -8,16 +8,17 @@
 
 #include "schedule/builders.h"
 #include "schedule/verify.h"
+#include "support/sanitized.h"
+#include "unit/every_schedule.h"
 #include "unit/schedule_interpreter.h"
 
 namespace tutti::schedule {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kLargest = 4;
-#else
-constexpr int kLargest = 8;
-#endif
+using test::buildAll;
+using test::nameOfCase;
+
+constexpr int kLargest = kSanitized ? 4 : 8;
 
 // A schedule whose steps own their operands, so that they can be changed one by one.
 struct Loose {
@@ -161,12 +162,6 @@ void tryMutants(const Shape& shape, std::vector<Schedule> schedules, Tally& tall
   }
 }
 
-std::vector<Schedule> buildAll(Algorithm algorithm, const Shape& shape) {
-  std::vector<Schedule> schedules;
-  for (int rank = 0; rank < shape.size; ++rank) schedules.push_back(build(algorithm, shape, rank));
-  return schedules;
-}
-
 class Mutation : public testing::TestWithParam<int> {};
 
 TEST_P(Mutation, IsReportedOrEquivalent) {
@@ -190,12 +185,6 @@ TEST_P(Mutation, IsReportedOrEquivalent) {
   // That none slips through is checked above, mutant by mutant. This only guards against damage that does none: most
   // equivalents are a change of order between independent steps, some 5 % of the mutants, 10 % at the smallest sizes.
   EXPECT_GT(tally.reported, 4 * tally.equivalent);
-}
-
-std::string nameOfCase(const testing::TestParamInfo<int>& info) {
-  std::string name(nameOf(static_cast<Collective>(info.param)));
-  std::erase_if(name, [](char c) { return c == '-' || c == '/'; });
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Mutation, testing::Values(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12), nameOfCase);

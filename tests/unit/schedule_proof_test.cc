@@ -9,21 +9,14 @@
 #include "schedule/builders.h"
 #include "schedule/races.h"
 #include "schedule/verify.h"
+#include "support/sanitized.h"
+#include "unit/every_schedule.h"
 
 namespace tutti::schedule {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kThin = true;
-#else
-constexpr bool kThin = false;
-#endif
-
-std::vector<Schedule> buildAll(Algorithm algorithm, const Shape& shape) {
-  std::vector<Schedule> schedules;
-  for (int rank = 0; rank < shape.size; ++rank) schedules.push_back(build(algorithm, shape, rank));
-  return schedules;
-}
+using test::buildAll;
+using test::nameOfCase;
 
 void prove(Algorithm algorithm, const Shape& shape) {
   const auto schedules = buildAll(algorithm, shape);
@@ -69,11 +62,11 @@ class Proof : public testing::TestWithParam<int> {
 
 TEST_P(Proof, HoldsForEverySizeAndRoot) {
   for (Algorithm algorithm : algorithmsFor(collective())) {
-    for (int size = 1; size <= 64; size += kThin && size > 9 ? 11 : 1) {
+    for (int size = 1; size <= 64; size += kSanitized && size > 9 ? 11 : 1) {
       Shape shape;
       shape.collective = collective();
       shape.size = size;
-      proveRoots(algorithm, shape, kThin ? 3 : 1);
+      proveRoots(algorithm, shape, kSanitized ? 3 : 1);
     }
   }
 }
@@ -85,12 +78,12 @@ TEST_P(Proof, HoldsForEveryGrouping) {
     return;
   }
   for (int kind = 0; kind < kGroupings; ++kind) {
-    for (int size = 1; size <= 64; size += kThin && size > 9 ? 11 : 1) {
+    for (int size = 1; size <= 64; size += kSanitized && size > 9 ? 11 : 1) {
       Shape shape;
       shape.collective = collective();
       shape.size = size;
       shape.groupOf = grouping(kind, size);
-      proveRoots(Algorithm::kHierarchical, shape, kThin ? 3 : 1);
+      proveRoots(Algorithm::kHierarchical, shape, kSanitized ? 3 : 1);
     }
   }
 }
@@ -100,7 +93,7 @@ TEST_P(Proof, HoldsForEveryGrouping) {
 // sizes below take seconds. Trees and chains, and hierarchical broadcast and reduce, go all the way. The other proofs
 // up to 4096 are in tests/acceptance/proofs, which names the size that it wants in the environment.
 int largestFor(Collective collective, Algorithm algorithm) {
-  if (kThin) return 100;
+  if (kSanitized) return 100;
   const bool rooted = hasRoot(collective), whole = collective == Collective::kAllReduce;
   switch (algorithm) {
     case Algorithm::kTree:
@@ -141,12 +134,6 @@ TEST_P(Proof, HoldsForSampledLargeSizes) {
   }
 }
 
-std::string nameOfCase(const testing::TestParamInfo<int>& info) {
-  std::string name(nameOf(static_cast<Collective>(info.param)));
-  std::erase_if(name, [](char c) { return c == '-' || c == '/'; });
-  return name;
-}
-
 INSTANTIATE_TEST_SUITE_P(Builders, Proof, testing::Values(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12), nameOfCase);
 
 TEST(Messages, AreProved) {
@@ -183,6 +170,25 @@ TEST(Verify, SaysWhatIsWrong) {
   ASSERT_FALSE(verdict.ok);
   EXPECT_NE(verdict.problems[0].find("deadlock"), std::string::npos);
   EXPECT_FALSE(verify({}, 1).ok);
+}
+
+// The sum is stored, and so rounded, before it is divided: other bits than where one step does both.
+TEST(Verify, SeesARoundingThatOtherRanksDoNotMake) {
+  Shape shape;
+  shape.size = 3;
+  auto schedules = buildAll(Algorithm::kOneShot, shape);
+  Schedule& last = schedules[2];
+  last.steps[1].flags = 0;
+  Step divides;
+  divides.fromBegin = static_cast<uint32_t>(last.operands.size());
+  divides.toBegin = divides.fromBegin + 1;
+  divides.fromCount = divides.toCount = 1;
+  divides.flags = kFinalise;
+  last.operands.insert(last.operands.end(), {Operand::output(), Operand::output()});
+  last.steps.push_back(divides);
+  const Verdict verdict = verify(schedules, 1);
+  ASSERT_FALSE(verdict.ok);
+  EXPECT_NE(verdict.problems[0].find("rounds it elsewhere"), std::string::npos) << verdict.problems[0];
 }
 
 TEST(Verify, SeesAnInputThatIsOverwrittenInPlace) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -12,6 +13,9 @@
 
 #include "base/error.h"
 #include "comm/config.h"
+#include "control/launcher_names.h"
+#include "control/plane.h"
+#include "support/variables.h"
 
 namespace tutti::settings {
 namespace {
@@ -60,6 +64,28 @@ TEST(Settings, DefaultsAreThoseOfAConfigMadeWithoutThem) {
   EXPECT_EQ(nothing.number("TUTTI_GROUP_SIZE"), plain.groupSize);
 }
 
+// As NCCL's users write them.
+TEST(Settings, NamesOfAlgorithmsAndProtocolsCountInAnyCaseOfLetters) {
+  const test::Settings set({{"TUTTI_ALGO", "Ring"}, {"TUTTI_PROTOCOL", "LL128"}});
+  const comm::Config config = comm::Config::fromEnvironment();
+  EXPECT_EQ(config.algorithm, schedule::Algorithm::kRing);
+  EXPECT_EQ(config.protocol, Protocol::kLL128);
+}
+
+TEST(Settings, AFamilyOfAddressesThatIsNoneIsAnsweredWithAllThatThereAre) {
+  for (const std::string value : {"5", "46", "AF_INET", "-4"}) {
+    const test::Settings set({test::Setting{"TUTTI_SOCKET_FAMILY", value}});
+    try {
+      control::Network::fromEnvironment();
+      ADD_FAILURE() << value;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.what(), "TUTTI_SOCKET_FAMILY=" + value + ": choose 4, 6, or 0 for both");
+    }
+  }
+  const test::Settings set({test::Setting{"TUTTI_SOCKET_FAMILY", "6"}});
+  EXPECT_EQ(control::Network::fromEnvironment().family, 6);
+}
+
 TEST(SettingsTable, IsWellFormed) {
   std::set<std::string> names;
   for (const Setting& one : kTable) {
@@ -86,6 +112,12 @@ std::vector<std::string> namesIn(const std::string& source) {
   return names;
 }
 
+std::string textOf(const std::filesystem::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
 // What the library reads has a row or does not compile; the programs read the environment themselves.
 TEST(SettingsTable, HasEveryVariableThatTheSourcesName) {
   size_t seen = 0;
@@ -93,15 +125,29 @@ TEST(SettingsTable, HasEveryVariableThatTheSourcesName) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::string(TUTTI_SOURCE_DIR "/") + folder)) {
       if (!entry.is_regular_file() || (entry.path().extension() != ".cc" && entry.path().extension() != ".h")) continue;
-      std::stringstream text;
-      text << std::ifstream(entry.path()).rdbuf();
-      for (const std::string& name : namesIn(text.str())) {
+      for (const std::string& name : namesIn(textOf(entry.path()))) {
         ++seen;
         EXPECT_TRUE(findSetting(name) || name == kTestPrefix) << entry.path() << ": " << name;
       }
     }
   }
   EXPECT_GT(seen, std::size(kTable));
+}
+
+// The variables that src/control reads from launchers are those in the list, and the list has no others.
+TEST(LauncherNames, AreThoseThatTheSourcesRead) {
+  const std::string_view notNames[] = {"TCP"};
+  const std::regex name(R"re("((?!TUTTI_)[A-Z][A-Z0-9]*(_[A-Za-z0-9]+)*)")re");
+  std::set<std::string> read;
+  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/src/control")) {
+    if (entry.path().extension() != ".cc") continue;
+    const std::string text = textOf(entry.path());
+    for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) {
+      const std::string one = (*at)[1];
+      if (one.size() > 2 && std::ranges::find(notNames, one) == std::end(notNames)) read.insert(one);
+    }
+  }
+  EXPECT_EQ(read, (std::set<std::string>(control::kLauncherNames.begin(), control::kLauncherNames.end())));
 }
 
 TEST(SettingsTable, ShowsValuesButNoSecrets) {
@@ -130,6 +176,8 @@ TEST(SettingsTable, TellsTheNearestName) {
   EXPECT_EQ(near("TUTTI_debug"), "TUTTI_DEBUG");
   EXPECT_EQ(near("TUTTI_SOCKET_IFACE"), "TUTTI_SOCKET_IFNAME");
   EXPECT_EQ(near("TUTTI_FAVOURITE_COLOUR"), "");
+  EXPECT_EQ(near("TUTTI_FOO"), "");
+  EXPECT_EQ(near("TUTTI_JOBS"), "TUTTI_JOB");
 }
 
 TEST(SettingsTable, ReportsStrangeNamesAndNothingElse) {

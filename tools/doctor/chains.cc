@@ -91,21 +91,6 @@ bool isYoung(const View& view, const std::vector<int>& ranks) {
   });
 }
 
-Finding tellCircle(const View& view, std::vector<int> ranks, const Waits& waits) {
-  const std::string links = linksOf(view, ranks, waits);
-  const bool same = sameCall(view, ranks), young = isYoung(view, ranks);
-  const bool connecting = view.current(ranks.front())->state == State::kConnecting;
-  std::sort(ranks.begin(), ranks.end());
-  if (!same)
-    return {FindingKind::kCycle, ranks, fmt::format("{} wait for each other for ever: {}", namesOf(ranks), links)};
-  const std::string text =
-      fmt::format("{} wait for each other inside {}: they made the same call, but {}", namesOf(ranks),
-                  describe(*view.current(ranks.front())),
-                  connecting ? "the links between them are not made" : "what they send does not arrive");
-  if (young) return {FindingKind::kRunning, ranks, text + ", at least not at once"};
-  return {FindingKind::kStuck, ranks, text + "; look at the network between their hosts"};
-}
-
 // Nobody is at fault when the last rank went on after the record of the one that waits for it was written.
 bool overtaken(const View& view, int waiting, int last) {
   const Call& call = *view.current(waiting);
@@ -113,6 +98,31 @@ bool overtaken(const View& view, int waiting, int last) {
     if (theirs.line == call.line && theirs.number == call.number && theirs.done())
       return theirs.endedNs.value_or(0) >= view.record(waiting)->writtenNs;
   return false;
+}
+
+// Records of different moments show circles that never were.
+bool mayGoOn(const View& view, const std::vector<int>& circle, const Waits& waits) {
+  return isYoung(view, circle) ||
+         std::ranges::any_of(circle, [&](int rank) { return overtaken(view, rank, waits.next(rank)); });
+}
+
+Finding tellCircle(const View& view, std::vector<int> ranks, const Waits& waits) {
+  const std::string links = linksOf(view, ranks, waits);
+  const bool same = sameCall(view, ranks), goesOn = mayGoOn(view, ranks, waits);
+  const bool connecting = view.current(ranks.front())->state == State::kConnecting;
+  std::sort(ranks.begin(), ranks.end());
+  constexpr const char* kNow = " as their records were written, so it may well be going on";
+  if (!same && goesOn) return {FindingKind::kRunning, ranks, links + kNow};
+  if (!same)
+    return {FindingKind::kCycle, ranks, fmt::format("{} wait for each other for ever: {}", namesOf(ranks), links)};
+  const std::string text = fmt::format("{} wait for each other inside {}: they made the same call", namesOf(ranks),
+                                       describe(*view.current(ranks.front())));
+  if (goesOn)
+    return {FindingKind::kRunning, ranks,
+            text + " less than a second before their records were written, so it may well be going on"};
+  return {FindingKind::kStuck, ranks,
+          fmt::format("{}, but {}; look at the network between their hosts", text,
+                      connecting ? "the links between them are not made" : "what they send does not arrive")};
 }
 
 // All who wait for the rank at the end of a chain of one link, if they do so in one call; else only those of the chain.

@@ -11,19 +11,32 @@
 namespace tutti::doctor {
 namespace {
 
-bool has(const Findings& findings, FindingKind from, FindingKind to) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [&](const Finding& one) { return one.kind >= from && one.kind <= to; });
+bool explained(const Findings& findings) {
+  return std::ranges::any_of(findings, [](const Finding& one) {
+    return one.kind <= FindingKind::kStuck && one.kind != FindingKind::kNoRecord;
+  });
 }
 
-// An error that nothing in the calls explains.
+// A mismatch that one of its ranks has found, whose other side left no record: the error alone has both calls. Of all
+// that stops a communicator only calls that differ are an invalid usage.
+void findToldMismatch(const View& view, Findings& findings) {
+  const auto& records = view.job().records;
+  const auto found = std::ranges::find_if(
+      records, [](const Record& record) { return record.failure && record.failure->code == "invalid usage"; });
+  if (found != records.end())
+    findings.push_back(
+        {FindingKind::kToldMismatch, {}, fmt::format("rank {} found that {}", found->rank, found->failure->text)});
+}
+
+// An error that nothing in the calls explains; that a rank left no record explains none.
 void findErrors(const View& view, Findings& findings) {
+  const char* lead = findings.empty() ? "the calls agree, but " : "";
   for (const Record& record : view.job().records)
     if (record.failure)
-      return findings.push_back({FindingKind::kError,
-                                 {},
-                                 fmt::format("the calls agree, but rank {} failed: {}: {}", record.rank,
-                                             record.failure->code, record.failure->text)});
+      return findings.push_back(
+          {FindingKind::kError,
+           {},
+           fmt::format("{}rank {} failed: {}: {}", lead, record.rank, record.failure->code, record.failure->text)});
 }
 
 std::string underWay(const View& view) {
@@ -66,6 +79,7 @@ Diagnosis diagnose(const Job& job) {
   Findings findings;
   findOtherCollectives(view, findings);
   findOtherMessages(view, findings);
+  if (findings.empty()) findToldMismatch(view, findings);
   // Calls that differ make everybody wait, and errors everywhere: what follows from them need not be told.
   if (findings.empty()) {
     findDepartures(view, findings);
@@ -74,7 +88,7 @@ Diagnosis diagnose(const Job& job) {
     findLonelyMessages(view, findings);
     if (!known) findChains(view, findings);
   }
-  if (!has(findings, FindingKind::kOtherCollective, FindingKind::kStuck)) findErrors(view, findings);
+  if (!explained(findings)) findErrors(view, findings);
   if (findings.empty()) findNothing(view, findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.kind < b.kind; });

@@ -16,6 +16,7 @@ enum class FindingKind : uint8_t {
   kOtherOperator,
   kOtherRoot,
   kOtherMessage,   // the two ends of a message differ
+  kToldMismatch,   // the same, told by an error: the records that would show it are not all there
   kLeft,           // no record, and others say that the rank left
   kFailed,         // the rank that failed first, and told the others
   kCycle,          // ranks wait for each other in calls that can never meet

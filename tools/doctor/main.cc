@@ -4,12 +4,20 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/settings.h"
+#include "base/version.h"
 #include "doctor/diagnose.h"
+#include "doctor/environment.h"
 #include "doctor/records.h"
 #include "doctor/timeline.h"
 #include "doctor/trace.h"
@@ -19,35 +27,39 @@
 namespace tutti::doctor {
 namespace {
 
+constexpr size_t kMostProse = 100;  // characters of a line that is read, not scanned
+
 enum Status : int { kHealthy = 0, kDiverged = 1, kTrouble = 2 };
 
 struct Options {
   std::vector<std::string> paths;
   std::string trace;
   TimelineShape shape;
+  size_t proseWidth = 0;
 };
 
 int terminalWidth() {
-  constexpr int kDefault = 120;
+  constexpr int kDefault = 120;  // no terminal
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return kDefault;
 }
 
-void printSummary(const Job& job, const View& view) {
-  fmt::print("communicator {}{}: {} ranks, {} records", job.communicator, job.name.empty() ? "" : " (" + job.name + ")",
-             job.size, job.records.size());
-  if (!view.missing().empty()) fmt::print("; none of {}", namesOf(view.missing()));
-  fmt::print("\n");
+std::string summary(const Job& job, const View& view) {
+  const auto counted = [](size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
+  const std::string text =
+      fmt::format("communicator {}{}: {}, {}", job.communicator, job.name.empty() ? "" : " (" + job.name + ")",
+                  counted(static_cast<size_t>(job.size), "rank"), counted(job.records.size(), "record"));
+  return view.missing().empty() ? text : fmt::format("{}; none of {}", text, namesOf(view.missing()));
 }
 
 bool report(const Job& job, const Options& options) {
   const View view(job);
   const Diagnosis diagnosis = diagnose(job);
-  printSummary(job, view);
+  fmt::print("{}", wrapped(summary(job, view), options.proseWidth));
   const char* lead = diagnosis.healthy() ? "Healthy: " : "First divergence: ";
   for (const Finding& finding : diagnosis.findings) {
-    fmt::print("{}{}.\n", lead, finding.text);
+    fmt::print("{}", wrapped(fmt::format("{}{}.", lead, finding.text), options.proseWidth));
     lead = "Also: ";
   }
   fmt::print("\n{}", timeline(job, diagnosis.findings.front().blamed, options.shape));
@@ -71,15 +83,29 @@ std::vector<Record> readAll(const std::vector<std::string>& files, int& status) 
   return records;
 }
 
+// It may be a record, or somebody's work: what is there stays, unless it is no file, such as a pipe.
+void refuseToReplace(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored))
+    throw BadRecord(path, "is there already: the trace would replace it. Name another file, or remove this one");
+}
+
 void writeTrace(const std::vector<Job>& jobs, const std::string& path) {
+  refuseToReplace(path);
+  errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << toTrace(jobs);
   file.close();
-  if (!file) throw BadRecord(path, "the trace cannot be written there");
+  if (file) return;
+  const std::string why = std::strerror(errno);
+  std::error_code ignored;  // half a trace is none; a device stays
+  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  throw BadRecord(path, "the trace cannot be written there: " + why);
 }
 
 int diagnoseFiles(const Options& options) {
   int status = kHealthy;
+  if (!options.trace.empty()) refuseToReplace(options.trace);
   const std::vector<Job> jobs = groupRecords(readAll(findRecords(options.paths), status));
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (i > 0) fmt::print("\n");
@@ -89,44 +115,27 @@ int diagnoseFiles(const Options& options) {
   return status;
 }
 
-// The settings as this shell has them: those that are set, or differ from what they should be, catch the eye.
-int printEnvironment() {
-  constexpr const char* kRow = "{:<28} {:<28} {:<28}\n";
-  const settings::Environment environment;
-  fmt::print(kRow, "setting", "value", "default");
-  for (const auto& [setting, value] : settings::describeAll(environment)) {
-    if (setting->section == settings::For::kTests) continue;
-    fmt::print(kRow, setting->name, value.value_or("-"), *setting->fallback ? setting->fallback : "-");
+int printEnvironment(int argc) {
+  if (argc > 2) {
+    fmt::print(stderr, "tutti-doctor: env takes no arguments; a folder of that name is ./env\n");
+    return kTrouble;
   }
-  const auto strange = settings::strangeNames(environment);
-  for (const std::string& line : strange) fmt::print("{}\n", line);
-  return strange.empty() ? kHealthy : kDiverged;
+  const settings::Environment environment;
+  fmt::print("{}", settingsTable(environment));
+  const auto troubles = settingsTroubles(environment);
+  for (const std::string& line : troubles) fmt::print("{}\n", line);
+  return troubles.empty() ? kHealthy : kDiverged;
 }
 
-int run(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "env") return printEnvironment();
-  Options options;
-  options.shape.width = terminalWidth();
-  CLI::App app(
-      "Says where the ranks of a job parted, from the records (tutti-*.json) that they left: with TUTTI_DUMP_DIR "
-      "set they write them on an error and on SIGUSR2.\nEnds with 0 when all is well, 1 when something is wrong "
-      "with the job, 2 when a file cannot be read.\ntutti-doctor env: the settings (TUTTI_*) as they are here.",
-      "tutti-doctor");
-  app.add_option("FILES", options.paths, "Records, or folders of records")->required();
-  app.add_option("--trace", options.trace, "Write a trace for ui.perfetto.dev to this file");
-  app.add_option("--width", options.shape.width, "Characters a line of the timeline (default: the terminal's)")
-      ->check(CLI::Range(20, 10'000));
-  app.add_option("--calls", options.shape.calls, "Collectives in the timeline, at most")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--rows", options.shape.rows, "Ranks in the timeline, at most")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 24));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kHealthy : kTrouble;
-  }
+// CLI11 knows of no second way to call a program.
+std::string helpOf(const CLI::App& app) {
+  std::string text = app.help();
+  const size_t usage = text.find("Usage:"), end = text.find('\n', usage);
+  if (usage != std::string::npos && end != std::string::npos) text.insert(end, "\n       tutti-doctor env");
+  return text;
+}
+
+int diagnoseOrComplain(const Options& options) {
   try {
     return diagnoseFiles(options);
   } catch (const BadRecord& error) {
@@ -135,7 +144,64 @@ int run(int argc, char** argv) {
   }
 }
 
+int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "env") return printEnvironment(argc);
+  Options options;
+  options.shape.width = terminalWidth();
+  CLI::App app(
+      "Says where the ranks of a job parted, from the records (tutti-*.json) that they left: with TUTTI_DUMP_DIR "
+      "set they write them on an error and on SIGUSR2.\nEnds with 0 when all is well, 1 when something is wrong "
+      "with the job, 2 when a file cannot be read or written.\ntutti-doctor env: the settings (TUTTI_*) as they are "
+      "here; ends with 1 when the library would refuse one, or warn of it.",
+      "tutti-doctor");
+  app.add_option("FILES", options.paths, "Records, or folders of records")->required();
+  app.add_option("--trace", options.trace,
+                 "Write a trace for ui.perfetto.dev to this file, which must not be there yet");
+  app.add_option("--width", options.shape.width,
+                 "Characters a line (default: the terminal's, of sentences at most 100)")
+      ->check(CLI::Range(20, 10'000));
+  app.add_option("--calls", options.shape.calls, "Collectives in the timeline, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--rows", options.shape.rows, "Ranks in the timeline, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24));
+  app.set_version_flag("--version", std::string(kVersion), "Say which version this is");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", helpOf(app));
+    return kHealthy;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("tutti-doctor of tutti {}\n", kVersion);
+    return kHealthy;
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "tutti-doctor: {}\nTry --help.\n", error.what());
+    return kTrouble;
+  }
+  const auto width = static_cast<size_t>(options.shape.width);
+  options.proseWidth = app.count("--width") > 0 ? width : std::min(width, kMostProse);
+  return diagnoseOrComplain(options);
+}
+
+// What was printed may still be on its way: a full disk shows at the end, if not before.
+int runAndFlush(int argc, char** argv) {
+  int status = kTrouble, error = 0;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long (ulimit -f) is an error like any other
+  try {
+    status = run(argc, argv);
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    error = errno;
+  } catch (const std::system_error& failure) {  // fmt's, of standard output
+    error = failure.code().value();
+  }
+  fmt::print(stderr, "tutti-doctor: cannot write to standard output{}{}\n", error ? ": " : "",
+             error ? std::strerror(error) : "");
+  return kTrouble;
+}
+
 }  // namespace
 }  // namespace tutti::doctor
 
-int main(int argc, char** argv) { return tutti::doctor::run(argc, argv); }
+int main(int argc, char** argv) { return tutti::doctor::runAndFlush(argc, argv); }

@@ -51,7 +51,7 @@ const Aspect kAspects[] = {
     {FindingKind::kOtherType, [](const Call& a, const Call& b) { return a.type != b.type; },
      [](const Call& call) { return fmt::format("{} elements", tutti::nameOf(call.type)); }},
     {FindingKind::kOtherCount, [](const Call& a, const Call& b) { return a.count != b.count; },
-     [](const Call& call) { return fmt::format("{} elements", call.count); }},
+     [](const Call& call) { return elementsText(call.count); }},
     {FindingKind::kOtherOperator, [](const Call& a, const Call& b) { return a.op != b.op; },
      [](const Call& call) {
        return call.op ? fmt::format("the operator {}", tutti::nameOf(*call.op)) : "no operator";
@@ -125,9 +125,7 @@ void findOtherMessages(const View& view, Findings& findings) {
   for (const auto& [name, ends] : messagesOf(view)) {
     if (!ends.send || !ends.receive || ends.send->matches(*ends.receive)) continue;
     const auto [from, to, number] = name;
-    const auto what = [](const Call& call) {
-      return fmt::format("{} {} elements", call.count, tutti::nameOf(call.type));
-    };
+    const auto what = [](const Call& call) { return elementsText(call.count, tutti::nameOf(call.type)); };
     std::vector<int> both = {std::min(from, to), std::max(from, to)};
     findings.push_back({FindingKind::kOtherMessage, std::move(both),
                         fmt::format("message #{} from rank {} to rank {}: rank {} sends {}, rank {} expects {}", number,

@@ -199,6 +199,24 @@ Record readRecord(const std::string& file) {
   return parseRecord(file, text);
 }
 
+namespace {
+
+// Sorted. A folder that may not be read, or vanishes meanwhile, is not an empty one.
+std::vector<std::string> recordsIn(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (name.starts_with("tutti-") && name.ends_with(".json")) files.push_back(at->path());
+  }
+  if (error) throw BadRecord(folder, "this folder cannot be read: " + error.message());
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
 std::vector<std::string> findRecords(const std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -208,13 +226,9 @@ std::vector<std::string> findRecords(const std::vector<std::string>& paths) {
       files.push_back(path);
       continue;
     }
-    const size_t before = files.size();
-    for (const auto& entry : fs::directory_iterator(path, ignored)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("tutti-") && name.ends_with(".json")) files.push_back(entry.path());
-    }
-    if (files.size() == before) throw BadRecord(path, "this folder has no records (tutti-*.json)");
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    const std::vector<std::string> found = recordsIn(path);
+    if (found.empty()) throw BadRecord(path, "this folder has no records (tutti-*.json)");
+    files.insert(files.end(), found.begin(), found.end());
   }
   return files;
 }

@@ -16,7 +16,7 @@ namespace {
 using Row = std::vector<std::string>;
 
 std::string progressOf(const Call& call) {
-  return call.rounds > 1 ? fmt::format(" {}/{}", call.roundsDone, call.rounds) : "";
+  return call.rounds > 1 ? fmt::format(", {}/{}", call.roundsDone, call.rounds) : "";
 }
 
 std::string stateOf(const Span& span) {
@@ -25,7 +25,7 @@ std::string stateOf(const Span& span) {
   if (call.state == State::kQueued) return "queued";
   if (!call.waitingFor) return fmt::format("{}{}", nameOf(call.state), progressOf(call));
   if (call.state == State::kConnecting) return fmt::format("connects to {}", *call.waitingFor);
-  const char* what = call.state == State::kFailed ? "failed, for" : "waits for";
+  const char* what = call.state == State::kFailed ? "failed waiting for" : "waits for";
   return fmt::format("{} {}{}", what, *call.waitingFor, progressOf(call));
 }
 
@@ -113,6 +113,14 @@ void fit(std::vector<Row>& table, size_t width) {
     for (Row& row : table) row.erase(row.begin() + 2);
 }
 
+// Behind the rank and its host, nothing else has a slash.
+bool tellsRounds(const std::vector<Row>& table) {
+  return std::any_of(table.begin() + 1, table.end(), [](const Row& row) {
+    return std::any_of(row.begin() + 2, row.end(),
+                       [](const auto& cell) { return cell.find('/') != std::string::npos; });
+  });
+}
+
 std::string print(const std::vector<Row>& table, size_t width) {
   const std::vector<size_t> widths = widthsOf(table);
   std::string text;
@@ -144,7 +152,9 @@ std::string timeline(const Job& job, const std::vector<int>& first, const Timeli
   const auto width = static_cast<size_t>(std::max(shape.width, 20));
   fit(table, width);
   std::string text = print(table, width);
-  if (std::ssize(ranks) < job.size) text += fmt::format("... and {} ranks more\n", job.size - std::ssize(ranks));
+  if (const auto more = job.size - std::ssize(ranks); more > 0)
+    text += fmt::format("... and {} rank{} more\n", more, more == 1 ? "" : "s");
+  if (tellsRounds(table)) text += "1/4: of the four rounds of the call one is done\n";
   return text;
 }
 

@@ -12,17 +12,17 @@
 namespace tutti::doctor {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // A track number is a line's number times this, plus the lane.
 constexpr int kLanes = 1 << 20;
 
-Json nameEvent(const char* what, int process, int track, const std::string& name) {
+OrderedJson nameEvent(const char* what, int process, int track, const std::string& name) {
   return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-Json argumentsOf(const Call& call) {
-  Json args = {
+OrderedJson argumentsOf(const Call& call) {
+  OrderedJson args = {
       {"number", call.number}, {"type", tutti::nameOf(call.type)}, {"count", call.count}, {"bytes", call.bytes}};
   if (call.op) args["op"] = tutti::nameOf(*call.op);
   if (call.root) args["root"] = *call.root;
@@ -47,7 +47,7 @@ class Tracks {
     return static_cast<int>(span.call->line) * kLanes + static_cast<int>(lane);
   }
 
-  void describe(int process, Json& events) const {
+  void describe(int process, OrderedJson& events) const {
     constexpr const char* kNames[] = {"collectives", "sends", "receives"};
     for (size_t line = 0; line < std::size(kNames); ++line)
       for (size_t lane = 0; lane < lanes_[line].size(); ++lane)
@@ -61,7 +61,7 @@ class Tracks {
 
 double microseconds(int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-void addRecord(const Job& job, const Record& record, int process, int64_t startNs, Json& events) {
+void addRecord(const Job& job, const Record& record, int process, int64_t startNs, OrderedJson& events) {
   const std::string of = job.name.empty() ? "" : fmt::format(" of {}", job.name);
   events.push_back(nameEvent("process_name", process, 0, nameOf(job, record.rank) + of));
   events.push_back(
@@ -94,14 +94,14 @@ int64_t startOf(const std::vector<Job>& jobs) {
 
 std::string toTrace(const std::vector<Job>& jobs) {
   const int64_t start = startOf(jobs);
-  Json events = Json::array();
+  OrderedJson events = OrderedJson::array();
   int process = 0;
   for (const Job& job : jobs)
     for (const Record& record : job.records) addRecord(job, record, process++, start, events);
-  const Json trace = {{"displayTimeUnit", "ns"},
-                      {"otherData", {{"startNs", std::to_string(start)}}},
-                      {"traceEvents", std::move(events)}};
-  return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const OrderedJson trace = {{"displayTimeUnit", "ns"},
+                             {"otherData", {{"startNs", std::to_string(start)}}},
+                             {"traceEvents", std::move(events)}};
+  return trace.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tutti::doctor

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tutti::doctor {
 
 std::string listRanks(const std::vector<int>& ranks) {
@@ -43,12 +45,19 @@ std::string describe(const Call& call) {
   std::string text = fmt::format("{} ({}", title(call), tutti::nameOf(call.type));
   // Where every rank has its own count, the record has none.
   if (call.kind != Collective::kAllToAllV) text += ", " + sizeText(call.bytes);
+  // Where the parts differ, the record has their sum.
+  if (call.kind == Collective::kAllGatherV || call.kind == Collective::kReduceScatterV) text += " in all";
   if (call.op) text += fmt::format(", {}", tutti::nameOf(*call.op));
   if (call.root) text += fmt::format(", root {}", *call.root);
   return text + ")";
 }
 
+std::string elementsText(uint64_t count, std::string_view type) {
+  return fmt::format("{} {}{}element{}", count, type, type.empty() ? "" : " ", count == 1 ? "" : "s");
+}
+
 std::string sizeText(uint64_t bytes) {
+  if (bytes == 1) return "1 byte";
   constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);
   size_t unit = 0;
@@ -66,6 +75,31 @@ std::string timeText(int64_t nanoseconds) {
   if (ns < 1e9) return scaled(ns / 1e6, "ms");
   if (ns < 600e9) return scaled(ns / 1e9, "s");
   return scaled(ns / 60e9, "min");
+}
+
+namespace {
+
+// A character of UTF-8 has one byte that is no continuation.
+size_t widthOf(std::string_view word) {
+  return static_cast<size_t>(std::ranges::count_if(word, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view sentence, size_t width) {
+  constexpr std::string_view kBreak = "\n  ";
+  constexpr size_t kIndent = kBreak.size() - 1;
+  std::string text;
+  size_t column = 0;
+  while (!sentence.empty()) {
+    const std::string_view word = sentence.substr(0, sentence.find(' '));
+    sentence.remove_prefix(std::min(sentence.size(), word.size() + 1));
+    const bool breaks = column > 0 && column + 1 + widthOf(word) > width;
+    const std::string_view before = breaks ? kBreak : column > 0 ? " " : "";
+    text.append(before).append(word);
+    column = (breaks ? kIndent : column + before.size()) + widthOf(word);
+  }
+  return text + "\n";
 }
 
 }  // namespace tutti::doctor

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/records.h"
@@ -18,8 +19,13 @@ std::string nameOf(const Job& job, int rank);
 std::string describe(const Call& call);
 // "all-reduce #17", "receive #3 from rank 1"
 std::string title(const Call& call);
-std::string sizeText(uint64_t bytes);       // "1.5 MiB"
+// "1 element", "300 elements"; with a type "300 float elements"
+std::string elementsText(uint64_t count, std::string_view type = {});
+std::string sizeText(uint64_t bytes);       // "1.5 MiB", "1 byte"
 std::string timeText(int64_t nanoseconds);  // "3.2 s", "12 ms", "0.8 us"
+// The sentence over as many lines as it takes, none wider than `width` but for words that are; all but the first are
+// moved in. Ends in a line break.
+std::string wrapped(std::string_view sentence, size_t width);
 // `one` for a single rank, `many` else: verbs agree with their subject.
 const char* agree(const std::vector<int>& ranks, const char* one, const char* many);
 

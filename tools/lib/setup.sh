@@ -7,53 +7,74 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 jobs=${JOBS:-$(nproc)}
 
 say() { printf '\n==> %s\n' "$*"; }
+# timed NAME COMMAND...: runs it between two lines that tell what it is and how long it took; .ci/run collects them.
+timed() {
+  local name=$1 started=$SECONDS status=0
+  shift
+  say "$name"
+  "$@" || status=$?
+  printf '\n-- %s: %d s\n' "$name" $((SECONDS - started))
+  return $status
+}
+# in_background LOG COMMAND...: runs it in the time that others leave over; $! is its process. It ends with this one.
+in_background() {
+  local log=$1
+  shift
+  set -m  # so that it has a process group, which can be ended as a whole
+  { renice -n 19 $BASHPID >/dev/null && "$@"; } </dev/null >"$log" 2>&1 &
+  set +m
+  trap "kill -- -$! 2>/dev/null || true" EXIT
+}
 fail() {
   printf '\n%s\n' "$*" >&2
   exit 1
 }
 
-# One line each: the Debian package, and the command or header that shows it is there.
-commands="
+# One line each: the Debian package, and the command or header that shows it is there. First what it takes to build the
+# library and the measuring programs, then what the tests and the checks need beyond that.
+commands_to_build="
 cmake cmake
 ninja-build ninja
 g++ g++
 pkg-config pkg-config
 ccache ccache
-python3 python3
-clang-format clang-format
-iproute2 ip
 "
-headers="
+headers_to_build="
 libhwloc-dev hwloc.h
 libhwy-dev hwy/highway.h
 libspdlog-dev spdlog/spdlog.h
 libfmt-dev fmt/format.h
 libcli11-dev CLI/CLI.hpp
 nlohmann-json3-dev nlohmann/json.hpp
-libpugixml-dev pugixml.hpp
 libsodium-dev sodium.h
+"
+commands_to_check="
+python3 python3
+clang-format clang-format
+iproute2 ip
+"
+headers_to_check="
 libgtest-dev gtest/gtest.h
 libbenchmark-dev benchmark/benchmark.h
 libboost-context-dev boost/context/fiber.hpp
 zlib1g-dev zlib.h
 "
 
-# Prints the packages of `headers` whose header the compiler does not find; all of them when there is no compiler.
+# Prints the packages of the list whose header the compiler does not find; all of them when there is no compiler.
 missing_headers() {
   local package header
   while read -r package header; do
     [ -z "$package" ] || printf '#if !__has_include(<%s>)\nmissing %s\n#endif\n' "$header" "$package"
-  done <<<"$headers" |
+  done <<<"$1" |
     if command -v g++ >/dev/null; then g++ -std=c++20 -E -P -x c++ -; else cat; fi |
     sed -n 's/^missing //p' | tr -d ' '
 }
 
-missing_packages() {
+missing_commands() {
   local package program
   while read -r package program; do
     [ -z "$package" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || echo "$package"
-  done <<<"$commands"
-  missing_headers
+  done <<<"$1"
 }
 
 install_packages() {
@@ -76,19 +97,26 @@ require_cmake() {
     fail "CMake 3.25 or newer is needed, and $version is what is here. Its makers have newer ones: https://cmake.org/download"
 }
 
-# Installs what is missing, or says what to install and stops.
+# setup build|check: installs what is missing for that, or says what to install and stops.
 setup() {
-  local missing
-  mapfile -t missing < <(missing_packages)
+  local missing programs=$commands_to_build headers=$headers_to_build
+  if [ "$1" = check ]; then
+    programs+=$commands_to_check headers+=$headers_to_check
+  fi
+  mapfile -t missing < <(missing_commands "$programs" && missing_headers "$headers")
   [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
   require_cmake
+}
+
+# configure PRESET [-DOPTION...]
+configure() {
+  say "Configuring build/$1"
+  cmake --preset "$@"
 }
 
 # build PRESET [TARGET...]: everything, or only these targets.
 build() {
   local preset=$1
   shift
-  say "Building into build/$preset"
-  cmake --preset "$preset"
-  cmake --build --preset "$preset" -j "$jobs" ${1+--target "$@"}
+  timed "build/$preset: compile" cmake --build --preset "$preset" -j "$jobs" ${1+--target "$@"}
 }

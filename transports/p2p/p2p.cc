@@ -11,6 +11,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/process_object.h"
 #include "link/edge_memory.h"
 
 namespace tutti::transports {
@@ -43,10 +44,7 @@ struct Block {
 // what the two ranks share, so this is the one table that hangs on the process.
 class Cloakroom {
  public:
-  static Cloakroom& ofProcess() {
-    static auto* const instance = new Cloakroom;  // never destroyed: threads may outlive static objects
-    return *instance;
-  }
+  static Cloakroom& ofProcess() { return ofThisProcess<Cloakroom>(); }
   uint64_t leave(std::shared_ptr<Block> block) {
     const std::lock_guard lock(mutex_);
     blocks_.emplace(++lastTicket_, std::move(block));

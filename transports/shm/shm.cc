@@ -108,6 +108,7 @@ class Shm : public link::Transport {
   std::string_view name() const noexcept override { return "shm"; }
   link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
     if (self.hostId != peer.hostId) return {.reason = "different hosts"};
+    if (!self.unixSockets || !peer.unixSockets) return {.reason = "TUTTI_UNIX_SOCKETS=0"};  // its memory goes over one
     return {true, costs::kShm.latencyUs, costs::kShm.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {

@@ -22,12 +22,11 @@ class Receiver {
       : socket_(socket), fifo_(fifo), framing_(std::move(framing)) {}
   // Reads what has come. The end of the stream is a fault only once all that came before it has been taken.
   StreamResult pump() noexcept;
-  // A stream that has ended also deserves another look: its end may have become a fault.
-  bool worthPolling() const noexcept { return ended_ || wantsMore(); }
-
- private:
+  // Whether a look would take bytes that have come. A stream that has ended has none: whoever waits for more of it than
+  // it brought finds that out by pump().
   bool wantsMore() const noexcept { return !ended_ && (inPayload_ || hasFreeSlot()); }
 
+ private:
   // Small frames come several to a system call, through this buffer. A long payload is read straight into its slot.
   static constexpr size_t kAheadBytes = 16 << 10;
   // Behind a long payload only so much is read ahead: the next frame, but little of its payload, which would have to

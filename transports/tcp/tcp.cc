@@ -32,7 +32,7 @@ std::string describe(const StreamResult& failure, const std::string& peer) {
     case StreamFault::kNone:
       break;
     case StreamFault::kSystem:
-      return says(fmt::format("failed: {}", std::generic_category().message(failure.errorNumber)));
+      return says(fmt::format("failed: {}", errnoText(failure.errorNumber)));
     case StreamFault::kClosed:
       return says("was closed by the peer");
     case StreamFault::kTorn:
@@ -63,8 +63,10 @@ class TcpDriver final : public link::Driver {
   Progress progress() noexcept override;
   bool sending() const noexcept override { return sender_.pending(); }
   int pollFd() const noexcept override { return socket_.get(); }
+  // Nothing moves after a failure, and a poll would return at once for it, again and again.
   short pollEvents() const noexcept override {
-    return static_cast<short>((receiver_.worthPolling() ? POLLIN : 0) | (sending() ? POLLOUT : 0));
+    if (failure_.fault != StreamFault::kNone) return 0;
+    return static_cast<short>((receiver_.wantsMore() ? POLLIN : 0) | (sending() ? POLLOUT : 0));
   }
   std::string error() const override { return describe(failure_, peer_); }
 

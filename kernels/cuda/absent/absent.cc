@@ -13,7 +13,7 @@ constexpr const char* kWhy =
 }  // namespace
 
 int deviceCount(std::string& why) noexcept {
-  why = kWhy;
+  setText(why, kWhy);
   return 0;
 }
 

@@ -134,7 +134,10 @@ void Block::rest() {
 
 void Block::suspend() noexcept { current_->fiber->suspend(); }
 
-void Block::yield() noexcept { suspend(); }
+void Block::yield() noexcept {
+  current_->converged = false;
+  suspend();
+}
 
 void Block::wake(Thread& thread) noexcept {
   thread.wait = Wait::kNone;

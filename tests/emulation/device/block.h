@@ -42,10 +42,11 @@ struct Thread {
   const char* operation = "";  // where it waits
   Place place;
   Exchange* exchange = nullptr;
-  bool vote = false;      // of a barrier
-  unsigned votes = 0;     // of the block, at the last barrier
-  unsigned barriers = 0;  // that it has passed
-  char tag = 0;           // for the sanitizer
+  bool vote = false;       // of a barrier
+  unsigned votes = 0;      // of the block, at the last barrier
+  unsigned barriers = 0;   // that it has passed
+  bool converged = false;  // nothing has come between __syncwarp and now that could take the lanes apart
+  char tag = 0;            // for the sanitizer
 };
 
 class Block {

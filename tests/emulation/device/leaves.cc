@@ -80,15 +80,20 @@ Halves loadShare128(const void* mine, uint32_t mask) noexcept {
   checkAligned(mine, sizeof(Halves));
   Halves halves;
   yield();
-  if (hasFlag()) halves.high = half(mine, 1).load(std::memory_order_acquire);  // with the flag's store below
-  meetLanes(mask);
   halves.low = half(mine, 0).load(std::memory_order_relaxed);
   if (!hasFlag()) halves.high = half(mine, 1).load(std::memory_order_relaxed);
+  meetLanes(mask);
+  yield();
+  if (hasFlag()) halves.high = half(mine, 1).load(std::memory_order_acquire);  // with the flag's store below
+  meetLanes(mask);
   return halves;
 }
 
+// On a GPU, lanes that have come apart store parts of a line in turn, the flag's perhaps first.
 void storeShare128(void* mine, Halves halves, uint32_t mask) noexcept {
   checkAligned(mine, sizeof halves);
+  if (Block* block = currentBlock(); block != nullptr && !block->thread().converged)
+    fail("a line of 128 bytes is stored by lanes that have not met before (__syncwarp)");
   half(mine, 0).store(halves.low, std::memory_order_relaxed);
   if (!hasFlag()) half(mine, 1).store(halves.high, std::memory_order_relaxed);
   meetLanes(mask);

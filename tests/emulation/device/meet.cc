@@ -77,6 +77,7 @@ void Block::meetWarp(Exchange& exchange, const Place& place) noexcept {
   suspend();
   for (unsigned l = 0; exchange.ordered && l < kLanes; ++l)
     if (exchange.mask >> l & 1) sanitizers::acquire(&lane(l)->tag);
+  self.converged = exchange.ordered;
 }
 
 // Another lane may still be in an earlier meeting, of which this one is no part. But two that name each other mean the

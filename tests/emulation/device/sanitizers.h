@@ -9,6 +9,8 @@
 #endif
 #ifdef TUTTI_EMULATION_THREAD
 #include <sanitizer/tsan_interface.h>
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
 
 namespace tutti::emulation::sanitizers {
@@ -38,6 +40,9 @@ inline void switchTo(void* thread) { __tsan_switch_to_fiber(thread, __tsan_switc
 // What came before release(tag) in one fiber comes before what follows acquire(tag) in another.
 inline void release(void* tag) { __tsan_release(tag); }
 inline void acquire(void* tag) { __tsan_acquire(tag); }
+// Between the two, what this thread writes is compared with nobody's accesses.
+inline void stopWatching() { AnnotateIgnoreWritesBegin(__FILE__, __LINE__); }
+inline void goOnWatching() { AnnotateIgnoreWritesEnd(__FILE__, __LINE__); }
 #else
 inline void* createThread() { return nullptr; }
 inline void destroyThread(void*) {}
@@ -45,6 +50,8 @@ inline void* currentThread() { return nullptr; }
 inline void switchTo(void*) {}
 inline void release(void*) {}
 inline void acquire(void*) {}
+inline void stopWatching() {}
+inline void goOnWatching() {}
 #endif
 
 }  // namespace tutti::emulation::sanitizers

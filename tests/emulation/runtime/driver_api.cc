@@ -90,7 +90,7 @@ CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr address, cuuint64_t v
 CUresult cuStreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpParams* params, unsigned flags) {
   const auto stream = streamOf(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-  if (count == 0 || count > 256 || !params || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (count == 0 || count >= 256 || !params || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   std::vector<Work> all(count);
   for (unsigned i = 0; i < count; ++i)
     if (const auto error = toWork(stream, params[i], all[i]); error != CUDA_SUCCESS) return error;

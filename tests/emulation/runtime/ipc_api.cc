@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -44,11 +43,6 @@ struct OpenedMemory {
 OpenedMemory& opened() {
   static auto* const opened = new OpenedMemory;  // outlives every thread of the program
   return *opened;
-}
-
-uint64_t inodeOf(int fd) {
-  struct stat status {};
-  return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
 std::shared_ptr<Pages> pagesOf(const Handle& handle) {

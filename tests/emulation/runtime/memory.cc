@@ -1,6 +1,7 @@
 #include "emulation/runtime/memory.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -72,6 +73,11 @@ size_t MemoryMap::deviceBytes() const {
 MemoryMap& memoryMap() {
   static auto* const map = new MemoryMap;  // outlives every thread of the program
   return *map;
+}
+
+uint64_t inodeOf(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
 }  // namespace tutti::emulation

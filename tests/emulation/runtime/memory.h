@@ -3,6 +3,7 @@
 #include <driver_types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,5 +57,7 @@ class MemoryMap {
 };
 
 MemoryMap& memoryMap();
+
+uint64_t inodeOf(int fd);  // 0: it cannot be told
 
 }  // namespace tutti::emulation

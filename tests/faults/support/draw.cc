@@ -1,6 +1,7 @@
 #include "faults/support/draw.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace tutti::faults {
 
@@ -9,19 +10,31 @@ int CommunicatorSpec::colorOf(int rank) const noexcept {
   return drawn == 4 ? TUTTI_SPLIT_NOCOLOR : drawn % 2;
 }
 
+std::string Draw::drawTransports(const std::string& variant) {
+  constexpr const char* kMixed[] = {"p2p", "shm", "tcp", "shm,tcp"};
+  constexpr const char* kFar[] = {"shm", "tcp", "p2p,shm,tcp"};
+  if (variant == "mix") return kMixed[below(std::size(kMixed))];
+  if (variant == "processes" || variant == "mixed") return kFar[below(std::size(kFar))];
+  return variant;
+}
+
 Draw::Draw(uint64_t seed, const std::string& variant) : random_(mix(seed, 0x5e55)) {
-  const bool mixes = variant == "mix";
-  const char* const kMixed[] = {"p2p", "shm", "tcp", "shm,tcp"};
-  const auto transports = [&] { return mixes ? std::string(kMixed[below(4)]) : variant; };
+  constexpr const char* kAlgorithms[] = {"ring",    "tree",  "oneshot", "twoshot",
+                                         "halving", "bruck", "direct",  "hierarchical"};
   session_.ranks = static_cast<int>(2 + below(7));
+  if (variant == "mixed") session_.ranks = std::max(session_.ranks, 3);
   session_.streams = static_cast<int>(1 + below(3));
-  const size_t worlds = mixes ? 2 : 1, splits = below(3);
+  if (variant == "processes") session_.processes = session_.ranks;
+  if (variant == "mixed") session_.processes = session_.ranks > 5 ? 3 : 2;
+  const size_t worlds = variant == "mix" ? 2 : 1, splits = below(3);
   for (size_t i = 0; i < worlds + splits; ++i) {
     CommunicatorSpec spec;
     spec.parent = i < worlds ? -1 : static_cast<int>(below(i));
-    spec.transports = transports();
+    spec.transports = drawTransports(variant);
     spec.salt = random_();
     spec.channels = chance(70) ? 0 : static_cast<int>(1 + below(3));
+    if (chance(40)) spec.algorithm = kAlgorithms[below(std::size(kAlgorithms))];
+    spec.sealed = chance(25);
     session_.communicators.push_back(spec);
   }
 }
@@ -44,6 +57,7 @@ Operation Draw::drawOperation() {
   operation.root = static_cast<int>(below(5040));  // a multiple of every number of ranks: modulo it stays fair
   operation.inPlace = chance(50);
   operation.salt = random_();
+  operation.rounds = rounds_ && reduces(operation.kind) && isFloat(operation.type) && chance(50);
   return operation;
 }
 

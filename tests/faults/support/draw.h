@@ -15,11 +15,15 @@ struct CommunicatorSpec {
   int parent = -1;
   uint64_t salt = 0;
   int channels = 0;
+  std::string algorithm;                 // forced; empty: the library chooses
+  bool sealed = false;                   // what goes over a network is encrypted
   int colorOf(int rank) const noexcept;  // in the parent: 0, 1 or TUTTI_SPLIT_NOCOLOR
 };
 
 struct SessionSpec {
   int ranks = 2, streams = 0;
+  int processes = 1;
+  int processOf(int rank) const noexcept { return rank % processes; }
   std::vector<CommunicatorSpec> communicators;
 };
 
@@ -37,22 +41,27 @@ struct Step {
 
 class Draw {
  public:
-  // `variant`: the transports of all communicators, or "mix": several.
+  // `variant`: the transports of all communicators, or "mix": several. "processes": a rank each, "mixed": some with
+  // several ranks, over what reaches other processes.
   Draw(uint64_t seed, const std::string& variant);
   const SessionSpec& session() const noexcept { return session_; }
   Step step();
+  // From now on, some reductions of values whose results are rounded.
+  void mayRound() noexcept { rounds_ = true; }
   // No operation of more elements from now on.
   void limitCounts(size_t most) noexcept { mostElements_ = most; }
 
  private:
   uint64_t below(uint64_t limit) { return random_() % limit; }
   bool chance(unsigned percent) { return below(100) < percent; }
+  std::string drawTransports(const std::string& variant);
   size_t drawCount();
   Operation drawOperation();
 
   std::mt19937_64 random_;
   SessionSpec session_;
   size_t mostElements_ = 600'000;
+  bool rounds_ = false;
 };
 
 }  // namespace tutti::faults

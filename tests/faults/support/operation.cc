@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <span>
 
 namespace tutti::faults {
 namespace {
@@ -35,7 +36,7 @@ std::string Operation::describe() const {
   std::string text = fmt::format("{} of {} x {}", nameOf(kind), count, nameOf(type));
   if (reduces(kind)) text += fmt::format(", {}", kOps[op]);
   if (usesRoot(kind)) text += fmt::format(", root {}", root);
-  return text + (inPlace ? ", in place" : "");
+  return text + (rounds ? ", rounded" : "") + (inPlace ? ", in place" : "");
 }
 
 void Block::lay(size_t bytes, size_t skew) {
@@ -48,7 +49,8 @@ Part::Part(const Operation& operation, int rank, int ranks)
       rank_(rank),
       ranks_(ranks),
       width_(sizeOf(operation.type)),
-      reduction_(operation.type, operation.op, ranks, operation.salt) {
+      reduction_(operation.type, operation.op, ranks, operation.salt),
+      rounding_(operation.type, operation.op, ranks, operation.salt) {
   lay();
 }
 
@@ -117,9 +119,23 @@ void Part::layReduction() {
   const bool receives = operation_.kind != Kind::kReduce || rank_ == operation_.root;
   const size_t sends = scatters ? count * static_cast<size_t>(ranks_) : count;
   place(sends, count, operation_.inPlace && receives, scatters ? rank * count : 0);
-  reduction_.contribute(give(0), rank_, 0, sends);
+  contribute(sends);
   seal();
-  if (receives) reduction_.combine(want(0), scatters ? rank * count : 0, count);
+  if (receives) expectReduced(scatters ? rank * count : 0, count);
+}
+
+void Part::contribute(size_t count) {
+  if (operation_.rounds)
+    rounding_.contribute(give(0), rank_, 0, count);
+  else
+    reduction_.contribute(give(0), rank_, 0, count);
+}
+
+// Elements `first` and following of the whole.
+void Part::expectReduced(size_t first, size_t count) {
+  reducedFirst_ = first;
+  reducedCount_ = count;
+  if (!operation_.rounds) reduction_.combine(want(0), first, count);
 }
 
 void Part::layMoves() {
@@ -171,9 +187,9 @@ void Part::layScatterV() {
   const size_t whole = std::accumulate(counts_.begin(), counts_.end(), size_t{0});
   const size_t before = std::accumulate(counts_.begin(), counts_.begin() + rank_, size_t{0});
   place(whole, counts_[rank], operation_.inPlace, before);
-  reduction_.contribute(give(0), rank_, 0, whole);
+  contribute(whole);
   seal();
-  reduction_.combine(want(0), before, counts_[rank]);
+  expectReduced(before, counts_[rank]);
 }
 
 void Part::layAllToAllV() {
@@ -260,7 +276,10 @@ tuttiResult_t Part::issueReduction(tuttiComm_t comm, tuttiStream_t stream) {
   auto op = static_cast<tuttiRedOp_t>(operation_.op);
   if (operation_.op == kPreMulSum) {
     std::byte scalar[8];
-    reduction_.factor(scalar, rank_);
+    if (operation_.rounds)
+      rounding_.factor(scalar, rank_);
+    else
+      reduction_.factor(scalar, rank_);
     const auto made = tuttiRedOpCreatePreMulSum(&op, scalar, operation_.type, tuttiScalarHostImmediate, comm);
     if (made != tuttiSuccess) return made;
   }
@@ -314,7 +333,18 @@ std::string Part::compare(Block& block, const std::vector<std::byte>& image, con
   return "";
 }
 
+uint64_t Part::digest() const noexcept {
+  uint64_t digest = 0xcbf29ce484222325;  // FNV-1a's
+  for (const std::byte byte : std::span(recv_, operation_.count * width_))
+    digest = (digest ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
+  return digest;
+}
+
 std::string Part::check() {
+  if (operation_.rounds) {
+    if (std::string wrong = rounding_.judge(recv_, reducedFirst_, reducedCount_); !wrong.empty()) return wrong;
+    std::copy_n(recv_, reducedCount_ * width_, want(0));  // what is around it must not change
+  }
   if (std::string wrong = compare(sendBlock_, sendImage_, "send buffer"); !wrong.empty()) return wrong;
   return compare(recvBlock_, recvImage_, "receive buffer");
 }

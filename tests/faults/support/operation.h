@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "faults/support/rounding.h"
 #include "faults/support/values.h"
 #include "tutti/tutti.h"
 
@@ -43,7 +44,8 @@ struct Operation {
   size_t count = 0;   // of the whole or of a rank's part; of v-variants and messages: what the counts go up to
   int root = 0;
   bool inPlace = false;
-  uint64_t salt = 0;  // of values, counts and displacements
+  uint64_t salt = 0;    // of values, counts and displacements
+  bool rounds = false;  // of a reduction of numbers with a fraction: what comes out is known but for roundings
   std::string describe() const;
 };
 
@@ -68,6 +70,8 @@ class Part {
   tuttiResult_t issue(tuttiComm_t comm, tuttiStream_t stream);
   // After success: the first wrong element, in words. Empty when all is right.
   std::string check();
+  // After success: of the bits that were received.
+  uint64_t digest() const noexcept;
 
  private:
   struct Transfer {  // one message of kMessage and kMessages
@@ -78,6 +82,8 @@ class Part {
   void lay();
   void layMoves();
   void layReduction();
+  void contribute(size_t count);
+  void expectReduced(size_t first, size_t count);
   void layGatherV();
   void layScatterV();
   void layAllToAllV();
@@ -98,6 +104,8 @@ class Part {
   int rank_, ranks_;
   size_t width_;
   Reduction reduction_;
+  Rounding rounding_;
+  size_t reducedFirst_ = 0, reducedCount_ = 0;  // what this rank receives of a reduction
   Block sendBlock_, recvBlock_;
   std::byte* send_ = nullptr;
   std::byte* recv_ = nullptr;

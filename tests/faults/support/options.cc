@@ -62,12 +62,6 @@ std::vector<std::string> itemsOf(const std::string& list) {
   return items;
 }
 
-uint64_t patience() {
-  const char* value = std::getenv("TUTTI_TEST_PATIENCE");
-  const uint64_t given = value ? std::strtoull(value, nullptr, 10) : 1;
-  return given == 0 ? 1 : given;
-}
-
 uint64_t freshSeed() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return mix(static_cast<uint64_t>(now), static_cast<uint64_t>(::getpid())) % 1'000'000'000;

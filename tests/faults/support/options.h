@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "support/patience.h"
+
 namespace tutti::faults {
 
 class Options {
@@ -20,8 +22,7 @@ class Options {
 
 // The items of a comma list.
 std::vector<std::string> itemsOf(const std::string& list);
-// Reads TUTTI_TEST_PATIENCE: by what times of tests are multiplied under a sanitizer.
-uint64_t patience();
+using tutti::test::patience;
 // From the clock and the process: a seed that was not asked for.
 uint64_t freshSeed();
 

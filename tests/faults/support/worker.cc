@@ -39,6 +39,8 @@ std::optional<Trouble> Worker::openOne(size_t index, const tuttiUniqueId& id) {
   tuttiConfig_t config = config_;
   config.transports = spec.transports.c_str();
   config.channels = spec.channels;
+  if (!spec.algorithm.empty()) config.algorithm = spec.algorithm.c_str();
+  config.encrypt = spec.sealed;
   Member made;
   const Member parent = spec.parent < 0 ? Member{} : members_[static_cast<size_t>(spec.parent)];
   const int color = spec.parent < 0 ? 0 : spec.colorOf(parent.rank);
@@ -117,7 +119,27 @@ std::optional<Trouble> Worker::runStep(const Step& step) {
     if (const std::string wrong = now.part->check(); !wrong.empty())
       return Trouble{now.number, now.item->communicator, tuttiSuccess,
                      fmt::format("{}: {}", now.operation.describe(), wrong), true};
+  for (const Running& now : running)
+    if (now.operation.rounds && now.operation.kind == Kind::kAllReduce)
+      if (auto different = compareWithOthers(now)) return different;
   return std::nullopt;
+}
+
+// By an all-gather, whose own result is compared elsewhere.
+std::optional<Trouble> Worker::compareWithOthers(const Running& now) {
+  const Member& member = members_[static_cast<size_t>(now.item->communicator)];
+  const uint64_t mine = now.part->digest();
+  std::vector<uint64_t> all(static_cast<size_t>(member.size));
+  std::optional<Trouble> trouble;
+  note(trouble, tuttiAllGather(&mine, all.data(), 1, tuttiUint64, member.comm, nullptr), now.number,
+       now.item->communicator, "an all-gather of digests");
+  for (size_t rank = 0; rank < all.size() && !trouble; ++rank)
+    if (all[rank] != mine)
+      return Trouble{now.number, now.item->communicator, tuttiSuccess,
+                     fmt::format("{}: rank {} of the communicator has other bits than this one, rank {}",
+                                 now.operation.describe(), rank, member.rank),
+                     true};
+  return trouble;
 }
 
 }  // namespace tutti::faults

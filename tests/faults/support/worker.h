@@ -47,6 +47,7 @@ class Worker {
   void note(std::optional<Trouble>& trouble, tuttiResult_t result, uint64_t operation, int communicator,
             const std::string& what) const;
   std::optional<Trouble> issue(const Step& step, std::vector<Running>& running);
+  std::optional<Trouble> compareWithOthers(const Running& now);
 
   SessionSpec session_;
   int rank_;

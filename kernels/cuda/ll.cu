@@ -1,0 +1,5 @@
+#include "kernels/cuda/hot_kernels.cuh"
+
+namespace tutti::cuda {
+const HotKernels kLLKernels = hotKernels<LLProtocol>();
+}  // namespace tutti::cuda

@@ -1,0 +1,188 @@
+// What the environment says to a communicator, and what TUTTI_DEBUG makes it tell.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "emulation/other_process.h"
+#include "support/api_ranks.h"
+#include "support/variables.h"
+
+namespace {
+
+using namespace tutti::test;
+
+std::string algorithmOf(tuttiComm_t comm) {
+  float value = 1;
+  CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiFloat32, tuttiSum, comm, nullptr));
+  tuttiCommStats_t stats = {};
+  stats.size = sizeof stats;
+  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
+  return stats.lastAlgorithm;
+}
+
+// The algorithms of a communicator, of its child and of what it shrinks to, all told to use "ring".
+std::vector<std::string> algorithmsOfAFamily(tuttiComm_t comm, const tuttiConfig_t& config) {
+  tuttiComm_t child = nullptr, shrunk = nullptr;
+  std::vector<std::string> names{algorithmOf(comm)};
+  CHECK_TUTTI(tuttiCommSplit(comm, 0, 0, &child, &config));
+  names.push_back(algorithmOf(child));
+  CHECK_TUTTI(tuttiCommDestroy(child));
+  CHECK_TUTTI(tuttiCommShrink(comm, &shrunk, &config));
+  names.push_back(algorithmOf(shrunk));
+  CHECK_TUTTI(tuttiCommDestroy(shrunk));
+  return names;
+}
+
+TEST(Environment, WinsOverTheConfigurationOfAWholeFamily) {
+  tuttiConfig_t config = testConfig();
+  config.algorithm = "ring";
+  const auto expect = [&](const std::string& name) {
+    withCommunicators(2, config, [&](tuttiComm_t comm, int) {
+      EXPECT_EQ(algorithmsOfAFamily(comm, config), (std::vector<std::string>{name, name, name}));
+    });
+  };
+  expect("ring");
+  const Settings settings({Setting{"TUTTI_ALGO", "tree"}});
+  expect("tree");
+}
+
+TEST(Environment, ItsDeadlineWins) {
+  const Settings settings({Setting{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    if (rank == 1) return;
+    EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiTimeout);
+    EXPECT_NE(std::string(tuttiGetLastError(comm)).find("within 300 ms"), std::string::npos) << tuttiGetLastError(comm);
+  });
+}
+
+// The list is an argument and no configuration: the buffers are where the program says.
+TEST(Environment, DoesNotMoveTheDevicesOfInitAll) {
+  const Settings settings({Setting{"TUTTI_DEVICE", "cuda:4711"}});
+  const int device = -1;
+  tuttiComm_t comm = nullptr;
+  CHECK_TUTTI(tuttiCommInitAll(&comm, 1, &device));
+  int where = 0;
+  CHECK_TUTTI(tuttiCommDevice(comm, &where));
+  EXPECT_EQ(where, -1);
+  CHECK_TUTTI(tuttiCommDestroy(comm));
+}
+
+TEST(Environment, AnIdExpiresAndTheErrorSaysSo) {
+  tuttiUniqueId id;
+  {
+    const Settings settings({Setting{"TUTTI_JOIN_TIMEOUT_MS", "50"}});
+    CHECK_TUTTI(tuttiGetUniqueId(&id));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  tuttiConfig_t config = testConfig();
+  config.joinTimeoutMs = 500;
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 1, &config), tuttiTimeout);
+  const std::string text = tuttiGetLastError(nullptr);
+  for (const char* part : {"unique id", "has expired", "TUTTI_JOIN_TIMEOUT_MS"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+size_t countOf(const std::string& part, const std::string& text) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+std::string hexOf(const tuttiUniqueId& id) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (const char c : id.internal) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return hex;
+}
+
+// A rank of its own process and, by TUTTI_HOST_ID, of its own host.
+TEST(ToldByAProcess, DISABLED_Rank) {
+  const char* const rank = std::getenv("TUTTI_RANK");
+  if (rank == nullptr) GTEST_SKIP() << "runs only as a process of another test";
+  ::testing::internal::CaptureStderr();
+  {
+    tuttiConfig_t config = testConfig();
+    config.algorithm = "ring";
+    config.encrypt = 1;
+    tuttiComm_t comm = nullptr, child = nullptr;
+    CHECK_TUTTI(tuttiCommInitEnv(&comm, &config));
+    EXPECT_EQ(algorithmOf(comm), "tree");
+    CHECK_TUTTI(tuttiCommSplit(comm, 0, 0, &child, nullptr));
+    EXPECT_EQ(algorithmOf(child), "tree");
+    CHECK_TUTTI(tuttiCommDestroy(child));
+    tuttiConfig_t named = TUTTI_CONFIG_INITIALIZER;  // inherits what was overridden, and is told of it no more
+    named.name = "named";
+    CHECK_TUTTI(tuttiCommSplit(comm, 0, 0, &child, &named));
+    CHECK_TUTTI(tuttiCommDestroy(child));
+    CHECK_TUTTI(tuttiCommDestroy(comm));
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const bool first = rank == std::string("0");
+  EXPECT_EQ(countOf("info: overridden: config.algorithm=ring by TUTTI_ALGO=tree", log), 1u) << log;
+  EXPECT_EQ(countOf("warning: overridden: config.encrypt=1 by TUTTI_ENCRYPT=0", log), first ? 1u : 0u) << log;
+  EXPECT_EQ(countOf("set TUTTI_TRANSPORT=^shm for NCCL_SHM_DISABLE", log), first ? 1u : 0u) << log;
+  // A table for the communicator and one for each of its children, on rank 0.
+  for (const char* part : {": 2 ranks on 2 hosts; rank 0 (host ", "speaks for all\n", "; 1 process, ", "addresses",
+                           "in host memory", "tcp (not p2p: different hosts; not shm: different hosts)", "  all-reduce",
+                           ": tree\n", "  all-to-all", "\n    overridden "})
+    EXPECT_EQ(countOf(part, log) >= 2, first) << part << "\n" << log;
+  EXPECT_EQ(countOf("speaks for all", log), first ? 3u : 0u) << log;
+}
+
+TEST(Told, OnceForEachCommunicatorByRankZeroOfTwoHosts) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  std::vector<pid_t> processes;
+  for (const std::string rank : {"0", "1"})
+    processes.push_back(tutti::emulation::startOtherProcess(
+        "ToldByAProcess.DISABLED_Rank",
+        {"TUTTI_RANK=" + rank, "TUTTI_SIZE=2", "TUTTI_ID=" + hexOf(id), "TUTTI_HOST_ID=n" + rank, "TUTTI_DEBUG=Info",
+         "TUTTI_ALGO=tree", "TUTTI_ENCRYPT=0", "NCCL_SHM_DISABLE=1"}));
+  for (const pid_t process : processes) EXPECT_EQ(tutti::emulation::statusOf(process), 0);
+}
+
+// Two communicators, one after the other, and how often what TUTTI_TEST_WANTED says is told.
+TEST(ToldByAProcess, DISABLED_Alone) {
+  const char* const wanted = std::getenv("TUTTI_TEST_WANTED");
+  if (wanted == nullptr) GTEST_SKIP() << "runs only as a process of another test";
+  ::testing::internal::CaptureStderr();
+  for (int round = 0; round < 2; ++round) {
+    tuttiComm_t comms[2] = {};
+    CHECK_TUTTI(tuttiCommInitAll(comms, 2, nullptr));
+    for (const tuttiComm_t comm : comms) CHECK_TUTTI(tuttiCommDestroy(comm));
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(countOf(wanted, log), static_cast<size_t>(std::atoi(std::getenv("TUTTI_TEST_TIMES")))) << log;
+  EXPECT_EQ(countOf("\n", log), static_cast<size_t>(std::atoi(std::getenv("TUTTI_TEST_LINES")))) << log;
+}
+
+void expectTold(const std::string& wanted, int times, int lines, std::vector<std::string> settings) {
+  settings.push_back("TUTTI_TEST_WANTED=" + wanted);
+  settings.push_back("TUTTI_TEST_TIMES=" + std::to_string(times));
+  settings.push_back("TUTTI_TEST_LINES=" + std::to_string(lines));
+  EXPECT_EQ(tutti::emulation::statusOfOtherProcess("ToldByAProcess.DISABLED_Alone", settings), 0) << wanted;
+}
+
+TEST(Told, NothingWithoutBeingAsked) { expectTold("tutti", 0, 0, {}); }
+
+TEST(Told, TheVersionAloneAndOnce) {
+  expectTold("tutti version: tutti " + std::to_string(TUTTI_MAJOR) + "." + std::to_string(TUTTI_MINOR), 1, 1,
+             {"TUTTI_DEBUG=VERSION"});
+}
+
+TEST(Told, OneHintForWhoKnowsNamesOfNccl) {
+  expectTold("set TUTTI_DEBUG for NCCL_DEBUG", 1, 1, {"NCCL_DEBUG=INFO"});
+  expectTold("setting TUTTI_DEBUG, also to its default warn, leaves this line out", 1, 1, {"NCCL_ALGO=Ring"});
+  expectTold("NCCL", 0, 0, {"NCCL_ALGO=Ring", "TUTTI_DEBUG=warn"});
+}
+
+}  // namespace

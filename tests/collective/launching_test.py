@@ -1,0 +1,397 @@
+"""How the measuring programs come to their ranks: who starts whom, what is refused, what ps and signals see of them."""
+import contextlib
+import json
+import os
+import pty
+import re
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import perf_jobs
+from perf_jobs import PROGRAMS, run
+
+SMALL = ("-b", "8", "-e", "8", "-n", "1", "-w", "0")
+ENDLESS = ("-b", "256K", "-e", "256K", "-N", "0")
+
+
+class Programs(unittest.TestCase):
+    def expect(self, outcome, status, *texts):
+        self.assertIsNotNone(outcome.status, outcome.explain("hangs"))
+        self.assertEqual(outcome.status, status, outcome.explain("ends otherwise"))
+        for text in texts:
+            self.assertRegex(outcome.output + outcome.errors, text, outcome.explain("says something else"))
+
+    def ranks_in(self, outcome):
+        return len(re.findall(r"^#  Rank +\d+ ", outcome.output, re.MULTILINE))
+
+
+class Launchers(Programs):
+    """Whether someone has started the ranks is told by the library, in its words."""
+
+    def test_half_a_set_is_refused(self):
+        for settings, text in (
+                ({"RANK": "0"}, "RANK=0 is set but WORLD_SIZE is not"),
+                ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 is set but RANK is not"),
+                ({"TUTTI_SIZE": "4"}, "TUTTI_SIZE=4 is set but TUTTI_RANK is not"),
+                ({"TUTTI_RANK": "0"}, "TUTTI_RANK=0 is set but TUTTI_SIZE is not"),
+                ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "SLURM_STEP_ID is not"),
+                ({"RANK": "1", "WORLD_SIZE": "2"}, r"rank 1 of 2.*MASTER_ADDR")):
+            for arguments in ((), ("--ranks", "2"), ("-t", "2")):
+                with self.subTest(settings=settings, arguments=arguments):
+                    outcome = run("all_reduce_perf", (*arguments, *SMALL), settings)
+                    self.expect(outcome, 1, text)
+                    self.assertNotIn("Out of bounds", outcome.output)
+
+    def test_none_starts_ranks_whatever_is_set(self):
+        outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL),
+                      {"RANK": "1", "WORLD_SIZE": "2", "PMI_SIZE": "x", "TUTTI_LAUNCHER": "none"})
+        self.expect(outcome, 0, "0 OK")
+        self.assertEqual(self.ranks_in(outcome), 2)
+
+    def test_a_launcher_of_one_leaves_room_for_more(self):
+        for settings in ({"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"},
+                         {"TUTTI_LAUNCHER": "auto", "RANK": "0", "WORLD_SIZE": "1"}, {}):
+            for arguments, ranks in ((("--ranks", "2"), 2), (("-t", "3"), 3), ((), 1)):
+                with self.subTest(settings=settings, arguments=arguments):
+                    outcome = run("all_reduce_perf", (*arguments, *SMALL), settings)
+                    self.expect(outcome, 0, "0 OK")
+                    self.assertEqual(self.ranks_in(outcome), ranks, outcome.explain("other ranks"))
+
+
+    def test_auto_wants_a_launcher(self):
+        for arguments in (("--ranks", "2"), ("-t", "3"), ()):
+            outcome = run("all_reduce_perf", (*arguments, *SMALL), {"TUTTI_LAUNCHER": "auto"})
+            self.expect(outcome, 1, "tuttiCommInitEnv: no launcher has said who this process is")
+
+    def test_a_signal_ends_one_that_waits_for_the_others(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        settings = {"TUTTI_RANK": "0", "TUTTI_SIZE": "2", "TUTTI_ROOT": f"127.0.0.1:{port}",
+                    "TUTTI_JOIN_TIMEOUT_MS": "600000"}
+        process = perf_jobs.start("all_reduce_perf", ("--ranks", "2", *SMALL), settings)
+        deadline = time.monotonic() + 30 * perf_jobs.patience()
+        while len(os.listdir(f"/proc/{process.pid}/task")) < 2:  # the library is there, and waits for rank 1
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        outcome = perf_jobs.finish(process, "all_reduce_perf", 20)
+        self.assertEqual(outcome.status, -signal.SIGINT, outcome.explain("ends otherwise"))
+
+
+class Told(Programs):
+    """What is said of the settings, and how often."""
+
+    def test_once_whatever_starts_the_ranks(self):
+        for who in ("--ranks", "-t"):
+            for level, texts in (("version", ("version: tutti ",)),
+                                 ("info", ("NCCL's variables are not read here", ", communicator ", "\n    plans  "))):
+                with self.subTest(who=who, level=level):
+                    outcome = run("all_reduce_perf", (who, "2", *SMALL),
+                                  {"TUTTI_DEBUG": level, "NCCL_ALGO": "x", "TUTTI_TRANPORT": "shm"})
+                    self.expect(outcome, 0, "0 OK")
+                    for text in (*texts, "did you mean TUTTI_TRANSPORT"):
+                        self.assertEqual(outcome.errors.count(text), 1, outcome.explain(text))
+
+    def test_which_rank_could_not_join(self):
+        with socket.create_server(("", 0)) as server:
+            port = server.getsockname()[1]
+        outcome = run("all_reduce_perf", ("--ranks", "4", *SMALL), {"TUTTI_PORT_RANGE": f"{port}-{port + 1}"})
+        self.assertNotEqual(outcome.status, 0)
+        self.assertRegex(outcome.errors, r"(?m)^all_reduce_perf: rank \d: tuttiCommInitEnv: .*no free port from")
+        self.assertNotIn("this process", outcome.errors)
+
+    def test_a_replaced_variable_must_still_have_a_value(self):
+        for name, value, options in (("TUTTI_DEVICE", "pigeon", ()), ("TUTTI_ALGO", "pigeon", ("--algo", "ring")),
+                                     ("TUTTI_TRANSPORT", "pigeon", ("--transport", "shm,p2p")),
+                                     ("TUTTI_OPERATION_TIMEOUT_MS", "pigeon", ("-T", "60"))):
+            for who in ("--ranks", "-t"):
+                with self.subTest(name=name, who=who):
+                    outcome = run("all_reduce_perf", (who, "2", *SMALL, *options), {name: value})
+                    self.expect(outcome, 1, f"{name}.*pigeon|pigeon.*{name}")
+                    self.assertEqual(len(outcome.errors.splitlines()), 1, outcome.explain("more than the cause"))
+
+    def test_a_folder_for_records_that_is_none(self):
+        with tempfile.NamedTemporaryFile() as file:
+            for folder, why in (("/nowhere/records", "No such file or directory"), (file.name, "Not a directory")):
+                for who in ("--ranks", "-t"):
+                    outcome = run("all_reduce_perf", (who, "3", *SMALL), {"TUTTI_DUMP_DIR": folder})
+                    self.expect(outcome, 0, "0 OK")
+                    text = f"TUTTI_DUMP_DIR={folder}: {why}: ranks that fail will leave no record"
+                    self.assertEqual(outcome.errors.count(text), 1, outcome.explain("warns otherwise"))
+
+    def test_errors_name_the_option(self):
+        for option in ("--transport", "--algo"):
+            for who in ("--ranks", "-t"):
+                outcome = run("all_reduce_perf", (who, "2", *SMALL, option, "pigeon"))
+                self.expect(outcome, 1, f": {option}: .*pigeon")
+                self.assertNotIn("config", outcome.errors)
+                self.assertEqual(len(outcome.errors.splitlines()), 1, outcome.explain("more than the cause"))
+
+    def test_the_environment_is_no_call(self):
+        outcome = run("all_reduce_perf", SMALL, {"RANK": "0"})
+        self.expect(outcome, 1, "tuttiCommInitEnv: RANK=0 is set")
+        self.assertNotIn("called before", outcome.errors)
+
+
+class Children(Programs):
+    """What --ranks starts is a rank, and never starts anything itself."""
+
+    def test_an_empty_rank_starts_no_ranks_of_ranks(self):
+        for name in ("TUTTI_RANK", "TUTTI_SIZE", "TUTTI_LAUNCHER", "TUTTI_PERF_PARENT", "TUTTI_ID_FILE"):
+            with self.subTest(name):
+                outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL), {name: ""}, timeout=10)
+                self.expect(outcome, 0, "0 OK")
+                self.assertEqual(self.ranks_in(outcome), 2)
+
+    def test_somebody_elses_variables_do_not_reach_them(self):
+        outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL),
+                      {"TUTTI_LAUNCHER": "none", "TUTTI_RANK": "7", "TUTTI_LOCAL_RANK": "9", "TUTTI_LOCAL_SIZE": "3",
+                       "TUTTI_ROOT": "nowhere:1", "PMI_FD": "77"})
+        self.expect(outcome, 0, "0 OK")
+
+    def test_a_false_parent_is_told(self):
+        self.expect(run("all_reduce_perf", ("--ranks", "2", *SMALL), {"TUTTI_PERF_PARENT": "77"}), 1,
+                    "TUTTI_PERF_PARENT=77: no such process started this one.*unset it")
+
+    def test_ranks_are_counted_before_any_is_started(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        outcome = run("all_reduce_perf", ("--ranks", "4096", "-t", "4096", "-g", "4096"))
+        self.expect(outcome, 1, "68719476736 ranks")
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before, 100_000)
+
+    def test_numbers_out_of_range_are_refused(self):
+        for value in ("-1", "4611686018427387904"):
+            self.expect(run("all_reduce_perf", ("--ranks", "2", *SMALL, "-u", value)), 1, "from 0 to 1048576")
+
+
+class Running(Programs):
+    """Ranks while they run."""
+
+    def start(self, arguments=(), settings=None):
+        process = perf_jobs.start("all_reduce_perf", ("--ranks", "3", *ENDLESS, *arguments), settings)
+        self.addCleanup(self.end, process)
+        seen, deadline = b"", time.monotonic() + 30 * perf_jobs.patience()
+        while b"\n      262144 " not in seen:
+            self.assertTrue(select.select([process.stdout], [], [], deadline - time.monotonic())[0], seen)
+            seen += os.read(process.stdout.fileno(), 4096)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="utf-8") as file:
+            return process, [int(pid) for pid in file.read().split()]
+
+    @staticmethod
+    def end(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def test_ps_names_the_ranks(self):
+        _, children = self.start()
+        shown = {}
+        for pid in children:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                arguments = file.read().split("\0")
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                shown[arguments[0]] = file.read().strip()
+            self.assertEqual(arguments[1:3], ["--ranks", "3"])
+        self.assertEqual(shown, {f"all_reduce_perf: rank {rank}": "all_reduce_perf" for rank in range(3)})
+
+    def test_who_is_behind_a_stopped_rank_is_not_blamed(self):
+        process, children = self.start(("-T", "2"))
+        os.kill(children[0], signal.SIGSTOP)
+        outcome = perf_jobs.finish(process, "all_reduce_perf", 30 * perf_jobs.patience())
+        self.assertIsNotNone(outcome.status, outcome.explain("hangs"))
+        for rank, other in ((1, 2), (2, 1)):
+            self.assertRegex(outcome.errors, rf"rank {rank}: .*; at least 1 of 3 ranks have come; rank 0 \(.*\) does not answer; "
+                             rf"rank {other} \(.*\) cannot be asked, for rank 0 passes nothing on", outcome.explain("blames"))
+
+    def test_closed_standard_streams_get_nothing_of_the_library(self):
+        program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
+        with tempfile.TemporaryDirectory() as folder:
+            report = os.path.join(folder, "report.json")
+            # What the library says goes to descriptor 2, whatever that is by then.
+            command = [program, "--ranks", "2", *SMALL, "-J", report]
+            ended = subprocess.run(["sh", "-c", 'exec "$@" <&- 2>&-', "-", *command], stdout=subprocess.PIPE, check=False,
+                                   env={**os.environ, "TUTTI_DEBUG": "trace"}, timeout=60 * perf_jobs.patience())
+            self.assertEqual(ended.returncode, 0, ended.stdout)
+            with open(report, encoding="utf-8") as file:
+                self.assertEqual(file.read(1), "{")
+
+    def test_a_signal_leaves_no_half_of_a_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number.name), tempfile.TemporaryDirectory() as folder:
+                files = [os.path.join(folder, name) for name in ("report.json", "plot.svg")]
+                process, _ = self.start(("-J", files[0], "--plot", files[1]))
+                os.kill(process.pid, number)
+                outcome = perf_jobs.finish(process, "all_reduce_perf", 20)
+                self.assertIsNotNone(outcome.status, outcome.explain("hangs"))
+                self.assertNotEqual(outcome.status, 0, outcome.explain("ends with 0"))
+                self.assertEqual(os.listdir(folder), [])
+
+    def test_sigusr2_without_a_folder_says_what_to_set(self):
+        process, children = self.start()
+        for pid in (process.pid, *children):
+            os.kill(pid, signal.SIGUSR2)
+        seen, deadline = b"", time.monotonic() + 20 * perf_jobs.patience()
+        while seen.count(b"set TUTTI_DUMP_DIR to a folder") < 3:  # a rank may answer both at once, ours and the launcher's
+            self.assertTrue(select.select([process.stderr], [], [], max(0, deadline - time.monotonic()))[0], seen)
+            seen += os.read(process.stderr.fileno(), 4096)
+        self.assertNotIn(b"signal", seen)
+        self.assertIsNone(process.poll())
+        self.assertTrue(all(os.path.exists(f"/proc/{pid}") for pid in children))
+
+    def test_sigusr2_to_the_launcher_asks_every_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process, _ = self.start(settings={"TUTTI_DUMP_DIR": folder})
+            os.kill(process.pid, signal.SIGUSR2)
+            deadline = time.monotonic() + 20 * perf_jobs.patience()
+            while len([name for name in os.listdir(folder) if name.endswith(".json")]) < 3:
+                self.assertLess(time.monotonic(), deadline, os.listdir(folder))
+                time.sleep(0.05)
+            self.assertIsNone(process.poll())
+            self.end(process)
+
+
+class Output(Programs):
+    def test_version(self):
+        for program in PROGRAMS:
+            outcome = run(program, ("--version",))
+            self.expect(outcome, 0, rf"^{program} of tutti \d+\.\d+\.\d+\n$")
+
+    def test_help_fits_80_columns_and_has_examples(self):
+        for program in PROGRAMS:
+            outcome = run(program, ("--help",))
+            self.expect(outcome, 0, rf"\nExamples\n  {program} ")
+            self.assertLessEqual(max(map(len, outcome.output.splitlines())), 80)
+
+    def test_examples_of_the_help_run(self):
+        lines = run("all_reduce_perf", ("--help",)).output.splitlines()
+        examples = [line.split() for line in lines if re.match(r"  all_reduce_perf ", line)]
+        self.assertGreaterEqual(len(examples), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            for words in examples:
+                arguments = [os.path.join(folder, word) if word.endswith(".json") else word for word in words[1:]]
+                smaller = ("-b", "8", "-e", "64", "-n", "1", "-w", "0")
+                self.expect(run("all_reduce_perf", (*arguments, *smaller)), 0, "0 OK")
+
+    def run_into(self, path, arguments):
+        with open(path, "wb") as output:
+            program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
+            return subprocess.run([program, *arguments], stdout=output, stderr=subprocess.PIPE, text=True, check=False,
+                                  timeout=60 * perf_jobs.patience())
+
+    def test_a_full_disk_is_a_failure(self):
+        for arguments in (("--ranks", "2", *SMALL), ("-t", "2", *SMALL), ("--help",), ("--version",)):
+            with self.subTest(arguments):
+                done = self.run_into("/dev/full", arguments)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stderr, "all_reduce_perf: cannot write to standard output: No space left on device\n")
+        for option in ("-J", "--plot"):
+            with self.subTest(option):
+                self.expect(run("all_reduce_perf", ("--ranks", "2", *SMALL, option, "/dev/full")), 1,
+                            "cannot write /dev/full: No space left on device")
+        self.assertFalse(os.path.exists("/dev/full.0"))
+
+    def test_half_a_file_does_not_stay(self):
+        program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
+        for option in ("-J", "--plot"):
+            with self.subTest(option), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "a")
+                done = subprocess.run([program, "-b", "8", "-e", "256", "-i", "8", "-n", "1", option, path], capture_output=True,
+                                      text=True, check=False, timeout=60 * perf_jobs.patience(),
+                                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"cannot write {path}: File too large", done.stderr)
+                self.assertEqual(os.listdir(folder), [])
+
+    def test_what_cannot_be_written_is_told_before_the_first_line(self):
+        for option in ("-J", "--plot"):
+            outcome = run("all_reduce_perf", ("-t", "2", *SMALL, option, "/nowhere/a"))
+            self.expect(outcome, 1, "cannot write /nowhere/a")
+            self.assertNotIn("float", outcome.output)
+
+    def test_a_folder_is_no_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for option in ("-J", "--plot"):
+                outcome = run("all_reduce_perf", ("-t", "2", *SMALL, option, folder))
+                self.expect(outcome, 1, f"cannot write {re.escape(folder)}: .*(folder|directory)")
+                self.assertNotIn("float", outcome.output)
+            self.assertFalse(os.path.exists(folder + ".0"))
+
+    def test_a_picture_replaces_what_is_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plot.svg")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("mine" * 10_000)
+            self.expect(run("all_reduce_perf", ("-t", "2", *SMALL, "--plot", path)), 0)
+            with open(path, encoding="utf-8") as file:
+                self.assertRegex(file.read(), r"^<svg [^\0]*</svg>\n$")
+            help_text = " ".join(run("all_reduce_perf", ("--help",)).output.split())
+            self.assertIn("to an SVG file; an existing one is replaced", help_text)
+
+    def test_bandwidth_that_is_no_number_is_refused(self):
+        for name in ("TUTTI_TESTS_MIN_BW", "NCCL_TESTS_MIN_BW"):
+            for value in ("abc", "-1", "nan"):
+                outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL), {name: value})
+                self.expect(outcome, 1, f"{name}={value}: expected GB/s, a number from 0")
+                self.assertEqual(outcome.output, "")
+
+    def test_report_hides_what_is_not_ours(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            settings = {"https_proxy": "http://me:hidden1@proxy", "MY_TOKEN": "hidden2", "TUTTI_SECERT": "hidden3",
+                        "TUTTI_SECRET": "hidden4", "TUTTI_CHANNELS": "2"}
+            for who in ("--ranks", "-t"):
+                self.expect(run("all_reduce_perf", (who, "2", *SMALL, "-J", path), settings), 0)
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                os.unlink(path)
+                self.assertNotIn("hidden", text)
+                report = json.loads(text)
+                self.assertIn("TUTTI_CHANNELS=2", report["env"])
+                self.assertRegex(report["args"][0], "^/.*all_reduce_perf$")
+                # It is in the file that the ranks of --ranks are given.
+                self.assertEqual("TUTTI_SECRET=(set, not shown)" in report["env"], who == "-t")
+
+    def test_progress_goes_to_a_terminal_alone(self):
+        arguments = ("-t", "2", "-b", "8", "-e", "64K", "-f", "8", "-n", "20")
+        quiet = run("all_reduce_perf", arguments)
+        self.expect(quiet, 0)
+        self.assertEqual(quiet.errors, "")
+        told = run("all_reduce_perf", (*arguments, "--progress", "1"))
+        self.expect(told, 0)
+        self.assertRegex(told.errors, r"line 1 of 5: ")
+        self.assertNotRegex(told.output, r"line \d of 5")
+        for switch, shown in (((), True), (("--progress", "0"), False)):
+            output, errors = self.on_a_terminal((*arguments, *switch))
+            self.assertNotIn(b"line ", output)
+            self.assertEqual(b"line 1 of 5: " in errors, shown, errors)
+
+    @staticmethod
+    def on_a_terminal(arguments):
+        """What goes to standard output, and what to a standard error that is a terminal."""
+        ours, theirs = pty.openpty()
+        program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
+        with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, stderr=theirs) as process:
+            output = process.communicate()[0]
+        os.close(theirs)
+        errors = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 4096):
+                errors += piece
+        os.close(ours)
+        return output, errors
+
+    def test_single_iterations_say_why_time_may_be_less(self):
+        outcome = run("all_reduce_perf", ("-t", "2", *SMALL, "-I"))
+        self.expect(outcome, 0, r"\n# time is .*\(-a 1\): it may be less than i_min")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,85 @@
+#include "comm/banner.h"
+
+#include <gtest/gtest.h>
+
+#include "support/variables.h"
+
+namespace tutti::comm {
+namespace {
+
+using test::Setting, test::Settings;
+
+// The card of a rank of this process as it is on a host of that name; `process` tells processes apart.
+topology::Card cardOn(const std::string& host, uint64_t process) {
+  const Settings settings({Setting{"TUTTI_HOST_ID", host}});
+  topology::Card card = topology::describeSelf();
+  card.hostName = host;
+  card.processToken += process;
+  card.cores = 8;
+  return card;
+}
+
+Rows linksOf(const std::vector<topology::Card>& cards, const char* transports = "") {
+  return describeLinks(link::builtinTransports(transports), cards);
+}
+
+TEST(Banner, RanksByHost) {
+  const std::vector<topology::Card> cards = {cardOn("n1", 0), cardOn("n2", 1), cardOn("n1", 0), cardOn("n1", 2)};
+  EXPECT_EQ(describeHosts(cards),
+            (Rows{{"host n1", "ranks 0, 2, 3; 2 processes, 8 cores"}, {"host n2", "rank 1; 1 process, 8 cores"}}));
+}
+
+TEST(Banner, ManyHostsShareARow) {
+  std::vector<topology::Card> cards;
+  for (uint64_t r = 0; r < 40; ++r) cards.push_back(cardOn("n" + std::to_string(r / 2), r));
+  const Rows rows = describeHosts(cards);
+  ASSERT_EQ(rows.size(), 17u);
+  EXPECT_EQ(rows[15].second, "ranks 30, 31; 2 processes, 8 cores");
+  EXPECT_EQ(rows[16], (Rows::value_type{"others", "4 more hosts with 8 ranks"}));
+}
+
+TEST(Banner, EachKindOfLinkAndWhyNoFasterOne) {
+  const auto a = cardOn("n1", 0), b = cardOn("n1", 1), c = cardOn("n2", 2);
+  EXPECT_EQ(linksOf({a, a, b, c}),
+            (Rows{{"links in a process", "p2p"},
+                  {"links in a host", "shm (not p2p: different processes)"},
+                  {"links between hosts", "tcp (not p2p: different hosts; not shm: different hosts)"}}));
+  EXPECT_EQ(linksOf({a, a}), (Rows{{"links in a process", "p2p"}}));
+  auto apart = b;
+  apart.unixSockets = false;
+  EXPECT_EQ(linksOf({a, apart}),
+            (Rows{{"links in a host", "tcp (not p2p: different processes; not shm: TUTTI_UNIX_SOCKETS=0)"}}));
+  EXPECT_EQ(linksOf({a}), Rows{});
+}
+
+TEST(Banner, AListOfTransportsIsAReason) {
+  const auto a = cardOn("n1", 0), b = cardOn("n1", 1), c = cardOn("n2", 2);
+  EXPECT_EQ(linksOf({a, b}, "tcp"),
+            (Rows{{"links in a host",
+                   "tcp (not p2p: left out by the list of transports; not shm: left out by the list "
+                   "of transports)"}}));
+  EXPECT_EQ(linksOf({a, c}, "shm"),
+            (Rows{{"links between hosts",
+                   "none (not p2p: left out by the list of transports; not shm: different hosts; "
+                   "not tcp: left out by the list of transports)"}}));
+}
+
+TEST(Banner, SizesThatArePlannedAlikeAreOneRange) {
+  const Rows rows = describePlans([](Collective collective, size_t bytes) {
+    if (collective != Collective::kAllReduce) return "ring";
+    return bytes <= 8 ? "oneshot" : bytes <= 1024 ? "tree" : bytes < 64 << 20 ? "twoshot" : "ring, 2 channels";
+  });
+  ASSERT_EQ(rows.size(), 7u);
+  EXPECT_EQ(rows[1].second, "8 B: oneshot; 16 B to 1 KiB: tree; 2 KiB to 32 MiB: twoshot; 64 MiB: ring, 2 channels");
+  EXPECT_EQ(rows[2], (Rows::value_type{"  broadcast", "8 B to 64 MiB: ring"}));
+}
+
+TEST(Banner, AddressesHaveTheirInterfaces) {
+  const Rows rows = describeInterfaces({"=lo", 4});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0], (Rows::value_type{"addresses", "lo 127.0.0.1"}));
+  EXPECT_NE(describeInterfaces({"=nosuch", 4})[0].second.find("no network interface"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -1,0 +1,89 @@
+// The share of processors' time that control groups grant, read from made-up trees of /proc and /sys.
+#include "topology/quota.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "topology/card.h"
+
+namespace tutti::topology {
+namespace {
+
+class ProcessorQuota : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "quota-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) const {
+    const auto whole = root_ + path;
+    std::filesystem::create_directories(std::filesystem::path(whole).parent_path());
+    std::ofstream(whole) << text;
+  }
+  std::string root_;
+};
+
+TEST_F(ProcessorQuota, IsUnknownWhereNothingTellsIt) { EXPECT_FALSE(processorQuota(root_)); }
+
+TEST_F(ProcessorQuota, IsTheLeastOfAllGroupsAbove) {
+  write("/proc/self/cgroup", "0::/jobs/mine\n");
+  write("/sys/fs/cgroup/jobs/mine/cpu.max", "400000 100000\n");
+  write("/sys/fs/cgroup/jobs/cpu.max", "150000 100000\n");
+  EXPECT_EQ(processorQuota(root_), 1.5);
+}
+
+TEST_F(ProcessorQuota, MaxIsNoLimit) {
+  write("/proc/self/cgroup", "0::/\n");
+  write("/sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_FALSE(processorQuota(root_));
+}
+
+TEST_F(ProcessorQuota, IsReadFromTheOldTreeToo) {
+  write("/proc/self/cgroup", "4:memory:/m\n3:cpu,cpuacct:/box\n0::/box\n");
+  write("/sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_FALSE(processorQuota(root_));
+  write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "200000\n");
+  write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(processorQuota(root_), 2);
+}
+
+// In a container the path may be the one outside, of which nothing is to be seen; the top is the container's own group.
+TEST_F(ProcessorQuota, LooksAtTheTopWhereThePathIsNotToBeSeen) {
+  write("/proc/self/cgroup", "0::/outside/container\n");
+  write("/sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_EQ(processorQuota(root_), 0.5);
+}
+
+TEST_F(ProcessorQuota, GarbageIsNoLimit) {
+  write("/proc/self/cgroup", "nonsense\n0:\n0::\n0::/x\n");
+  write("/sys/fs/cgroup/x/cpu.max", "much");
+  write("/sys/fs/cgroup/cpu.max", "0 0");
+  EXPECT_FALSE(processorQuota(root_));
+}
+
+// Ranks that share less time than they have cores do not spin: what one wastes the other lacks.
+TEST_F(ProcessorQuota, OfLessThanACoreARankKeepsRanksFromSpinning) {
+  const uint32_t cores = describeSelf(root_).cores;
+  write("/proc/self/cgroup", "0::/mine\n");
+  write("/sys/fs/cgroup/mine/cpu.max", "190000 100000\n");
+  Card card = describeSelf(root_);
+  EXPECT_EQ(card.cores, 1u) << "whole cores";
+  card.hostId = 1;
+  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{card}, 0));
+  EXPECT_FALSE(haveCoresOfTheirOwn(std::vector{card, card}, 0));
+  Card elsewhere = card;
+  elsewhere.hostId = 2;
+  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{card, elsewhere}, 0));
+  write("/sys/fs/cgroup/mine/cpu.max", "200000000 100000\n");
+  EXPECT_EQ(describeSelf(root_).cores, cores);
+}
+
+}  // namespace
+}  // namespace tutti::topology
