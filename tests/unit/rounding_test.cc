@@ -16,8 +16,9 @@ namespace {
 constexpr int kRanks = 5;
 constexpr size_t kCount = 400;
 
-std::vector<float> contributionOf(const Rounding& rounding, int rank) {
-  std::vector<float> values(kCount);
+template <class Real = float>
+std::vector<Real> contributionOf(const Rounding& rounding, int rank) {
+  std::vector<Real> values(kCount);
   rounding.contribute(reinterpret_cast<std::byte*>(values.data()), rank, 0, kCount);
   return values;
 }
@@ -32,7 +33,8 @@ std::vector<float> reduce(const Rounding& rounding, const std::vector<int>& orde
   return result;
 }
 
-std::string judge(const Rounding& rounding, const std::vector<float>& result) {
+template <class Real>
+std::string judge(const Rounding& rounding, const std::vector<Real>& result) {
   return rounding.judge(reinterpret_cast<const std::byte*>(result.data()), 0, kCount);
 }
 
@@ -70,7 +72,21 @@ TEST_P(JudgeOfRoundings, WantsMaximaExactly) {
   EXPECT_EQ(judge(rounding, result).substr(0, 10), "element 7:");
 }
 
-// Odd: any bits. Even: numbers near one.
+// Half of the smallest double is nothing that a double can say: the judge must not reckon in one.
+TEST_P(JudgeOfRoundings, TakesTheSmallestDoubles) {
+  constexpr int kTwo = 2;
+  const Rounding rounding(tuttiFloat64, kPreMulSum, kTwo, GetParam());
+  std::vector<double> sums(kCount);
+  for (int rank = 0; rank < kTwo; ++rank) {
+    double factor = 0;
+    rounding.factor(reinterpret_cast<std::byte*>(&factor), rank);
+    const std::vector<double> values = contributionOf<double>(rounding, rank);
+    for (size_t e = 0; e < kCount; ++e) sums[e] += values[e] * factor;
+  }
+  EXPECT_EQ(judge(rounding, sums), "");
+}
+
+// Near one, small ones, near one, any bits.
 INSTANTIATE_TEST_SUITE_P(Salts, JudgeOfRoundings, testing::Values(10, 11, 123456, 654321));
 
 // Of numbers near one an error of a few units in the last place shows.

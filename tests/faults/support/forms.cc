@@ -64,12 +64,12 @@ bool isFinite(uint64_t bits, const Form& form) noexcept {
   return !hasTopExponent(bits, form) || (!hasInfinities(form) && !isNan(bits, form));
 }
 
-double largest(const Form& form) noexcept {
+long double largest(const Form& form) noexcept {
   if (!hasInfinities(form)) return 448;
-  return std::ldexp(2 - std::ldexp(1.0, -form.fractionBits), biasOf(form));
+  return std::ldexp(2 - std::ldexp(1.0L, -form.fractionBits), biasOf(form));
 }
 
-double smallestNormal(const Form& form) noexcept { return std::ldexp(1.0, 1 - biasOf(form)); }
-double smallest(const Form& form) noexcept { return std::ldexp(1.0, 1 - biasOf(form) - form.fractionBits); }
+long double smallestNormal(const Form& form) noexcept { return std::ldexp(1.0L, 1 - biasOf(form)); }
+long double smallest(const Form& form) noexcept { return std::ldexp(1.0L, 1 - biasOf(form) - form.fractionBits); }
 
 }  // namespace tutti::faults

@@ -28,8 +28,9 @@ uint64_t load(const std::byte* from, size_t bytes) noexcept;
 // Of types with a fraction. f8e4m3 has no infinities, and one NaN of each sign.
 bool isNan(uint64_t bits, const Form& form) noexcept;
 bool isFinite(uint64_t bits, const Form& form) noexcept;
-double largest(const Form& form) noexcept;
-double smallestNormal(const Form& form) noexcept;
-double smallest(const Form& form) noexcept;  // above zero
+// Wider than any of the types, so that half of the smallest double is not zero.
+long double largest(const Form& form) noexcept;
+long double smallestNormal(const Form& form) noexcept;
+long double smallest(const Form& form) noexcept;  // above zero
 
 }  // namespace tutti::faults

@@ -26,9 +26,18 @@ uint64_t Rounding::near(uint64_t drawn) const noexcept {
   return (drawn & ~exponents) | (bias - 2 + mix(drawn) % 4) << form.fractionBits;
 }
 
+// The same sign, with any number of digits below the smallest normal number.
+uint64_t Rounding::small(uint64_t drawn) const noexcept {
+  const Form& form = formOf(type_);
+  const uint64_t normal = uint64_t{1} << form.fractionBits;
+  const uint64_t sign = drawn & normal << form.exponentBits;
+  return sign | ((drawn & (normal - 1)) | normal) >> mix(drawn) % (static_cast<uint64_t>(form.fractionBits) + 2);
+}
+
 uint64_t Rounding::bits(int rank, size_t index) const noexcept {
   const uint64_t drawn = mix(salt_, index, static_cast<uint64_t>(rank)) >> (64 - 8 * formOf(type_).bytes);
-  return salt_ % 2 == 1 ? drawn : near(drawn);
+  if (salt_ % 2 == 0) return near(drawn);
+  return salt_ % 4 == 3 ? small(drawn) : drawn;
 }
 
 uint64_t Rounding::factorBits(int rank) const noexcept {

@@ -11,8 +11,9 @@ namespace tutti::faults {
 
 class Rounding {
  public:
-  // `type` has a fraction; `op` of tuttiRedOp_t or kPreMulSum. By an odd salt contributions are any bits, NaN and
-  // infinities too; by an even one they are near one, so that every bit of every rank counts.
+  // `type` has a fraction; `op` of tuttiRedOp_t or kPreMulSum. By an even salt contributions are near one, so that
+  // every bit of every rank counts; by an odd one they are any bits, NaN and infinities too, or, where the salt divided
+  // by four leaves three, about as small as the type can say.
   Rounding(tuttiDataType_t type, int op, int ranks, uint64_t salt) noexcept;
   void contribute(std::byte* to, int rank, size_t first, size_t count) const noexcept;
   // The scalar of a pre-multiplied sum, in the data type.
@@ -29,6 +30,7 @@ class Rounding {
   };
   uint64_t bits(int rank, size_t index) const noexcept;
   uint64_t near(uint64_t drawn) const noexcept;
+  uint64_t small(uint64_t drawn) const noexcept;
   uint64_t factorBits(int rank) const noexcept;
   uint64_t extreme(size_t index) const noexcept;
   Exact exact(size_t index) const noexcept;
