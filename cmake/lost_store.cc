@@ -1,5 +1,6 @@
-// Ends with 1 where the compiler has lost a store (docs/decisions/0018-a-compiler-that-loses-a-store.md). Nothing here is
-// undefined: two members of a copy are compared as one number, and the copy is then stored where nobody sees the change.
+// Ends with 1 where the compiler has lost a store (docs/decisions/0018-a-compiler-that-loses-a-store.md). Nothing here
+// is undefined: two members of a copy are compared as one number, and the copy is then stored where nobody sees the
+// change.
 #include <cstdint>
 
 namespace {

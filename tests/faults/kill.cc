@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[0], "rank") == 0) return runKillRank(argc, argv);
   const Options options(argc, argv, kUsage);
   const uint64_t moments = options.number("moments", options.has("short") ? 4 : 200);
-  const uint64_t seed = options.number("seed", freshSeed());
+  const uint64_t seed = options.seed();
   const std::string signals = options.text("signal", "both");
   fmt::print("seed {}\n", seed);
   size_t faulty = 0;

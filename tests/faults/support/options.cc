@@ -19,6 +19,12 @@ namespace {
   std::exit(complaint.empty() ? 0 : 2);
 }
 
+// From the clock and the process.
+uint64_t freshSeed() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return mix(static_cast<uint64_t>(now), static_cast<uint64_t>(::getpid())) % 1'000'000'000;
+}
+
 bool isName(const char* argument) { return std::strncmp(argument, "--", 2) == 0; }
 
 }  // namespace
@@ -62,9 +68,6 @@ std::vector<std::string> itemsOf(const std::string& list) {
   return items;
 }
 
-uint64_t freshSeed() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return mix(static_cast<uint64_t>(now), static_cast<uint64_t>(::getpid())) % 1'000'000'000;
-}
+uint64_t Options::seed() const { return number("seed", has("short") ? 1 : freshSeed()); }
 
 }  // namespace tutti::faults

@@ -15,6 +15,8 @@ class Options {
   bool has(const std::string& name) const;
   uint64_t number(const std::string& name, uint64_t otherwise) const;
   std::string text(const std::string& name, const std::string& otherwise) const;
+  // --seed. Without: for --short always the same, so that a test answers for the change at hand; else a new one.
+  uint64_t seed() const;
 
  private:
   std::vector<std::pair<std::string, std::string>> given_;
@@ -23,7 +25,5 @@ class Options {
 // The items of a comma list.
 std::vector<std::string> itemsOf(const std::string& list);
 using tutti::test::patience;
-// From the clock and the process: a seed that was not asked for.
-uint64_t freshSeed();
 
 }  // namespace tutti::faults
