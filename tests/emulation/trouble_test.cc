@@ -207,6 +207,25 @@ TEST_F(DeviceTrouble, AGpuThatIsNotThereIsRefused) {
     expectWords(text, {"config.device", "cpu, cuda or cuda:N"});
 }
 
+// CUDA would read what is behind it.
+TEST_F(DeviceTrouble, AStreamForHostMemoryIsRefused) {
+  const GpuRanks gpu(1);
+  tuttiStream_t stream = nullptr;
+  CHECK_TUTTI(tuttiStreamCreate(&stream));
+  const auto expectRefused = [&] {
+    EXPECT_EQ(tuttiBarrier(gpu[0], stream), tuttiInvalidArgument);
+    expectWords(tuttiGetLastError(gpu[0]), {"tuttiBarrier: stream", "tuttiStreamCreate", "GPU", "CUDA"});
+  };
+  expectRefused();
+  CHECK_TUTTI(tuttiGroupStart());
+  expectRefused();
+  EXPECT_EQ(tuttiGroupEnd(), tuttiInvalidArgument);
+  CHECK_TUTTI(tuttiStreamDestroy(stream));
+  expectRefused();
+  CHECK_TUTTI(tuttiBarrier(gpu[0], nullptr));
+  gpu.finish();
+}
+
 TEST_F(DeviceTrouble, AProtocolThatIsNoneIsRefused) {
   const Settings wrong({Setting{"TUTTI_PROTOCOL", "fast"}});
   tuttiComm_t comms[2];
