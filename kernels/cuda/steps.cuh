@@ -32,12 +32,8 @@ __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) 
 }
 
 __device__ inline bool matches(Block& block, const link::SlotHeader& header, int peer, uint32_t bytes) {
-  const link::Fingerprint& mine = block.fingerprint;
   const link::Fingerprint theirs = header.fingerprint;
-  const bool same = theirs.count == mine.count && theirs.channels == mine.channels &&
-                    theirs.grouping == mine.grouping && theirs.operation == mine.operation &&
-                    theirs.root == mine.root && theirs.kindAndType == mine.kindAndType && theirs.op == mine.op &&
-                    theirs.algorithm == mine.algorithm;
+  const bool same = theirs == block.fingerprint;
   if (same && header.bytes == bytes) return true;
   Report what;
   what.trouble = same ? Trouble::kBytes : Trouble::kMismatch;
