@@ -234,4 +234,23 @@ __device__ bool runSteps(Block& block) {
   return true;
 }
 
+// As on the host (Lane::tookAll): where each pair of ranks has a count of its own, a part that one sends and the other
+// does not expect meets no step that would look at it. What has come of it by now is found here, what comes later by
+// the next call that uses the link. False: there is trouble, the block ends.
+__device__ inline bool tookAll(Block& block) {
+  const kernels::Layout& layout = block.work.layout;
+  if (layout.inputCounts == nullptr && layout.outputCounts == nullptr) return true;
+  __syncthreads();  // the ends' counters are those after the last step
+  bool foundMore = false;
+  for (uint32_t i = threadIdx.x; i < block.work.program.inCount; i += kThreads) {
+    const End& end = block.ins[i];
+    // Acquire: as in awaitPosted.
+    if (loadAcquire(sequenceOf(end.fifo, end.passed)) != end.passed + 1) continue;
+    const link::SlotHeader& header = headerOf(end);
+    const bool isOfLater = static_cast<int32_t>(header.fingerprint.operation - block.fingerprint.operation) > 0;
+    if (!isOfLater && !matches(block, header, block.work.program.inPeers[i], 0)) foundMore = true;
+  }
+  return __syncthreads_or(foundMore) == 0;
+}
+
 }  // namespace tutti::cuda
