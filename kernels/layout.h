@@ -26,8 +26,9 @@ struct Layout {
   const size_t* outputOffsets = nullptr;
   size_t chunk = 1;                    // elements of a segment that one slot carries
   uint32_t channel = 0, channels = 1;  // this lane's share of every segment
-  // Of a call of nothing: its one round goes from rank to rank all the same, in slots of no bytes, so that a rank whose
-  // call is not of nothing finds out, and so do those whom it waits for.
+  // Where a step has nothing to move in the first round it goes from rank to rank all the same, in slots of no bytes,
+  // so that a rank that has something finds out, and so do those whom it waits for. Of calls of nothing; and in streams
+  // of all whose parts have counts of their own.
   bool speaks = false;
 
   constexpr size_t length(uint32_t segment, bool byInput) const noexcept {

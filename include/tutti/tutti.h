@@ -8,7 +8,8 @@
  *   allowed everywhere, with any buffer pointer.
  * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
- *   again after tuttiStreamSynchronize.
+ *   again after tuttiStreamSynchronize. Communicators on a GPU take CUDA's streams and no others, those on the host
+ *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
  *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError and tuttiGetLastError, which any thread

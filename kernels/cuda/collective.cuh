@@ -65,7 +65,7 @@ template <class Protocol, class Arithmetic>
 __device__ void runWork(const Work& work) {
   Block& block = blockShared<Block>();
   begin(block, work);
-  if (!runSteps<Protocol, Arithmetic>(block)) return;
+  if (!runSteps<Protocol, Arithmetic>(block) || !tookAll(block)) return;
   if (work.lent.any() && !awaitReaders(block)) return;
   end(block);
 }

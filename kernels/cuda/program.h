@@ -82,7 +82,7 @@ struct alignas(128) Report {
   Trouble trouble = Trouble::kNone;
   int32_t peer = -1;  // whom the block waited for, or whose slot it was
   uint32_t channel = 0;
-  uint32_t bytes = 0, expected = 0;  // kBytes
+  uint64_t bytes = 0, expected = 0;  // kBytes
   link::Fingerprint theirs, mine;    // kMismatch, kBytes
 };
 

@@ -32,12 +32,8 @@ __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) 
 }
 
 __device__ inline bool matches(Block& block, const link::SlotHeader& header, int peer, uint32_t bytes) {
-  const link::Fingerprint& mine = block.fingerprint;
   const link::Fingerprint theirs = header.fingerprint;
-  const bool same = theirs.count == mine.count && theirs.channels == mine.channels &&
-                    theirs.grouping == mine.grouping && theirs.operation == mine.operation &&
-                    theirs.root == mine.root && theirs.kindAndType == mine.kindAndType && theirs.op == mine.op &&
-                    theirs.algorithm == mine.algorithm;
+  const bool same = theirs == block.fingerprint;
   if (same && header.bytes == bytes) return true;
   Report what;
   what.trouble = same ? Trouble::kBytes : Trouble::kMismatch;
@@ -236,6 +232,25 @@ __device__ bool runSteps(Block& block) {
     }
   }
   return true;
+}
+
+// As on the host (Lane::tookAll): where each pair of ranks has a count of its own, a part that one sends and the other
+// does not expect meets no step that would look at it. What has come of it by now is found here, what comes later by
+// the next call that uses the link. False: there is trouble, the block ends.
+__device__ inline bool tookAll(Block& block) {
+  const kernels::Layout& layout = block.work.layout;
+  if (layout.inputCounts == nullptr && layout.outputCounts == nullptr) return true;
+  __syncthreads();  // the ends' counters are those after the last step
+  bool foundMore = false;
+  for (uint32_t i = threadIdx.x; i < block.work.program.inCount; i += kThreads) {
+    const End& end = block.ins[i];
+    // Acquire: as in awaitPosted.
+    if (loadAcquire(sequenceOf(end.fifo, end.passed)) != end.passed + 1) continue;
+    const link::SlotHeader& header = headerOf(end);
+    const bool isOfLater = static_cast<int32_t>(header.fingerprint.operation - block.fingerprint.operation) > 0;
+    if (!isOfLater && !matches(block, header, block.work.program.inPeers[i], 0)) foundMore = true;
+  }
+  return __syncthreads_or(foundMore) == 0;
 }
 
 }  // namespace tutti::cuda

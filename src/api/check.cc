@@ -62,4 +62,9 @@ std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* ca
   return stream->stream;
 }
 
+void checkCudaStream(tuttiStream_t stream, const char* call) {
+  if (stream != nullptr && isStream(stream))
+    invalid(call, "stream is one made by tuttiStreamCreate, for host memory: a communicator on a GPU takes CUDA's");
+}
+
 }  // namespace tutti::api

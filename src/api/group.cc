@@ -103,7 +103,8 @@ void note(Group& group, tuttiComm_t comm) {
   if (std::find(group.handles.begin(), group.handles.end(), comm) == group.handles.end()) group.handles.push_back(comm);
 }
 
-void submitToDevice(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm) {
+void submitToDevice(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
+  checkCudaStream(stream, name);
   comm::DeviceCall one{visit->shared_from_this(), std::move(call), stream};
   if (!inGroup()) return comm::launchCalls({std::move(one)});
   Group& group = openGroup();
@@ -128,7 +129,7 @@ void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
 
 void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   refuseLonely(*visit, call, name);
-  if (visit->device()) return submitToDevice(visit, std::move(call), stream, comm);
+  if (visit->device()) return submitToDevice(visit, std::move(call), stream, comm, name);
   auto queue = checkStream(stream, name);
   if (inGroup()) {
     Group& group = openGroup();

@@ -124,11 +124,24 @@ DeviceTroubles Communicator::deviceTroubles() {
           [this](const auto& now, bool overNetwork) { deviceWatch_.look(now, overNetwork); }};
 }
 
+// The slot may be left over from an earlier collective of the peer's: what does not match is then ours of that number.
+Error Communicator::disagreement(link::Fingerprint mine, int peer, const link::Fingerprint& theirs,
+                                 uint64_t bytes) const {
+  const bool isMessage = static_cast<Collective>(mine.kindAndType >> 4) == Collective::kSendRecv;
+  if (!isMessage && theirs.operation != mine.operation)
+    if (const auto same = recorder_->collective(theirs.operation)) mine = same->fingerprint;
+  if (mine != theirs) return mismatch(rankName(rank()), mine, rankName(peer), theirs);
+  return Error(ErrorCode::kInvalidUsage,
+               fmt::format("counts do not match in {}: {} sent {} bytes more than {} expected", comm::describe(mine),
+                           rankName(peer), bytes, rankName(rank())));
+}
+
 // What a kernel met, in words.
 Error Communicator::explain(const cuda::Report& report) const {
   const auto nameCall = [&](const link::Fingerprint& mark) { return comm::describe(mark); };
   const std::string self = rankName(rank()), peer = rankName(report.peer);
-  if (report.trouble == cuda::Trouble::kMismatch) return mismatch(self, report.mine, peer, report.theirs);
+  if (report.trouble == cuda::Trouble::kMismatch)
+    return disagreement(report.mine, report.peer, report.theirs, report.bytes);
   if (report.trouble == cuda::Trouble::kBytes)
     return Error(ErrorCode::kInvalidUsage,
                  fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}", nameCall(report.mine), peer,

@@ -110,6 +110,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void waitUntilIdle() const noexcept;
   Stats stats() const;
   std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
+  // In words: where this rank was in `mine`, a slot of `bytes` from the peer came that belongs to `theirs`.
+  Error disagreement(link::Fingerprint mine, int peer, const link::Fingerprint& theirs, uint64_t bytes) const;
 
  private:
   bool noteFailure(const Error& error);  // false when there was one before

@@ -41,6 +41,7 @@ engine::StreamedLane DeviceStreamed::laneFor(const Call& call, const DeviceProgr
   engine::StreamedWork streamed;
   streamed.schedule = &program.schedule;
   streamed.work = toWork(call, number, program.schedule, program.chunkBytes, 0, 1);
+  if (call.tables) streamed.work.layout.speaks = true;
   if (call.collective == Collective::kBarrier) streamed.work.input = streamed.work.output = barrierByte;
   streamed.factorAt = call.factorAt;
   streamed.scratch = program.program.scratch;
@@ -83,7 +84,7 @@ std::optional<cuda::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
   const uint64_t bytes = device_.readWord(&awaited.mark->bytes);
   const bool sameCall = engine::stampOf(theirs, awaited.bytes) == awaited.value;
   cuda::Report report = reportOf(sameCall ? cuda::Trouble::kBytes : cuda::Trouble::kMismatch, awaited);
-  report.bytes = static_cast<uint32_t>(bytes);
+  report.bytes = bytes;
   report.theirs = theirs;
   return report;
 }

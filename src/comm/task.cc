@@ -109,18 +109,9 @@ void Task::report(const engine::LaneFailure& failure) const {
   if (failure.kind == engine::LaneFailure::Kind::kBytes)
     throw Error(ErrorCode::kInvalidUsage, fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}",
                                                       describe(), peer, failure.bytes, self, failure.expected));
-  // The slot may be left over from an earlier call of the peer's: the call that does not match is then ours of that
-  // number.
   if (call_.collective == Collective::kSendRecv)
     throw mismatch(self, describe(), peer, describeMessage(!call_.sends, communicator_->rank(), failure.theirs));
-  link::Fingerprint mine = plannedMark();
-  if (failure.theirs.operation != static_cast<uint32_t>(ticket_))
-    if (const auto same = communicator_->recorder().collective(failure.theirs.operation)) mine = same->fingerprint;
-  if (mine == failure.theirs)
-    throw Error(ErrorCode::kInvalidUsage,
-                fmt::format("counts do not match in {}: {} sent {} bytes more than {} expected", comm::describe(mine),
-                            peer, failure.bytes, self));
-  throw mismatch(self, mine, peer, failure.theirs);
+  throw communicator_->disagreement(plannedMark(), failure.peer, failure.theirs, failure.bytes);
 }
 
 // What came is of a later call than this one: the peer's call of this number has sent nothing here. It is asked what

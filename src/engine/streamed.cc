@@ -142,8 +142,8 @@ void StreamedLane::queueStep(const Step& step, size_t round, StreamedQueue& queu
   const bool byInput = layout.inputCounts != nullptr && readsInput(*work_.schedule, step);
   size_t count = 0;
   forEachPiece(layout, step, round, byInput, [&](const kernels::Piece& piece) { count += piece.count; });
-  if (count == 0 && !layout.speaks) return;
-  const auto bytes = static_cast<uint32_t>(count * work_.work.elementBytes);
+  if (count == 0 && (round > 0 || !layout.speaks)) return;
+  const uint64_t bytes = bytesOf(step, byInput);
   prepare(step, bytes, queue);
   kernels::Piece run;
   size_t slotOffset = 0;
@@ -163,7 +163,19 @@ void StreamedLane::queueStep(const Step& step, size_t round, StreamedQueue& queu
   settle(step, bytes, queue);
 }
 
-void StreamedLane::prepare(const Step& step, uint32_t bytes, StreamedQueue& queue) const {
+// In all rounds.
+uint64_t StreamedLane::bytesOf(const Step& step, bool byInput) const noexcept {
+  const kernels::Layout& layout = work_.work.layout;
+  uint64_t count = 0;
+  uint32_t segment = step.segment;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    count += layout.shareCount(segment, byInput);
+    if (++segment == layout.segments) segment = 0;
+  }
+  return count * work_.work.elementBytes;
+}
+
+void StreamedLane::prepare(const Step& step, uint64_t bytes, StreamedQueue& queue) const {
   const schedule::Schedule& schedule = *work_.schedule;
   const link::Fingerprint& mine = work_.work.fingerprint;
   const auto isLink = [](Operand operand) { return operand.isLink(); };
@@ -186,7 +198,7 @@ void StreamedLane::prepare(const Step& step, uint32_t bytes, StreamedQueue& queu
     if (operand.isLink()) queue.write(destination(operand).taken(), 1);
 }
 
-void StreamedLane::settle(const Step& step, uint32_t bytes, StreamedQueue& queue) {
+void StreamedLane::settle(const Step& step, uint64_t bytes, StreamedQueue& queue) {
   const schedule::Schedule& schedule = *work_.schedule;
   const link::Fingerprint& mine = work_.work.fingerprint;
   for (const Operand operand : schedule.from(step)) {

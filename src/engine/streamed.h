@@ -9,10 +9,15 @@
 //   taken  with the sender: 0 or 1. The sender waits for 0 and writes 1 before it fills the slot; the receiver writes 0
 //          when it has read it.
 //
-// The stamp is made of the call's fingerprint and the length of the message: a receiver of another call never sees what
-// it waits for, and who looks at its words finds both calls. Every operation begins with slot 0 of every link. That is
-// in order because the operations of a communicator are, at both ends: the slot is free when the operation before has
-// ended at the other end, for which that needs nothing of this one.
+// The stamp is made of the call's fingerprint and of how much goes with the step in all its rounds: a receiver of
+// another call never sees what it waits for, and who looks at its words finds both calls. Every operation begins with
+// slot 0 of every link. That is in order because the operations of a communicator are, at both ends: the slot is free
+// when the operation before has ended at the other end, for which that needs nothing of this one.
+//
+// So nothing may be left in a slot: a stamp has no number, and a later operation could take it for its own. A lane
+// looks at its end for what it was not to get (Lane::tookAll), a stream can not look. Where each pair of ranks has
+// counts of its own, the two tell each other before anything is lost: in the first round a slot goes with every step,
+// if need be of no bytes (Layout::speaks), and its stamp tells how much all rounds have.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,7 +33,7 @@ namespace tutti::engine {
 struct Mark {
   uint64_t full = 0;
   uint64_t first = 0, second = 0;  // a link::Fingerprint
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;              // that go with the step, in all rounds
 };
 
 // One end of one direction of a link.
@@ -49,7 +54,7 @@ struct Awaited {
   uint64_t value = 0;
   int peer = -1;
   const Mark* mark = nullptr;  // of a slot that is to be full; null: one that is to be free
-  uint32_t bytes = 0;          // that it is expected to hold
+  uint64_t bytes = 0;          // that are expected, see Mark
   link::Fingerprint mine;
 };
 
@@ -141,8 +146,9 @@ class StreamedLane {
                      schedule::Operand operand) noexcept;
 
   void queueStep(const schedule::Step& step, size_t round, StreamedQueue& queue);
-  void prepare(const schedule::Step& step, uint32_t bytes, StreamedQueue& queue) const;
-  void settle(const schedule::Step& step, uint32_t bytes, StreamedQueue& queue);
+  uint64_t bytesOf(const schedule::Step& step, bool byInput) const noexcept;
+  void prepare(const schedule::Step& step, uint64_t bytes, StreamedQueue& queue) const;
+  void settle(const schedule::Step& step, uint64_t bytes, StreamedQueue& queue);
   void moveRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, StreamedQueue& queue) const;
   cuda::Fold foldOf(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset) const;
   std::byte* placeOf(schedule::Operand operand, bool isSource, const kernels::Piece& run, size_t slotOffset) const;

@@ -28,7 +28,7 @@ struct Fingerprint {
   uint8_t algorithm : 4 = 0;  // of the plan: 1 + schedule::Algorithm
 
   using Words = std::array<uint64_t, 2>;
-  Words words() const noexcept { return std::bit_cast<Words>(*this); }
+  constexpr Words words() const noexcept { return std::bit_cast<Words>(*this); }
   bool planned() const noexcept { return algorithm != 0 && channels != 0; }
   // The call alone.
   Fingerprint call() const noexcept {
@@ -37,7 +37,10 @@ struct Fingerprint {
     mark.algorithm = 0;
     return mark;
   }
-  friend bool operator==(const Fingerprint& a, const Fingerprint& b) noexcept { return a.words() == b.words(); }
+  // As words: no field can be forgotten.
+  friend constexpr bool operator==(const Fingerprint& a, const Fingerprint& b) noexcept {
+    return a.words() == b.words();
+  }
 };
 static_assert(sizeof(Fingerprint) == 16);
 

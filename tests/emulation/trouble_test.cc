@@ -33,6 +33,17 @@ class Trouble : public ::testing::Test {
     CHECK_TUTTI(tuttiAllReduce(own, own, count, type, op, comm(rank), stream(rank)));
   }
 
+  // What a rank of two sends the other and expects of it in an all-to-all-v: in floats.
+  void exchange(int rank, size_t sends, size_t expects) {
+    auto* const own = reinterpret_cast<float*>(memory_) + rank * 4096;
+    size_t sent[2] = {}, received[2] = {};
+    const size_t places[2] = {};
+    sent[1 - rank] = sends;
+    received[1 - rank] = expects;
+    CHECK_TUTTI(
+        tuttiAllToAllV(own, sent, places, own + 2048, received, places, tuttiFloat32, comm(rank), stream(rank)));
+  }
+
   // The kernel has left the GPU, whatever became of it.
   void expectLeft(int rank) { EXPECT_EQ(cudaStreamSynchronize(stream(rank)), cudaSuccess); }
 
@@ -69,6 +80,11 @@ class Trouble : public ::testing::Test {
 class DeviceMismatch : public Trouble, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override { open(2, settingsOf(GetParam())); }
+  static bool inStreams() { return std::string(GetParam()) == "stream"; }
+  // A kernel that has nothing to wait for. A stream waits for word from the other rank in any case.
+  void expectOver(int rank) {
+    if (!inStreams()) expectLeft(rank);
+  }
   void expectBoth(std::initializer_list<const char*> words) {
     for (int rank = 0; rank < 2; ++rank) {
       expectError(rank, tuttiInvalidUsage, words);
@@ -126,6 +142,28 @@ TEST_P(DeviceMismatch, OfAReceiveOfNothingNamesBothSides) {
   CHECK_TUTTI(tuttiSend(memory_, 50, tuttiFloat32, 1, comm(0), stream(0)));
   CHECK_TUTTI(tuttiRecv(memory_ + 4096, 0, tuttiFloat32, 0, comm(1), stream(1)));
   expectBoth({"50 elements", "0 elements"});
+}
+
+TEST_P(DeviceMismatch, OfAPartThatIsNotExpectedNamesBothSides) {
+  exchange(0, 64, 0);
+  expectOver(0);
+  exchange(1, 0, 0);
+  expectBoth({"counts do not match in all-to-all-v #0", "rank 0 (", " sent ", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfAPartThatIsNotSentNamesBothSides) {
+  exchange(0, 0, 0);
+  exchange(1, 0, 64);
+  expectBoth({"counts do not match in all-to-all-v #0", "rank 0 (", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfAPartThatComesTooLateIsFoundAtTheNextCall) {
+  exchange(1, 0, 0);
+  expectOver(1);
+  exchange(0, 64, 0);
+  expectOver(0);
+  for (int rank = 0; rank < 2 && !inStreams(); ++rank) exchange(rank, 0, 0);
+  expectBoth({"counts do not match in all-to-all-v #0", "rank 0 (", " sent ", "rank 1 ("});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::Values("simple", "ll", "ll128", "stream"),
@@ -205,6 +243,25 @@ TEST_F(DeviceTrouble, AGpuThatIsNotThereIsRefused) {
     expectWords(text, {"no GPU 7", "has 1"});
   for (const std::string& text : tryToMake("gpu", "cuda:x", tuttiInvalidArgument))
     expectWords(text, {"config.device", "cpu, cuda or cuda:N"});
+}
+
+// CUDA would read what is behind it.
+TEST_F(DeviceTrouble, AStreamForHostMemoryIsRefused) {
+  const GpuRanks gpu(1);
+  tuttiStream_t stream = nullptr;
+  CHECK_TUTTI(tuttiStreamCreate(&stream));
+  const auto expectRefused = [&] {
+    EXPECT_EQ(tuttiBarrier(gpu[0], stream), tuttiInvalidArgument);
+    expectWords(tuttiGetLastError(gpu[0]), {"tuttiBarrier: stream", "tuttiStreamCreate", "GPU", "CUDA"});
+  };
+  expectRefused();
+  CHECK_TUTTI(tuttiGroupStart());
+  expectRefused();
+  EXPECT_EQ(tuttiGroupEnd(), tuttiInvalidArgument);
+  CHECK_TUTTI(tuttiStreamDestroy(stream));
+  expectRefused();
+  CHECK_TUTTI(tuttiBarrier(gpu[0], nullptr));
+  gpu.finish();
 }
 
 TEST_F(DeviceTrouble, AProtocolThatIsNoneIsRefused) {

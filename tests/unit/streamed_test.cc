@@ -73,6 +73,65 @@ TEST_F(StreamedReceive, SaysThatItWaitsForNothingWhenItGivesASlotBack) {
   EXPECT_EQ(whereabouts_.ended, trail_->end());
 }
 
+// Notes what is written, and waits for nothing.
+class Notes : public SideQueue {
+ public:
+  void words(std::span<const WordOp> ops) override {
+    for (const WordOp& op : ops)
+      if (op.kind == WordOp::Kind::kWrite) *op.word = op.value;
+  }
+  void copy(std::byte*, const std::byte*, size_t) override {}
+  void fold(const cuda::Fold&) override {}
+  void requireAlive() override {}
+};
+
+// What a sender of so many bytes, which are a part with a count of its own, leaves in the receiver's first slot.
+Mark firstMarkOf(size_t count) {
+  const schedule::Schedule schedule = schedule::buildSend(0, 2, 1);
+  const std::vector<size_t> counts(schedule.segments, count), places(schedule.segments, 0);
+  std::array<std::byte, kBytes> input{};
+  std::array<std::byte, kSlotBytes * 8> slots{};
+  std::array<Mark, 8> marks{};
+  std::array<uint64_t, 8> taken{};
+  StreamedWork work;
+  work.schedule = &schedule;
+  work.work.input = input.data();
+  work.work.layout.segments = schedule.segments;
+  work.work.layout.inputCounts = work.work.layout.outputCounts = counts.data();
+  work.work.layout.inputOffsets = work.work.layout.outputOffsets = places.data();
+  work.work.layout.chunk = kSlotBytes;
+  work.work.layout.speaks = true;
+  work.outs = {{slots.data(), marks.data(), taken.data(), kSlotBytes, 8, 1}};
+  Notes notes;
+  Whereabouts whereabouts;
+  StreamedQueue queue(notes, whereabouts, std::make_shared<Trail>(1));
+  StreamedLane lane(std::move(work));
+  for (size_t i = 0; i < lane.iterations(); ++i) lane.queueIteration(i, queue);
+  queue.end();
+  return marks[0];
+}
+
+// All but the operation's number, which a graph's replays do not have.
+TEST(StreamedStamps, GoByEveryBitOfTheCall) {
+  link::Fingerprint mark, numbered;
+  numbered.operation = ~0u;
+  EXPECT_EQ(stampOf(numbered, 0), stampOf(mark, 0));
+  for (uint32_t bit = 0; bit < 128; ++bit) {
+    link::Fingerprint::Words words{};
+    words[bit / 64] = uint64_t{1} << bit % 64;
+    const link::Fingerprint other = fingerprintOf(words[0], words[1]);
+    EXPECT_EQ(stampOf(other, 0) == stampOf(mark, 0), other.operation != 0) << "bit " << bit;
+  }
+}
+
+// Stamps have no number: a slot that the receiver did not expect would be taken for one of the next call.
+TEST(StreamedParts, TellInTheFirstSlotHowMuchThereIs) {
+  EXPECT_EQ(firstMarkOf(0).full, stampOf({}, 0));
+  EXPECT_EQ(firstMarkOf(kSlotBytes).full, stampOf({}, kSlotBytes));
+  EXPECT_EQ(firstMarkOf(3 * kSlotBytes).full, stampOf({}, 3 * kSlotBytes));
+  EXPECT_EQ(firstMarkOf(3 * kSlotBytes).bytes, 3 * kSlotBytes);
+}
+
 // The places of a graph come again with every replay: that the stream is where it was does not say that it stood there.
 TEST(StreamsWhereabouts, StandsWhereItHasNotComeToAnyPlaceSince) {
   Whereabouts whereabouts;

@@ -1,0 +1,112 @@
+// Whoever hears what happens on a GPU may turn to the communicator, whatever it holds.
+#include "comm/device_side.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "comm/communicator.h"
+#include "support/patience.h"
+#include "topology/card.h"
+
+namespace tutti::comm {
+namespace {
+
+// A rank that is alone on its GPU.
+class LoneSide {
+ public:
+  explicit LoneSide(DeviceTroubles troubles)
+      : plane_(control::Plane::join(request())),
+        links_(*plane_, registry_, cards_, config_.connectTimeout),
+        side_(*plane_, links_, cards_, {0}, config_, recorder_, std::move(troubles)) {
+    recorder_.expect(1);
+  }
+  DeviceSide& operator*() noexcept { return side_; }
+  DeviceSide* operator->() noexcept { return &side_; }
+
+ private:
+  static Config onGpu() {
+    Config config = Config::fromEnvironment();
+    config.device = 0;
+    config.deviceSlotBytes = 1 << 20;
+    return config;
+  }
+  control::JoinRequest request() const {
+    control::JoinRequest request;
+    request.deadline = Deadline::in(3 * test::longWait());
+    request.network = self_.network;
+    request.id = control::openRoot(self_.network, request.deadline);
+    request.card = self_.card;
+    return request;
+  }
+
+  const Config config_ = onGpu();
+  const Self self_ = Self::find(config_);
+  const std::vector<topology::Card> cards_{topology::decodeCard(self_.card)};
+  const link::Registry registry_ = link::builtinTransports("");
+  Recorder recorder_;
+  std::unique_ptr<control::Plane> plane_;
+  Links links_;
+  DeviceSide side_;
+};
+
+// Has another thread ask something of a side, and says whether it came through.
+class Asker {
+ public:
+  ~Asker() {
+    if (thread_.joinable()) thread_.join();
+  }
+  // Once: later calls do nothing.
+  void ask(DeviceSide& side) {
+    if (thread_.joinable()) return;
+    thread_ = std::thread([&] {
+      side.note();
+      through_ = true;
+    });
+    for (const Deadline deadline = Deadline::in(test::longWait()); !through_ && !deadline.passed();)
+      std::this_thread::yield();
+    cameThrough_ = through_ ? kYes : kNo;
+  }
+  bool cameThrough() const {
+    for (const Deadline deadline = Deadline::in(3 * test::longWait()); cameThrough_ == kOpen && !deadline.passed();)
+      std::this_thread::yield();
+    return cameThrough_ == kYes;
+  }
+
+ private:
+  enum State { kOpen, kYes, kNo };
+  std::thread thread_;
+  std::atomic<bool> through_{false};
+  std::atomic<State> cameThrough_{kOpen};
+};
+
+Call barrier() {
+  Call call;
+  call.collective = Collective::kBarrier;
+  call.count = 1;
+  return call;
+}
+
+// What hears of trouble may wait for whatever another thread does here, or end the communicator.
+TEST(DeviceSide, HoldsNothingWhileItTells) {
+  Asker ofTrouble, ofStanding;
+  std::atomic<DeviceSide*> there{nullptr};
+  LoneSide side({.kernel = [&](const cuda::Report&) { ofTrouble.ask(*there); },
+                 .cutOff = [](int, const std::string&) {},
+                 .standing = [&](const auto&, bool) { ofStanding.ask(*there); }});
+  there = &*side;
+  side->beginGroup();
+  const Call call = barrier();
+  const DeviceProgram& program = side->programFor(call);
+  const cuda::Work work = side->workFor(call, program, false);
+  side->launched(call, program, work);
+  EXPECT_TRUE(ofStanding.cameThrough());
+  work.seat.report->trouble = cuda::Trouble::kDeadline;
+  work.seat.report->peer = 0;
+  std::atomic_ref(work.seat.report->ready).store(1, std::memory_order_release);  // as a kernel does
+  EXPECT_TRUE(ofTrouble.cameThrough());
+}
+
+}  // namespace
+}  // namespace tutti::comm
