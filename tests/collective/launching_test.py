@@ -336,18 +336,21 @@ class Output(Programs):
             self.assertEqual(sorted(os.listdir(folder)), ["a", "a.0"])
             self.assertEqual(os.readlink(path), target)
 
-    def test_a_pipe_gets_the_whole_file(self):
+    def test_a_pipe_is_opened_when_there_is_something_to_write(self):
         for option, begin in (("-J", "{"), ("--plot", "<svg ")):
             with self.subTest(option), tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "pipe")
                 os.mkfifo(path)
-                with subprocess.Popen(["cat", path], stdout=subprocess.PIPE, text=True) as reader:
-                    try:
-                        self.expect(run("all_reduce_perf", ("-t", "2", *SMALL, option, path)), 0)
-                        said = reader.communicate(timeout=20 * perf_jobs.patience())[0]
-                    finally:
-                        reader.kill()
-                self.assertTrue(said.startswith(begin), said)
+                process = perf_jobs.start("all_reduce_perf", ("-t", "2", *SMALL, option, path))
+                try:
+                    begun = select.select([process.stdout], [], [], 20 * perf_jobs.patience())[0]
+                    self.assertTrue(begun, "waits for a reader before it has measured")
+                    with open(path, encoding="utf-8") as reader:
+                        self.assertTrue(reader.read().startswith(begin))
+                    self.expect(perf_jobs.finish(process, "all_reduce_perf", 20), 0)
+                finally:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
                 self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
 
     def test_a_picture_replaces_what_is_there(self):
