@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -130,6 +131,25 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   cannotWrite(path);
 }
 
+// What is there, behind links if need be; no folder.
+std::optional<struct stat> stateOf(const std::string& path) {
+  struct stat state {};
+  if (stat(path.c_str(), &state) != 0) return std::nullopt;
+  if (S_ISDIR(state.st_mode)) throw UsageError(fmt::format("cannot write {}: it is a folder", path));
+  return state;
+}
+
+// Makes what is not there, but nothing through a link, and removes only what it made.
+void checkCreatable(const std::string& path) {
+  const File file(std::fopen(path.c_str(), "wx"), std::fclose);
+  if (file) {
+    unlink(path.c_str());
+    return;
+  }
+  if (errno == EEXIST) throw UsageError(fmt::format("cannot write {}: it is a link to what is not there", path));
+  cannotWrite(path);
+}
+
 void addSummary(Json& json, const Report& report) {
   json["out_of_bounds"] = {{"count", report.wrong}, {"okay", text(report.wrong == 0)}};
   const char* okay = report.minimumBusGBs ? text(fastEnough(report.meanBusGBs, report.minimumBusGBs)) : "unchecked";
@@ -159,17 +179,15 @@ std::string toJson(const Report& report, const Options& options, const std::vect
 }
 
 void checkWritable(const std::string& path) {
-  const bool wasThere = access(path.c_str(), F_OK) == 0;
-  const File file(std::fopen(path.c_str(), "a"), std::fclose);
-  if (!file) cannotWrite(path);
-  if (!wasThere) std::remove(path.c_str());
+  const auto state = stateOf(path);
+  if (!state) return checkCreatable(path);
+  // Not opened: of a pipe, that waits for who reads it, and closing it would be all that the reader gets.
+  if (access(path.c_str(), W_OK) != 0) cannotWrite(path);
 }
 
 std::string claimFile(const std::string& path) {
-  struct stat state {};
-  const bool isThere = stat(path.c_str(), &state) == 0;
-  if (isThere && S_ISDIR(state.st_mode)) throw UsageError(fmt::format("cannot write {}: it is a folder", path));
-  if (isThere && !S_ISREG(state.st_mode)) return path;
+  const auto state = stateOf(path);
+  if (state && !S_ISREG(state->st_mode)) return path;
   std::string candidate = path;
   for (int attempt = 0;; ++attempt) {
     const File file(std::fopen(candidate.c_str(), "wx"), std::fclose);

@@ -1,7 +1,7 @@
 /* tutti: collective communication between processes, threads and machines. Plain C, no CUDA header needed.
  *
- * Units. Counts are elements of the given data type; sizes are bytes. Ranks count from 0.
- * Buffers. The caller owns them. A send buffer is only read; a receive buffer is written in full on success and has
+ * Units. Counts are elements of the given data type, below 2^48 in all in one call; sizes are bytes. Ranks count from
+ * 0. Buffers. The caller owns them. A send buffer is only read; a receive buffer is written in full on success and has
  *   unspecified contents after an error. Any alignment. They may not overlap, except "in place": send == recv for
  *   all-reduce, broadcast and reduce; recv + rank * count == send for all-gather, and for gather at the root;
  *   send + rank * count == recv for reduce-scatter, and for scatter at the root; never for all-to-all. A count of 0 is

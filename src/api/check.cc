@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "comm/call.h"
 
 namespace tutti::api {
 
@@ -36,11 +37,14 @@ int checkRank(int rank, int size, const char* call, const char* argument) {
 }
 
 size_t checkBytes(size_t count, size_t parts, DataType type, const char* call) {
-  size_t bytes = 0;
-  if (__builtin_mul_overflow(count, parts, &bytes) || __builtin_mul_overflow(bytes, sizeOf(type), &bytes) ||
+  size_t elements = 0, bytes = 0;
+  if (__builtin_mul_overflow(count, parts, &elements) || __builtin_mul_overflow(elements, sizeOf(type), &bytes) ||
       bytes > PTRDIFF_MAX)
     invalid(call, fmt::format("count is {}: {} times that many elements of {} do not fit into memory", count, parts,
                               nameOf(type)));
+  if (elements > comm::kMostElements)
+    invalid(call, fmt::format("count is {}: {} times that many elements are more than a call can have, which is {}",
+                              count, parts, comm::kMostElements));
   return bytes;
 }
 

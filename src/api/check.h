@@ -22,7 +22,8 @@ void checkPointer(const void* pointer, const char* call, const char* argument);
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument);
 DataType checkType(tuttiDataType_t type, const char* call);
 int checkRank(int rank, int size, const char* call, const char* argument);
-// count * parts * size of an element; throws when that does not fit into memory.
+// count * parts * size of an element; throws when that does not fit into memory, or is of more elements than a call can
+// have.
 size_t checkBytes(size_t count, size_t parts, DataType type, const char* call);
 // The two ranges may be the same memory, at the offset that "in place" means, but may not overlap otherwise.
 void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t recvBytes, bool inPlace,

@@ -21,7 +21,11 @@ size_t Call::planBytes(int ranks) const noexcept {
   return sharedCount() / (tables ? static_cast<size_t>(ranks) : 1) * sizeOf(type);
 }
 
-// Counts that every rank knows alike are compared as a whole: where sums are equal, parts may differ.
+// Counts that every rank knows alike are compared as a whole: where sums are equal, parts may differ. A digest is what
+// the slot has room for. Of tables with one sum, one pair in 65,536 has one digest; that ends as kBytes at the first
+// slot whose size the two ends see differently. Only where, besides, every slot that they exchange has the size that
+// the other expects next, as when a part moves to a neighbour that had none, are parts taken for each other
+// (docs/failures.md, "Limits").
 uint16_t Call::countsDigest() const noexcept {
   if (!tables || collective == Collective::kAllToAllV) return 0;
   uint64_t digest = 0;
@@ -30,6 +34,7 @@ uint16_t Call::countsDigest() const noexcept {
 }
 
 link::Fingerprint Call::fingerprint(uint64_t number) const noexcept {
+  static_assert(link::Fingerprint{.count = kMostElements}.count == kMostElements);
   link::Fingerprint mark;
   mark.count = sharedCount();
   mark.operation = static_cast<uint32_t>(number);

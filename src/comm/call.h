@@ -11,6 +11,10 @@
 
 namespace tutti::comm {
 
+// Elements of a call, of all ranks' parts together. A slot tells them in so many bits (link::Fingerprint): cut, two
+// counts that differ could look the same.
+inline constexpr size_t kMostElements = (size_t{1} << 48) - 1;
+
 // Tables of the v-variants: elements, one entry a rank.
 struct Tables {
   std::vector<size_t> inputCounts, inputOffsets, outputCounts, outputOffsets;

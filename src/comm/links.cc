@@ -4,8 +4,10 @@
 #include <new>
 #include <set>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "comm/mail_key.h"
+#include "link/edge_memory.h"
 
 namespace tutti::comm {
 namespace {
@@ -57,9 +59,21 @@ class SelfConnection final : public link::Connection {
 Links::Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::Card>& cards,
              std::chrono::milliseconds connectTimeout)
     : plane_(plane), registry_(registry), cards_(cards), connectTimeout_(connectTimeout) {
+  makeBell();
+}
+
+// Without a file of its memory nobody else can ring it, and all that is lost is that: links that need files themselves
+// say why they cannot be had, the others do without.
+void Links::makeBell() {
   constexpr size_t kPage = 4096;
-  bellFd_ = createMemoryFile("tutti-bell", kPage);
-  bellMemory_ = mapShared(bellFd_.get(), kPage);
+  try {
+    bellFd_ = createMemoryFile("tutti-bell", kPage);
+    bellMemory_ = mapShared(bellFd_.get(), kPage);
+  } catch (const Error& error) {
+    log::info("{}; a rank that sleeps wakes every millisecond to look at its memory", error.what());
+    bellFd_ = {};
+    bellMemory_ = link::mapPrivate(kPage);
+  }
 }
 
 link::Ear* Links::ear() noexcept {

@@ -38,6 +38,7 @@ class Links {
  private:
   using Key = std::pair<int, int>;  // peer, channel
   std::unique_ptr<link::EdgeSetup> begin(int peer, int channel);
+  void makeBell();
 
   control::Plane& plane_;
   const link::Registry& registry_;

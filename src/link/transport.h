@@ -34,7 +34,7 @@ struct Edge {
   int channel = 0;
   topology::Card selfCard, peerCard;
   Bell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
-  int selfBellFd = -1;       // memory file to pass to a peer on the same host
+  int selfBellFd = -1;       // memory file to pass to a peer on the same host, or -1
   uint32_t slotBytes = 64 << 10, depth = 8;
 };
 

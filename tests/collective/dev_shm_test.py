@@ -47,9 +47,11 @@ def limited(limit, program, *options):
 
 def fault_of_limits():
     """Where files may not be long, memory goes over tcp; where descriptors are few, the text says so."""
-    status, said = limited("-f 40", "all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "64K")
-    if status != 0 or "ulimit -f" not in said:
-        return f"short files: status {status}: {said}"
+    for blocks in (40, 4):  # of 512 bytes: no room for a link, nor even for the page that a rank sleeps on
+        for ranks in (("--ranks", "2"), ("-t", "2")):
+            status, said = limited(f"-f {blocks}", "all_reduce_perf", *ranks, "-b", "8", "-e", "64K")
+            if status != 0 or ("--ranks" in ranks and "ulimit -f" not in said):
+                return f"short files ({blocks} blocks), {' '.join(ranks)}: status {status}: {said}"
     if perf_jobs.patience() > 1:
         print("no files, few descriptors: left to the builds without sanitizers")
         # ThreadSanitizer writes a file before the program begins. UBSan asks a pipe whether memory can be read: with no

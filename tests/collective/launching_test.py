@@ -8,6 +8,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -323,6 +324,34 @@ class Output(Programs):
                 self.expect(outcome, 1, f"cannot write {re.escape(folder)}: .*(folder|directory)")
                 self.assertNotIn("float", outcome.output)
             self.assertFalse(os.path.exists(folder + ".0"))
+
+    def test_a_link_to_nowhere_stays_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, target = os.path.join(folder, "a"), os.path.join(folder, "absent")
+            os.symlink(target, path)
+            outcome = run("all_reduce_perf", ("-t", "2", *SMALL, "--plot", path))
+            self.expect(outcome, 1, f"cannot write {re.escape(path)}: it is a link to what is not there")
+            self.assertNotIn("float", outcome.output)
+            self.expect(run("all_reduce_perf", ("-t", "2", *SMALL, "-J", path)), 0)
+            self.assertEqual(sorted(os.listdir(folder)), ["a", "a.0"])
+            self.assertEqual(os.readlink(path), target)
+
+    def test_a_pipe_is_opened_when_there_is_something_to_write(self):
+        for option, begin in (("-J", "{"), ("--plot", "<svg ")):
+            with self.subTest(option), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "pipe")
+                os.mkfifo(path)
+                process = perf_jobs.start("all_reduce_perf", ("-t", "2", *SMALL, option, path))
+                try:
+                    begun = select.select([process.stdout], [], [], 20 * perf_jobs.patience())[0]
+                    self.assertTrue(begun, "waits for a reader before it has measured")
+                    with open(path, encoding="utf-8") as reader:
+                        self.assertTrue(reader.read().startswith(begin))
+                    self.expect(perf_jobs.finish(process, "all_reduce_perf", 20), 0)
+                finally:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
 
     def test_a_picture_replaces_what_is_there(self):
         with tempfile.TemporaryDirectory() as folder:

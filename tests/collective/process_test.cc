@@ -12,11 +12,13 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "emulation/other_process.h"
@@ -197,40 +199,73 @@ TEST(Trouble, AForkedChildIsRefusedAndItsEndChangesNothing) {
   });
 }
 
-// A thread that is cancelled in a call ends behind it, and not the process: also while it sleeps on its sockets, which
-// is a point to be cancelled at.
-void cancelInACall(const char* transports) {
-  tuttiConfig_t config = testConfig();
-  config.transports = transports;
-  withCommunicators(2, config, [](tuttiComm_t comm, int rank) {
-    constexpr std::chrono::milliseconds kWhile(50);  // for the other to get there
-    if (rank == 0) {
-      std::this_thread::sleep_for(3 * kWhile);
-      CHECK_TUTTI(tuttiBarrier(comm, nullptr));
-      return;
-    }
-    struct Call {
-      tuttiComm_t comm;
-      std::atomic<int> result{-1};
-    } call{comm};
+// A call of a thread that is cancelled while it waits for another rank, which waits for `sent`.
+struct CancelledCall {
+  std::function<tuttiResult_t()> call;
+  std::atomic<bool>& sent;
+  std::atomic<int> result{-1};
+
+  static void* body(void* given) {
+    auto& mine = *static_cast<CancelledCall*>(given);
+    mine.result = static_cast<int>(mine.call());
+    for (;;) ::pause();  // a point to be cancelled at
+  }
+
+  void run() {
     pthread_t caller{};
-    const auto body = [](void* given) -> void* {
-      Call& mine = *static_cast<Call*>(given);
-      mine.result = static_cast<int>(tuttiBarrier(mine.comm, nullptr));
-      for (;;) ::pause();  // a point to be cancelled at
-    };
-    ASSERT_EQ(::pthread_create(&caller, nullptr, body, &call), 0);
-    std::this_thread::sleep_for(kWhile);
-    ASSERT_EQ(::pthread_cancel(caller), 0);
+    ASSERT_EQ(::pthread_create(&caller, nullptr, body, this), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for it to get there
+    EXPECT_EQ(::pthread_cancel(caller), 0);
+    sent = true;
+    sent.notify_all();
     void* end = nullptr;
     ASSERT_EQ(::pthread_join(caller, &end), 0);
     EXPECT_EQ(end, PTHREAD_CANCELED);
-    EXPECT_EQ(call.result, int{tuttiSuccess});
+    EXPECT_EQ(result, int{tuttiSuccess});
+  }
+};
+
+// Rank 1's is in a thread that is cancelled.
+void callOnBoth(int rank, std::atomic<bool>& sent, std::function<tuttiResult_t()> call) {
+  if (rank == 1) return CancelledCall{std::move(call), sent}.run();
+  sent.wait(false);
+  EXPECT_EQ(call(), tuttiSuccess) << lastText(nullptr);
+}
+
+// A thread that is cancelled in a call ends behind it, and not the process: also while it sleeps on its sockets, which
+// is a point to be cancelled at.
+TEST(Trouble, ACancelledThreadFinishesItsCall) {
+  for (const char* transports : {"p2p", "tcp"}) {
+    tuttiConfig_t config = testConfig();
+    config.transports = transports;
+    std::atomic<bool> sent{false};
+    withCommunicators(2, config, [&sent](tuttiComm_t comm, int rank) {
+      callOnBoth(rank, sent, [comm] { return tuttiBarrier(comm, nullptr); });
+    });
+  }
+}
+
+TEST(Trouble, ACancelledThreadFinishesItsJoin) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  const tuttiConfig_t config = testConfig();
+  std::atomic<bool> sent{false};
+  runRanks(2, [&](int rank) {
+    tuttiComm_t comm = nullptr;
+    callOnBoth(rank, sent, [&] { return tuttiCommInitRankConfig(&comm, 2, id, rank, &config); });
+    CHECK_TUTTI(tuttiBarrier(comm, nullptr));
+    CHECK_TUTTI(tuttiCommDestroy(comm));
   });
 }
 
-TEST(Trouble, ACancelledThreadFinishesItsCall) {
-  for (const char* transports : {"p2p", "tcp"}) cancelInACall(transports);
+TEST(Trouble, ACancelledThreadFinishesItsSplit) {
+  std::atomic<bool> sent{false};
+  withCommunicators(2, testConfig(), [&sent](tuttiComm_t comm, int rank) {
+    tuttiComm_t child = nullptr;
+    callOnBoth(rank, sent, [&] { return tuttiCommSplit(comm, 0, rank, &child, nullptr); });
+    CHECK_TUTTI(tuttiBarrier(child, nullptr));
+    CHECK_TUTTI(tuttiCommDestroy(child));
+  });
 }
 
 // A child may have communicators of its own, also while its parent has some.

@@ -122,6 +122,24 @@ TEST(Usage, WrongTablesOfCountsAreNamed) {
   });
 }
 
+// A slot would tell one more as none.
+TEST(Usage, MoreElementsThanASlotCanTellAreRefused) {
+  constexpr size_t kLess = size_t{1} << 47, kMore = 2 * kLess;
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    char data[16] = {};
+    EXPECT_EQ(tuttiAllReduce(data, data, kMore, tuttiInt8, tuttiSum, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiAllReduce: count is 281474976710656: 1 times that many elements are more than a call can");
+    EXPECT_EQ(tuttiAllGather(data, data, kLess, tuttiInt8, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiAllGather: count is 140737488355328: 2 times");
+    EXPECT_EQ(tuttiSend(data, kMore, tuttiInt8, 1 - rank, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "which is 281474976710655");
+    const size_t counts[] = {kLess, kLess};
+    EXPECT_EQ(tuttiReduceScatterV(data, data, counts, tuttiInt8, tuttiSum, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiReduceScatterV: count is 281474976710656");
+    CHECK_TUTTI(tuttiBarrier(comm, nullptr));
+  });
+}
+
 TEST(Usage, WrongOperatorsAreNamed) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     float data = 1;

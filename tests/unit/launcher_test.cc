@@ -388,22 +388,29 @@ TEST(Launcher, EveryRowCanBeForcedAndTheSettingListsThem) {
   EXPECT_EQ(names, settings::findSetting("TUTTI_LAUNCHER")->values);
 }
 
-// Each variable alone: what is missing is told of the row whose own it is, not of one that borrows the name.
+void expectHalfIsRefused(Variables half, settings::Name there, settings::Name missing) {
+  half[there.text()] = "2";
+  const std::string text = fmt::format("{}=2 is set but {} is not", there.text(), missing.text());
+  try {
+    readLaunch(Environment(half));
+    ADD_FAILURE() << text;
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+  }
+}
+
+// Either half of every set alone: what is missing is told of the row whose own it is, not of one that borrows the name.
 TEST(Launcher, HalfASetIsToldOfItsOwner) {
-  for (const LauncherRow& row : launcherRows()) {
-    if (row.read || row.name == std::string_view("slurm")) continue;  // these need more than two variables
-    const std::string size = row.size.front().text();
-    try {
-      readLaunch(Environment(Variables{{size, "2"}}));
-      ADD_FAILURE() << size;
-    } catch (const Error& e) {
-      const auto rows = launcherRows();
-      const auto owner = std::find_if(rows.begin(), rows.end(),
-                                      [&](const LauncherRow& r) { return r.size.front() == row.size.front(); });
-      EXPECT_NE(std::string(e.what()).find(fmt::format("{}=2 is set but {} is not", size, owner->rank.text())),
-                std::string::npos)
-          << e.what();
-    }
+  const auto rows = launcherRows();
+  for (const LauncherRow& row : rows) {
+    if (row.read) continue;  // one variable says it all
+    // Slurm sets its own in scripts as well, which are no ranks.
+    const bool inSteps = row.name == std::string_view("slurm");
+    const Variables beside = inSteps ? Variables{{"SLURM_STEP_ID", "0"}} : Variables{};
+    const auto owner = std::ranges::find(rows, row.size.front(), [](const auto& r) { return r.size.front(); });
+    expectHalfIsRefused(beside, row.size.front(), owner->rank);
+    expectHalfIsRefused(beside, row.rank, row.size.front());
+    if (row.pair[0]) expectHalfIsRefused({}, row.pair[0], row.pair[1]);
   }
 }
 

@@ -133,7 +133,7 @@ TEST(Limits, AFingerprintHoldsTheLargestOfEverything) {
   comm::Call call;
   call.collective = static_cast<Collective>(kCollectives - 1);
   call.type = static_cast<DataType>(kDataTypes - 1);
-  call.count = (size_t{1} << 48) - 1;
+  call.count = comm::kMostElements;
   const link::Fingerprint last = call.fingerprint(~uint32_t{0});
   EXPECT_EQ(last.kindAndType >> 4, kCollectives - 1);
   EXPECT_EQ(last.kindAndType & 15, kDataTypes - 1);

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "base/settings_table.h"
 #include "control/launcher_names.h"
@@ -38,14 +40,34 @@ TEST(PerfEnvironment, ShowsWhatTheLibraryKnowsAndNoSecrets) {
 TEST(PerfEnvironment, RanksAreToldNothingOfOtherLaunchers) {
   Entries entries = {"PATH=/bin", "TUTTI_TRANSPORT=tcp", "TUTTI_JOIN_TIMEOUT_MS=5", "RANKS=7"};
   const Entries kept = entries;
-  for (const auto& row : control::launcherRows()) {
-    entries.push_back(std::string(row.rank.text()) + "=1");
-    for (const auto size : row.size)
-      if (size) entries.push_back(std::string(size.text()) + "=");
-  }
-  for (const char* name : {"TUTTI_LAUNCHER", "TUTTI_LOCAL_RANK", "TUTTI_ID", "TUTTI_ROOT", "TUTTI_PERF_PARENT"})
-    entries.push_back(std::string(name) + "=x");
+  const auto add = [&entries](std::string_view name) {
+    for (const char* value : {"=1", "="}) entries.push_back(std::string(name) + value);
+  };
+  for (const std::string_view name : control::kLauncherNames) add(name);
+  for (const settings::Setting& setting : settings::kTable)
+    if (setting.section == settings::For::kJoining && setting.name != std::string_view("TUTTI_JOIN_TIMEOUT_MS"))
+      add(setting.name);
+  add("TUTTI_PERF_PARENT");
   EXPECT_EQ(withoutLaunchers(entries), kept);
+}
+
+// Whatever a row of the library's table reads is among the names that are kept from the ranks.
+TEST(PerfEnvironment, EveryColumnOfTheLaunchersIsKeptFromTheRanks) {
+  const auto check = [](const auto& names) {
+    for (const settings::Name name : names) {
+      if (!name) continue;
+      const Entries entries = {std::string(name.text()) + "=1"};
+      EXPECT_TRUE(withoutLaunchers(entries).empty()) << name.text();
+    }
+  };
+  for (const auto& row : control::launcherRows()) {
+    check(std::array{row.rank, row.hosts});
+    check(row.size);
+    check(row.localRank);
+    check(row.localSize);
+    check(row.jobKeys);
+    check(row.pair);
+  }
 }
 
 TEST(PerfEnvironment, NobodySaysWhoWhereNothingThatCouldIsSet) {

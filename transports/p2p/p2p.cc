@@ -32,8 +32,7 @@ struct Block {
   std::atomic<bool> attached{false};
 
   void setBell(int side, const Edge& edge) {
-    bells[side] = edge.selfBell;
-    if (edge.selfBellFd < 0) return;
+    if (edge.selfBellFd < 0) return;  // that one wakes by itself
     bellPages[side] = link::mapBell(edge.selfBellFd);
     bells[side] = reinterpret_cast<Bell*>(bellPages[side].data());
   }
