@@ -4,6 +4,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +38,8 @@ class IdFile {
   explicit IdFile(const tuttiUniqueId& id) : fd_(memfd_create("tutti-id", 0)) {
     std::string hex;
     for (const char c : id.internal) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-    if (fd_ < 0 || write(fd_, hex.data(), hex.size()) != static_cast<ssize_t>(hex.size())) {
+    // Memory files are made with every bit of the mode, and the library reads no id that others could.
+    if (fd_ < 0 || fchmod(fd_, 0600) != 0 || write(fd_, hex.data(), hex.size()) != static_cast<ssize_t>(hex.size())) {
       throw Failure(fmt::format("cannot hand over the unique id: {}", std::strerror(errno)));
     }
   }

@@ -1,6 +1,7 @@
 #include "base/settings.h"
 
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +41,7 @@ std::optional<std::string> Environment::lookUp(const char* name) const {
   std::string value;
   if (values_) {
     if (const auto at = values_->find(name); at != values_->end()) value = at->second;
-  } else if (const char* own = std::getenv(name)) {
+  } else if (const char* own = ::secure_getenv(name)) {
     value = own;
   }
   if (value.empty()) return std::nullopt;
@@ -67,7 +68,7 @@ std::vector<std::string> Environment::names(std::string_view prefix) const {
   };
   if (values_) {
     for (const auto& [name, value] : *values_) add(name);
-  } else {
+  } else if (::getauxval(AT_SECURE) == 0) {
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
       const std::string_view text = *entry;
       add(text.substr(0, text.find('=')));

@@ -29,7 +29,8 @@ class Name {
   const char* text_ = "";
 };
 
-// The process's own variables, or those of a test. A variable that is empty counts as not set.
+// The process's own variables, or those of a test. A variable that is empty counts as not set, and so do all where the
+// process has privileges that whoever started it has not (set-user-id programs): they are of that user's choosing.
 class Environment {
  public:
   using Values = std::map<std::string, std::string>;

@@ -83,7 +83,9 @@ std::string asMarkdown() {
       "same; `TUTTI_DEBUG=info` names what was overridden. A variable that is empty counts as not set. A `TUTTI_*`\n"
       "variable that is not listed here is reported, with the nearest name, when the first communicator is made; but "
       "for\n"
-      "names that begin with `TUTTI_TEST_`, which belong to the tests.\n"
+      "names that begin with `TUTTI_TEST_`, which belong to the tests. A program that runs with privileges which "
+      "whoever\n"
+      "started it has not (set-user-id) reads no variable at all.\n"
       "`NCCL_*` variables are not read, but for the one of nccl-tests that is named below; where one is set, rank 0 "
       "names\n"
       "the one of tutti's that does the same.\n";

@@ -44,10 +44,12 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "A unique id, instead of TUTTI_ROOT. It holds the secret of the job."},
     {"TUTTI_ID_FILE", For::kJoining, Type::kPath, "", 0, 0, "",
      "A file that holds the unique id in hex, or soon will; instead of TUTTI_ROOT. The library only reads it: "
-     "docs/launchers.md says who writes it."},
-    {"TUTTI_SECRET", For::kJoining, Type::kSecret, "", 0, 0, "32 hex digits, or any text",
+     "docs/launchers.md says who writes it. It must be yours or root's, and nobody else's to read or write."},
+    {"TUTTI_SECRET", For::kJoining, Type::kSecret, "", 0, 0, "any text",
      "What every rank must know to join where the meeting place is an address."},
-    {"TUTTI_SECRET_FILE", For::kJoining, Type::kPath, "", 0, 0, "", "A file with the secret; instead of TUTTI_SECRET."},
+    {"TUTTI_SECRET_FILE", For::kJoining, Type::kPath, "", 0, 0, "",
+     "A file with the secret; instead of TUTTI_SECRET. It must be yours or root's, and nobody else's to read or "
+     "write."},
     {"TUTTI_JOIN_TIMEOUT_MS", For::kJoining, Type::kMilliseconds, "60000", 1, kLongestMs, "",
      "How long to wait for all ranks, and how long a unique id that is made is good for. The error names those that "
      "are missing."},

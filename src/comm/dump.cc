@@ -2,17 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
-#include "base/fd.h"
-#include "base/thread.h"
+#include "base/private_file.h"
 #include "base/version.h"
 #include "comm/communicator.h"
 #include "comm/device_side.h"
@@ -122,27 +119,6 @@ std::string dumpName(const Communicator& communicator) {
 
 namespace {
 
-bool writeAll(int fd, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-// A file of its own, under a name that nobody can have laid a trap at. 0; else an errno value, and no file is left.
-int writeNew(const std::string& path, const std::string& text) noexcept {
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return errno;
-  const FileSignalHeld held;
-  // Some file systems tell only at the end that there was no room.
-  if (writeAll(file.get(), text) && ::close(file.release()) == 0) return 0;
-  const int error = errno;
-  std::remove(path.c_str());
-  return error;
-}
-
 // What is there would be replaced, and that may be a device of the machine's.
 void requireReplaceable(const Communicator& communicator, const std::string& path) {
   struct stat there {};
@@ -159,7 +135,7 @@ void writeDump(const Communicator& communicator, const std::string& path, const 
   requireReplaceable(communicator, path);
   removeOrphans(std::filesystem::path(path).parent_path());
   const std::string draft = draftOf(path);
-  int error = writeNew(draft, toJson(communicator, why));
+  int error = writePrivateFile(AT_FDCWD, draft, toJson(communicator, why));
   if (error == 0 && std::rename(draft.c_str(), path.c_str()) != 0) {
     error = errno;
     std::remove(draft.c_str());

@@ -32,13 +32,13 @@ void Dial::startRound() {
 }
 
 UniqueFd Dial::open(size_t place) noexcept {
-  if (target_.unixName.empty()) return dialTcp(target_.addresses[place]);
-  return place == 0 ? dialUnix(target_.unixName) : dialTcp(target_.addresses[place - 1]);
+  if (overUnix(place)) return dialUnix(target_.unixNames[place]);
+  return dialTcp(target_.addresses[place - target_.unixNames.size()]);
 }
 
 std::string Dial::nameOf(size_t place) const {
-  if (!target_.unixName.empty() && place == 0) return "Unix socket @" + target_.unixName;
-  return toString(target_.addresses[place - (target_.unixName.empty() ? 0 : 1)]);
+  if (overUnix(place)) return "Unix socket @" + target_.unixNames[place];
+  return toString(target_.addresses[place - target_.unixNames.size()]);
 }
 
 // Places that fail at once (nobody there, no route) make way for the next without a pause.
@@ -80,8 +80,7 @@ void Dial::attempt(size_t place) {
 // A Unix socket's name means something on its own host only: it tells nothing when there are addresses as well.
 void Dial::noteError(size_t place, int error) noexcept {
   lacking_ = lacking_ || Lack::isOne(error);
-  const bool overUnix = place == 0 && !target_.unixName.empty();
-  if (error == ECONNREFUSED && (!overUnix || target_.addresses.empty())) refused_ = true;
+  if (error == ECONNREFUSED && (!overUnix(place) || target_.addresses.empty())) refused_ = true;
 }
 
 void Dial::failed(size_t place, const std::string& why) {

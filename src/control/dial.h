@@ -1,4 +1,4 @@
-// Calls a listener: its Unix socket first, then all its addresses, each a little after the one before ("happy
+// Calls a listener: its Unix sockets first, then all its addresses, each a little after the one before ("happy
 // eyeballs", RFC 8305), until one of them proves the secret. Round after round until cancelled, unless told not to.
 #pragma once
 #include <functional>
@@ -15,7 +15,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
  public:
   struct Target {
     HandshakeContext context;  // context.listener is the id of the listener that is meant
-    std::string unixName;      // empty: not over a Unix socket
+    std::vector<std::string> unixNames;
     std::vector<Address> addresses;
   };
   using Won = std::function<void(std::shared_ptr<Line>)>;
@@ -39,7 +39,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
     std::shared_ptr<Line> line;
     Reactor::Token timer = 0;
   };
-  size_t places() const noexcept { return target_.addresses.size() + (target_.unixName.empty() ? 0 : 1); }
+  size_t places() const noexcept { return target_.unixNames.size() + target_.addresses.size(); }
+  bool overUnix(size_t place) const noexcept { return place < target_.unixNames.size(); }
   UniqueFd open(size_t place) noexcept;
   std::string nameOf(size_t place) const;
   void noteError(size_t place, int error) noexcept;

@@ -22,13 +22,16 @@ void Joining::start() {
   callRoot();
 }
 
-std::string Joining::unixName(const std::string& name) const { return request_.network.unixSockets ? name : ""; }
+std::vector<std::string> Joining::ifAllowed(std::vector<std::string> unixNames) const {
+  if (!request_.network.unixSockets) unixNames.clear();
+  return unixNames;
+}
 
 void Joining::callRoot() {
   HandshakeContext context = rootContext(request_.id);
   context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {context, unixName(rootUnixName(request_.id.job)), request_.id.addresses},
+      reactor_, {context, ifAllowed(rootUnixNames(request_.id)), request_.id.addresses},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
         lastRefusal_ = why;
@@ -83,7 +86,7 @@ void Joining::callParent(const Person& parent) {
   context.listener = parent.endpoint.id;
   context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {context, unixName(parent.endpoint.unixName), parent.endpoint.addresses},
+      reactor_, {context, ifAllowed(unixNamesOf(parent.endpoint)), parent.endpoint.addresses},
       [this, parent](std::shared_ptr<Line> line) {
         dial_.reset();
         events_.placed(std::move(line), parent);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/dial.h"
 #include "control/messages.h"
@@ -39,7 +40,7 @@ class Joining {
   uint64_t draw() const noexcept { return draw_; }  // the root's, once this rank has its place
 
  private:
-  std::string unixName(const std::string& name) const;
+  std::vector<std::string> ifAllowed(std::vector<std::string> unixNames) const;
   void callRoot();
   void onRoot(std::shared_ptr<Line> line);
   void onRootFrame(Frame& frame);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/private_file.h"
 #include "control/launcher_table.h"
 
 namespace tutti::control {
@@ -245,10 +246,10 @@ void readPlace(const Environment& environment, const Row& row, Launch& launch) {
   launch = told;
 }
 
-Secret secretFromFile(const std::string& path) try {
-  const std::string content = readSmallFile(path);
+std::string secretFromFile(const std::string& path) try {
+  std::string content = readPrivateFile(path, kMostFileBytes);
   if (content.empty()) refuse("the file is empty");
-  return secretFromText(content);
+  return content;
 } catch (const Error& error) {
   refuse(fmt::format("TUTTI_SECRET_FILE={}: {}", path, error.what()));
 }
@@ -256,9 +257,7 @@ Secret secretFromFile(const std::string& path) try {
 void readSecret(const Environment& environment, Launch& launch) {
   const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
   if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
-  if (text) launch.secret = secretFromText(*text);
-  if (!file) return;
-  launch.secret = secretFromFile(*file);
+  launch.secret = file ? secretFromFile(*file) : text;
 }
 
 void readRow(const Environment& environment, const Row& row, Launch& launch) {
@@ -269,6 +268,7 @@ void readRow(const Environment& environment, const Row& row, Launch& launch) {
   readHost(environment, row, launch);
   readPlace(environment, row, launch);
   readSecret(environment, launch);
+  launch.runtimeFolder = environment.find("XDG_RUNTIME_DIR");
 }
 
 }  // namespace

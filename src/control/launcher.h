@@ -20,21 +20,19 @@ struct Launch {
   bool oneHost = false;               // all ranks are on one host: they meet at a Unix socket, where those may be used
   std::optional<std::string> rootHost;  // rank 0 listens at rootHost:rootPort
   uint16_t rootPort = 0;
-  int pmi = -1;                  // the descriptor of the process manager, through which rank 0 hands out a unique id
-  int pmiKey = 0;                // which of the process's communicators this is: each needs a key of its own there
-  std::string jobKey;            // what the launcher calls the job: tells apart two at one place
-  std::optional<Secret> secret;  // TUTTI_SECRET or TUTTI_SECRET_FILE (32 hex digits, or any text that is hashed)
+  int pmi = -1;        // the descriptor of the process manager, through which rank 0 hands out a unique id
+  int pmiKey = 0;      // which of the process's communicators this is: each needs a key of its own there
+  std::string jobKey;  // what the launcher calls the job: tells apart two at one place
+  std::optional<std::string> secret;         // the text of TUTTI_SECRET or TUTTI_SECRET_FILE
+  std::optional<std::string> runtimeFolder;  // XDG_RUNTIME_DIR: userKey() asks for it
 };
 
 // Reads the environment. Variables and precedence are in launcher_table.cc. Throws Error(kInvalidUsage) that lists what
 // was looked for when no launcher is found, and for contradictions; Error(kInvalidArgument) for what is no number.
 Launch readLaunch(const settings::Environment& environment = {});
 
-// 32 hex digits are the secret itself; any other text is hashed.
-Secret secretFromText(const std::string& text);
-// The text of a file of at most 64 KiB, without white space at its end. Throws Error(kInvalidUsage), "it cannot be
-// read: ...": the caller knows why the file was to be read.
-std::string readSmallFile(const std::string& path);
+// The longest file with a secret or a unique id.
+inline constexpr size_t kMostFileBytes = size_t{64} << 10;
 
 // The unique id to join with: the one handed over (a file is waited for), one that rank 0 hands out through the process
 // manager, or one that every rank derives from the place, the job key and the secret. In the last two rank 0 opens the

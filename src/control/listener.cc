@@ -57,6 +57,20 @@ Address wildcard(bool v6, uint16_t port) {
   throw systemError("cannot listen for the other ranks", error);
 }
 
+std::string describe(const std::optional<ucred>& holder) {
+  return holder ? fmt::format("process {} of user {}", holder->pid, holder->uid) : "a process that does not answer";
+}
+
+std::string whenTheNameIsTaken(const std::string& unixName) {
+  const auto holder = holderOf(unixName);
+  if (!holder || holder->uid == ::geteuid())
+    return "Another job of yours seems to be meeting there: give each a TUTTI_JOB of its own, any text";
+  return fmt::format(
+      "It is held by {}, and not by you: set XDG_RUNTIME_DIR, for all ranks, to a folder of yours with mode 0700, and "
+      "the ranks meet at a name that others cannot know; or give the job another TUTTI_JOB",
+      describe(holder));
+}
+
 // `unixError`: why there is no Unix socket, where one was wanted.
 [[noreturn]] void nowhere(const Listener::Request& request, int unixError) {
   if (!request.network.unixSockets)
@@ -64,10 +78,8 @@ Address wildcard(bool v6, uint16_t port) {
                 "cannot listen for the other ranks: no network interface has an address, and TUTTI_UNIX_SOCKETS=0 "
                 "forbids a Unix socket. See `ip addr`");
   throw Error(ErrorCode::kSystem,
-              fmt::format("cannot listen at the Unix socket @{}: {}{}", request.unixName, errnoText(unixError),
-                          unixError == EADDRINUSE ? ". Another job of yours seems to be meeting there: give each a "
-                                                    "TUTTI_JOB of its own, any text"
-                                                  : ""));
+              fmt::format("cannot listen at the Unix socket @{}: {}{}", request.unixNames.front(), errnoText(unixError),
+                          unixError == EADDRINUSE ? ". " + whenTheNameIsTaken(request.unixNames.front()) : ""));
 }
 
 }  // namespace
@@ -79,14 +91,27 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
       maxPending_(pendingLimit()),
       refusals_(reactor) {
   endpoint_.id = context_.listener;
-  UniqueFd local = request.network.unixSockets ? listenUnix(request.unixName) : UniqueFd();
-  const int unixError = errno;  // what follows has errors of its own
-  if (local) {
-    endpoint_.unixName = request.unixName;
-    add(std::move(local));
-  }
+  const int unixError = request.network.unixSockets ? openUnix(request) : 0;
   if (request.tcp) openTcp(request);
   if (sockets_.empty()) nowhere(request, unixError);
+}
+
+// 0, or why there is none: where the first name is not to be had, the others would lead callers astray.
+int Listener::openUnix(const Request& request) {
+  for (const std::string& name : request.unixNames) {
+    UniqueFd fd = listenUnix(name);
+    if (!fd && endpoint_.unixName.empty()) return errno;
+    if (!fd) {
+      log::warn(
+          "{} holds the name @{}, under which ranks would find this job that do not share a folder of yours with rank "
+          "0; all others meet at a name that nobody else can know",
+          describe(holderOf(name)), name);
+      continue;
+    }
+    if (endpoint_.unixName.empty()) endpoint_.unixName = name;
+    add(std::move(fd));
+  }
+  return 0;
 }
 
 // One port serves all addresses, so that a range of ports counts ranks and not addresses.

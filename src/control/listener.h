@@ -20,8 +20,8 @@ class Listener {
   using Arrival = std::function<void(std::shared_ptr<Line>, Frame& first)>;
 
   struct Request {
-    HandshakeContext context;  // context.listener becomes the endpoint's id
-    std::string unixName;
+    HandshakeContext context;            // context.listener becomes the endpoint's id
+    std::vector<std::string> unixNames;  // the first is the endpoint's; the others may be somebody else's already
     Network network;
     uint16_t port = 0;  // not 0: this one and no other
     bool tcp = true;
@@ -50,6 +50,7 @@ class Listener {
     Reactor::Token watch = 0;
   };
 
+  int openUnix(const Request& request);
   void openTcp(const Request& request);
   bool openWildcards(const Request& request, const std::vector<Address>& chosen, uint16_t port);
   bool openSelected(const std::vector<Address>& chosen, uint16_t port);

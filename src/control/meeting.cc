@@ -9,18 +9,20 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 
 #include "base/error.h"
 #include "base/handshake.h"
 #include "base/log.h"
+#include "base/private_file.h"
 #include "control/launcher.h"
 #include "control/network.h"
 #include "control/pmi.h"
 #include "control/root.h"
+#include "control/secret.h"
 #include "control/socket.h"
+#include "control/user_key.h"
 
 namespace tutti::control {
 namespace {
@@ -28,11 +30,9 @@ namespace {
 constexpr std::chrono::milliseconds kAskAgain(200);
 constexpr const char* kManagerPlace = "at addresses of rank 0's host, which the process manager hands out";
 
-// Waits for the file to be there whole. Sleeps on the folder's changes; on file systems of other hosts, which report
-// none, it looks every 50 ms.
+// Waits for the file to be there whole; one that is not to be trusted is not waited for. Sleeps on the folder's
+// changes; on file systems of other hosts, which report none, it looks every 50 ms.
 RawUniqueId waitForIdFile(const std::string& path, const Patience& patience) {
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::kInvalidUsage, fmt::format("TUTTI_ID_FILE={}: this is a folder, not a file", path));
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -40,8 +40,10 @@ RawUniqueId waitForIdFile(const std::string& path, const Patience& patience) {
   for (;;) {
     std::string why;
     try {
-      return fromHex(readSmallFile(path));
+      return fromHex(readPrivateFile(path, kMostFileBytes));
     } catch (const Error& e) {
+      if (e.code() == ErrorCode::kInvalidUsage)
+        throw Error(e.code(), fmt::format("TUTTI_ID_FILE={}: {}", path, e.what()));
       why = e.what();
     }
     if (patience.over())
@@ -93,6 +95,18 @@ void warnOfStrangers(const Launch& launch) {
         "joining at {}:{} is not authenticated: whoever can reach that port can join the job or spoil it. Put the same "
         "random text into TUTTI_SECRET, or into a file that TUTTI_SECRET_FILE names, on every rank",
         *launch.rootHost, launch.rootPort);
+  });
+}
+
+// The same: who has seen the ranks join can try every text that people think of.
+void warnIfGuessable(const Launch& launch) {
+  static std::once_flag once;
+  if (!launch.secret || launch.rank != 0 || strengthOf(*launch.secret) >= kEnoughBits) return;
+  std::call_once(once, [] {
+    log::warn(
+        "the secret of this job looks as if it could be guessed (TUTTI_SECRET or TUTTI_SECRET_FILE): make one with "
+        "`(umask 077; head -c 32 /dev/urandom | base64 > ~/tutti-secret)`, and name that file in TUTTI_SECRET_FILE on "
+        "every rank");
   });
 }
 
@@ -170,18 +184,27 @@ void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
 }
 
+// Of the secret there is nothing in the names of sockets, which every user of the host can see.
+std::string nameOfDoor(const UserKey& key, const std::string& place) {
+  std::array<uint64_t, 2> name{};
+  hashInto(name.data(), sizeof name, place.data(), place.size(), key.data(), key.size());
+  return fmt::format("tutti-root-{:016x}{:016x}", name[0], name[1]);
+}
+
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says.
 UniqueId deriveId(const Launch& launch, const Network& network, const Patience& patience) {
   RootPlace place;
   place.tcp = !(launch.oneHost && network.unixSockets);
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
-  place.id.secret = launch.secret.value_or(Secret{});
   describePlace(launch, place.tcp, place.id);
   if (place.tcp) warnOfStrangers(launch);
+  warnIfGuessable(launch);
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);
-  hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size(), place.id.secret.data(),
-           place.id.secret.size());
+  hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size());
+  if (network.unixSockets)
+    if (const auto key = userKey(launch.runtimeFolder)) place.id.door = nameOfDoor(*key, name);
+  if (launch.secret) place.id.secret = secretFromText(*launch.secret, name);
   if (launch.rank == 0) {
     if (place.tcp) place.doubt = doubtOf(launch, network);
     if (!place.doubt.empty()) log::warn("{}", place.doubt);

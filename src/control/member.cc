@@ -56,7 +56,7 @@ Listener::Request Member::listenRequest() const {
   requireSecret();
   const uint64_t id = randomNumber();
   return {{request_.id.secret, request_.id.job, id, encryptionOf(request_)},
-          fmt::format("tutti-{:016x}", id),
+          {fmt::format("tutti-{:016x}", id)},
           request_.network,
           0,
           true};

@@ -46,9 +46,12 @@ enum class Kind : uint8_t {
 // Where somebody listens. `id` is what the hello must name.
 struct Endpoint {
   uint64_t id = 0;
-  std::string unixName;
+  std::string unixName;  // empty: none
   std::vector<Address> addresses;
 };
+inline std::vector<std::string> unixNamesOf(const Endpoint& endpoint) {
+  return endpoint.unixName.empty() ? std::vector<std::string>() : std::vector{endpoint.unixName};
+}
 
 // Who somebody is.
 struct Person {

@@ -17,6 +17,13 @@ constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 std::string rootUnixName(uint64_t job) { return fmt::format("tutti-root-{:016x}", job); }
 
+std::vector<std::string> rootUnixNames(const UniqueId& id) {
+  std::vector<std::string> names;
+  if (!id.door.empty()) names.push_back(id.door);
+  names.push_back(rootUnixName(id.job));
+  return names;
+}
+
 HandshakeContext rootContext(const UniqueId& id) { return {id.secret, id.job, id.job, Encryption::kAsCalled}; }
 
 RootPlace anyRootPlace() {
@@ -79,7 +86,7 @@ void Root::giveUp(int rank, const std::string& why) {
 }
 
 Listener::Request Root::listenRequest(const RootPlace& place, const Network& network) {
-  return {rootContext(place.id), rootUnixName(place.id.job), network, place.port, place.tcp};
+  return {rootContext(place.id), rootUnixNames(place.id), network, place.port, place.tcp};
 }
 
 Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)

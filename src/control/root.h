@@ -27,6 +27,9 @@ std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, 
 RootPlace anyRootPlace();
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime);
 std::string rootUnixName(uint64_t job);
+// Where it is called on its own host, the best first: a name that other users cannot know beforehand, where the id has
+// one, and one that follows from the job, for ranks that share no folder with the root.
+std::vector<std::string> rootUnixNames(const UniqueId& id);
 // What both ends of a connection to the root prove. The root itself encrypts as its callers do.
 HandshakeContext rootContext(const UniqueId& id);
 

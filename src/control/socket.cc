@@ -92,6 +92,13 @@ UniqueFd dialAt(UniqueFd fd, const SocketName& name) noexcept {
   return fd;
 }
 
+std::optional<ucred> peerOf(int fd) noexcept {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return std::nullopt;
+  return who;
+}
+
 }  // namespace
 
 UniqueFd listenTcp(const Address& address, bool dual) noexcept {
@@ -137,10 +144,8 @@ bool isUnix(int fd) noexcept {
 
 std::string describePeer(int fd) {
   if (isUnix(fd)) {
-    ucred who{};
-    socklen_t bytes = sizeof who;
-    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return "a local process";
-    return fmt::format("local process {} of user {}", who.pid, who.uid);
+    const auto who = peerOf(fd);
+    return who ? fmt::format("local process {} of user {}", who->pid, who->uid) : "a local process";
   }
   SocketName name;
   name.bytes = sizeof name.storage;
@@ -148,10 +153,13 @@ std::string describePeer(int fd) {
 }
 
 bool sameUser(int fd) noexcept {
-  ucred who{};
-  socklen_t bytes = sizeof who;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return false;
-  return who.uid == ::geteuid() || who.uid == 0;
+  const auto who = peerOf(fd);
+  return who && (who->uid == ::geteuid() || who->uid == 0);
+}
+
+std::optional<ucred> holderOf(const std::string& unixName) noexcept {
+  const UniqueFd fd = dialUnix(unixName);
+  return fd ? peerOf(fd.get()) : std::nullopt;
 }
 
 void setNoDelay(int fd) noexcept { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }

@@ -1,7 +1,10 @@
 // Non-blocking stream sockets: TCP over IPv4 and IPv6, and abstract Unix sockets.
 #pragma once
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/fd.h"
@@ -26,6 +29,8 @@ std::string describePeer(int fd);
 // Whether the process at the other end of a Unix socket belongs to our user (or to the system's).
 bool sameUser(int fd) noexcept;
 bool isUnix(int fd) noexcept;
+// The process that listens at a Unix socket; nullopt when none answers.
+std::optional<ucred> holderOf(const std::string& unixName) noexcept;
 void setNoDelay(int fd) noexcept;
 // Of a TCP socket: what was sent must be acknowledged, and an idle peer's system must answer, within about `span`.
 void limitSilence(int fd, std::chrono::milliseconds span) noexcept;

@@ -22,7 +22,7 @@ void Streams::request(const Person& peer, const UniqueId& id, uint64_t key, Stre
   const auto call = calls_.insert(calls_.end(), Call{});
   Dial::Target target{{id.secret, id.job, peer.endpoint.id, encryption_}, {}, {}};
   if (kind == StreamKind::kUnix)
-    target.unixName = peer.endpoint.unixName;
+    target.unixNames = unixNamesOf(peer.endpoint);
   else
     target.addresses = peer.endpoint.addresses;
   try {

@@ -27,11 +27,13 @@ std::string ipOf(const Address& address);  // without the port
 
 struct UniqueId {
   Secret secret{};
-  uint64_t job = 0;                // names the root's abstract Unix socket; random
+  uint64_t job = 0;                // names the root's abstract Unix socket; public
   std::vector<Address> addresses;  // of the root, best first; as many as fit are kept
   // For texts, and no part of the 128 bytes: where ranks meet that were not handed an id ("at n1:29500"), and which
   // variables must be alike on all of them for that, beside the secret. Empty: the id was handed over.
   std::string place, alike;
+  // As little: a name of the root's Unix socket that other users cannot know beforehand. Empty: there is none.
+  std::string door;
 };
 
 // The id of a communicator that is made of another one's ranks: its secret follows from the parent's, so that what the

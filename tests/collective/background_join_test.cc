@@ -25,7 +25,7 @@ std::atomic<int> readsByOthers{0};
 }  // namespace
 
 // The program's own, of which libraries in other files take notice too.
-extern "C" __attribute__((visibility("default"))) char* getenv(const char* name) noexcept {
+extern "C" __attribute__((visibility("default"))) char* secure_getenv(const char* name) noexcept {
   const pid_t reader = onlyReader.load();
   if (reader != 0 && reader != ::gettid()) {
     ++readsByOthers;
@@ -36,6 +36,9 @@ extern "C" __attribute__((visibility("default"))) char* getenv(const char* name)
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
     if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
   return nullptr;
+}
+extern "C" __attribute__((visibility("default"))) char* getenv(const char* name) noexcept {
+  return secure_getenv(name);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -97,6 +98,7 @@ TEST(Crossing, OfProcessesIsSaidWhileTheyWait) {
   const std::string path = ::testing::TempDir() + "tutti-crossing-" + std::to_string(::getpid());
   {
     std::ofstream file(path);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     for (const char byte : id.internal) {
       constexpr char kDigits[] = "0123456789abcdef";
       file << kDigits[static_cast<unsigned char>(byte) >> 4] << kDigits[byte & 15];

@@ -1,4 +1,5 @@
 // What a job does to its process, and its process to it: records, signals, forks, threads that are cancelled.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,6 +24,7 @@
 
 #include "emulation/other_process.h"
 #include "support/api_ranks.h"
+#include "support/other_user.h"
 #include "support/texts.h"
 #include "support/variables.h"
 
@@ -82,6 +84,32 @@ TEST(Trouble, ADumpReplacesNothingButFiles) {
     CHECK_TUTTI(tuttiCommDump(comm, file.c_str()));
     EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), std::ssize(others)) << "a draft was left";
+    fs::remove_all(folder);
+  });
+}
+
+// In a folder that anybody may write to: a link and a file that another user has laid where the record goes.
+TEST(Trouble, ADumpGoesThroughNothingOfAnotherUsers) {
+  if (!mayBeAnotherUser()) GTEST_SKIP() << "needs root";
+  namespace fs = std::filesystem;
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    const fs::path folder = fs::path(::testing::TempDir()) / ("tutti-anybodys-" + std::to_string(::getpid()));
+    fs::create_directory(folder);
+    ASSERT_EQ(::chmod(folder.c_str(), 01777), 0);
+    const fs::path mine = folder / "mine", link = folder / "link", theirs = folder / "theirs";
+    std::ofstream(mine) << "what must stay";
+    ASSERT_EQ(statusOf(asNobody([&] {
+                const int fd = ::open(theirs.c_str(), O_WRONLY | O_CREAT, 0666);
+                return ::fchmod(fd, 0666) | ::symlink(mine.c_str(), link.c_str());
+              })),
+              0);
+    EXPECT_EQ(tuttiCommDump(comm, link.c_str()), tuttiInvalidArgument);
+    EXPECT_EQ(fs::file_size(mine), 14U);
+    CHECK_TUTTI(tuttiCommDump(comm, theirs.c_str()));  // root may replace it; others get an error
+    struct stat record {};
+    ASSERT_EQ(::stat(theirs.c_str(), &record), 0);
+    EXPECT_EQ(record.st_uid, 0U);
+    EXPECT_EQ(record.st_mode & 07777, 0600U);
     fs::remove_all(folder);
   });
 }

@@ -148,13 +148,18 @@ class Job:
         return statuses, texts
 
 
+def own(path, flags):
+    """Opens a file that nobody else may read, as secrets must be."""
+    return os.open(path, flags, 0o600)
+
+
 class Cases:
     def __init__(self, options):
         self.options = options
         self.patience = float(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
         self.folder = tempfile.TemporaryDirectory()
         self.secret = os.path.join(self.folder.name, "secret")
-        with open(self.secret, "w", encoding="utf-8") as file:
+        with open(self.secret, "w", encoding="utf-8", opener=own) as file:
             file.write(os.urandom(16).hex())
 
     def job(self, network, place, largest="256K", settings=None):
@@ -178,7 +183,7 @@ class Cases:
         path = os.path.join(self.folder.name, f"id-{time.monotonic()}")
         words = ("nsenter", f"--net=/run/netns/{network.name(1)}", os.path.join(self.options.bin, "tutti_make_id"))
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as maker:
-            with open(path + ".new", "w", encoding="utf-8") as file:
+            with open(path + ".new", "w", encoding="utf-8", opener=own) as file:
                 file.write(maker.stdout.readline())
             os.rename(path + ".new", path)
             self.check(network, {"TUTTI_ID_FILE": path})

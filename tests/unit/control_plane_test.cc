@@ -47,10 +47,10 @@ TEST(Plane, WhyItCannotListenIsTold) {
   const auto listen = [&] { Listener(reactor, request, [](const auto&, Frame&) {}); };
   EXPECT_NE(thrownBy(listen).text.find("no network interface has an address"), std::string::npos);
   request.network.unixSockets = true;
-  request.unixName = "tutti-listen-test-" + std::to_string(::getpid());
+  request.unixNames = {"tutti-listen-test-" + std::to_string(::getpid())};
   Listener first(reactor, request, [](const auto&, Frame&) {});
   const std::string text = thrownBy(listen).text;
-  EXPECT_NE(text.find(request.unixName + ": Address already in use. Another job"), std::string::npos) << text;
+  EXPECT_NE(text.find(request.unixNames[0] + ": Address already in use. Another job"), std::string::npos) << text;
 }
 
 TEST_P(PlaneOfSize, GathersManyRounds) {

@@ -1,35 +1,24 @@
 // Unix sockets serve their own user only, at both ends. Needs root, to be another user.
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
+#include "base/handshake.h"
+#include "control/launcher.h"
 #include "control/root.h"
 #include "control/socket.h"
 #include "control_ranks.h"
+#include "support/other_user.h"
 
 namespace tutti::control::test {
 namespace {
 
-constexpr uid_t kNobody = 65534;
-
-// Runs `body` as another user in a child, whose exit status it gives. Between fork() and the end only system calls.
-template <class Body>
-pid_t asNobody(Body body) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    if (::syscall(SYS_setuid, kNobody) != 0) ::_exit(99);
-    ::_exit(body());
-  }
-  return pid;
-}
-
-int statusOf(pid_t pid) {
-  int status = -1;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+using tutti::test::asNobody;
+using tutti::test::statusOf;
 
 // 0: the listener hung up without a word.
 int callAndListen(const std::string& name) {
@@ -49,28 +38,96 @@ TEST(Users, AnotherUsersCallIsRefused) {
   EXPECT_EQ(callAndListen(name), 2) << "the own user is waited for";
 }
 
+// Sits at a name, as another user, while it lives.
+class Squatter {
+ public:
+  explicit Squatter(const std::string& name) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    pid_ = asNobody([&] {
+      const UniqueFd fd = listenUnix(name);
+      if (!fd || ::write(ready[1], "x", 1) != 1) return 1;
+      ::pause();
+      return 0;
+    });
+    ::close(ready[1]);
+    char waste;
+    EXPECT_EQ(::read(ready[0], &waste, 1), 1) << "another user could not take the name";
+    ::close(ready[0]);
+  }
+  ~Squatter() {
+    ::kill(pid_, SIGKILL);
+    statusOf(pid_);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
 // Someone else sits at the name of a root that is not there.
 TEST(Users, AnotherUsersListenerIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   UniqueId id = anyRootPlace().id;
-  const std::string name = rootUnixName(id.job);
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t pid = asNobody([&] {
-    const UniqueFd fd = listenUnix(name);
-    if (!fd || ::write(ready[1], "x", 1) != 1) return 1;
-    ::pause();
-    return 0;
-  });
-  char waste;
-  EXPECT_EQ(::read(ready[0], &waste, 1), 1);
+  const Squatter squatter(rootUnixName(id.job));
   const Thrown thrown =
       thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(200)))); });
   EXPECT_NE(thrown.text.find("another user"), std::string::npos) << thrown.text;
-  ::kill(pid, SIGKILL);
-  statusOf(pid);
-  ::close(ready[0]);
-  ::close(ready[1]);
+}
+
+// A rank of two that one host's launcher has started.
+Launch onOneHost(int rank) {
+  Launch launch;
+  launch.rank = rank;
+  launch.size = 2;
+  launch.oneHost = true;
+  launch.jobKey = "squatted " + std::to_string(::getpid());
+  return launch;
+}
+
+// The name that follows from what the launcher says is anyone's to work out.
+TEST(Users, ANameThatAnotherUserTakesFirstKeepsNobodyOut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string folder = testing::TempDir() + "tutti-users-" + std::to_string(randomNumber());
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  const auto placeOf = [&](int rank) {
+    Launch launch = onOneHost(rank);
+    launch.runtimeFolder = folder;
+    return meetingPlace(launch, {}, soon());
+  };
+  const Squatter squatter(rootUnixName(placeOf(1).job));
+  testing::internal::CaptureStderr();
+  inThreads(2, [&](int rank) { Plane::join(requestFor(placeOf(rank), rank, 2)); });
+  const std::string warned = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warned.find(fmt::format("process {} of user 65534 holds the name", squatter.pid())), std::string::npos)
+      << warned;
+  std::filesystem::remove_all(folder);
+}
+
+// Nor does one keep ranks apart that have nothing but the name in common, as in containers: nobody has taken it.
+TEST(Users, RanksThatShareNoFolderMeet) {
+  const std::string folder = testing::TempDir() + "tutti-users-" + std::to_string(randomNumber());
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  inThreads(2, [&](int rank) {
+    Launch launch = onOneHost(rank);
+    if (rank == 0) launch.runtimeFolder = folder;
+    UniqueId id = meetingPlace(launch, {}, soon());
+    EXPECT_FALSE(id.door.empty());
+    Plane::join(requestFor(id, rank, 2));
+  });
+  std::filesystem::remove_all(folder);
+}
+
+// Where the ranks have no folder, they have no other name; the text says who holds it.
+TEST(Users, WhoHoldsTheOnlyNameIsTold) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  RootPlace place = anyRootPlace();
+  place.tcp = false;
+  const Squatter squatter(rootUnixName(place.id.job));
+  const Thrown thrown = thrownBy([&] { openRootAt(place, {}, soon()); });
+  for (const std::string& word :
+       {fmt::format("process {} of user 65534", squatter.pid()), std::string("XDG_RUNTIME_DIR")})
+    EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "control/launcher.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 
 #include "base/error.h"
@@ -354,17 +357,41 @@ const auto kRefusals = testing::Values(
     Refused{"twoSecrets",
             kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET", "a"}, {"TUTTI_SECRET_FILE", "b"}},
             {"keep one"}},
-    Refused{"emptySecret",
-            kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/dev/null"}},
-            {"the file is empty"}},
     Refused{"secretInAFolder",
             kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/tmp"}},
-            {"TUTTI_SECRET_FILE=/tmp: it cannot be read: Is a directory"}},
+            {"TUTTI_SECRET_FILE=/tmp: it is a folder, not a regular file"}},
     Refused{"secretWithoutEnd",
             kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/dev/zero"}},
-            {"more than 65536 bytes"}});
+            {"it is a device, not a regular file"}},
+    Refused{"secretNowhere",
+            kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", "/nowhere/at/all"}},
+            {"TUTTI_SECRET_FILE=/nowhere/at/all: it cannot be read: No such file or directory"}});
 
 INSTANTIATE_TEST_SUITE_P(Table, LauncherRefusal, kRefusals, [](const auto& given) { return given.param.name; });
+
+// What comes of a file that holds so much, and has that mode.
+std::string secretOf(const std::string& content, mode_t mode = 0600) {
+  const std::string path = testing::TempDir() + "tutti-secret-" + std::to_string(::getpid());
+  std::ofstream(path) << content;
+  EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+  std::string secret;
+  try {
+    secret =
+        readLaunch(Environment(kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET_FILE", path}})).secret.value();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kInvalidUsage);
+    secret = e.what();
+  }
+  std::remove(path.c_str());
+  return secret;
+}
+
+TEST(Launcher, ASecretFileIsReadWhereItsUserAloneMay) {
+  EXPECT_EQ(secretOf("open sesame \n"), "open sesame");
+  EXPECT_NE(secretOf("open sesame", 0644).find("its mode is 0644: other users may read"), std::string::npos);
+  EXPECT_NE(secretOf(" \n").find("the file is empty"), std::string::npos);
+  EXPECT_NE(secretOf(std::string(kMostFileBytes + 1, 'x')).find("it has more than 65536 bytes"), std::string::npos);
+}
 
 // No text that a user sees, of an error or of a launch, may hold what proves membership.
 TEST(Launcher, SecretsAreNeverShown) {

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <net/if.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdio>
@@ -7,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/handshake.h"
+#include "base/private_file.h"
 #include "control/launcher.h"
 #include "control/network.h"
 #include "control_ranks.h"
@@ -34,7 +37,7 @@ TEST(MeetingPlace, RanksMeetAtAnAddressTwiceInARow) {
   Launch launch;
   launch.rootHost = "localhost";
   launch.rootPort = freePort();
-  launch.secret = secretFromText("a secret");
+  launch.secret = "a secret";
   const uint64_t first = meetAndJoin(launch, 4);
   EXPECT_NE(meetAndJoin(launch, 4), first);  // or the records of one would replace those of the other
 }
@@ -74,7 +77,24 @@ TEST(MeetingPlace, AFolderIsNoIdFile) {
   Launch launch;
   launch.idFile = "/tmp";
   const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
-  EXPECT_EQ(thrown.text, "TUTTI_ID_FILE=/tmp: this is a folder, not a file");
+  EXPECT_EQ(thrown.text, "TUTTI_ID_FILE=/tmp: it is a folder, not a regular file");
+}
+
+// Nobody would ever write to the pipe, and whoever reads the other could join.
+TEST(MeetingPlace, AnIdFileThatIsNotToBeTrustedIsNotWaitedFor) {
+  const std::string path = testing::TempDir() + "tutti-id-" + std::to_string(randomNumber());
+  Launch launch;
+  launch.idFile = path;
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+  EXPECT_EQ(thrown.text, fmt::format("TUTTI_ID_FILE={}: it is a pipe, not a regular file", path));
+  std::remove(path.c_str());
+  ASSERT_EQ(writePrivateFile(AT_FDCWD, path, "half an id"), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
+  EXPECT_NE(thrown.text.find("its mode is 0644"), std::string::npos) << thrown.text;
+  std::remove(path.c_str());
 }
 
 // As rank 1 of two, for whom everything that it waits for stays away.
@@ -124,7 +144,7 @@ Launch aloneAt(int rank, const std::string& host, uint16_t port) {
   launch.source = "TUTTI_RANK/TUTTI_SIZE/TUTTI_ROOT";
   launch.rootHost = host;
   launch.rootPort = port;
-  launch.secret = secretFromText("a secret");
+  launch.secret = "a secret";
   return launch;
 }
 
@@ -142,24 +162,44 @@ TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
   Launch launch = aloneAt(1, "127.0.0.1", freePort());
   const std::string at = fmt::format("at 127.0.0.1:{}", launch.rootPort);
   std::string text = whyNot(launch, 300);
-  expectWords(text, {at, "rank 0", "TUTTI_ROOT", "TUTTI_SECRET"});
+  expectWords(text, {at, "rank 0", "TUTTI_ROOT, TUTTI_JOB"});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
   launch.oneHost = true;
   text = whyNot(launch, 300);
-  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT", "TUTTI_SECRET (or TUTTI_SECRET_FILE)"});
+  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB"});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
 }
 
-TEST(Rendezvous, BothSidesAreToldThatTheSecretsDiffer) {
+void expectToBeToldThatSecretsDiffer(bool oneHost) {
   const uint16_t port = freePort();
   inThreads(2, [&](int r) {
     Launch launch = aloneAt(r, "127.0.0.1", port);
-    launch.secret = secretFromText(r == 0 ? "a secret" : "another one");
+    launch.oneHost = oneHost;
+    launch.secret = r == 0 ? "a secret" : "another one";
     const std::string text = whyNot(launch, r == 0 ? 3000 : 1500);
     expectWords(text, {r == 0 ? "did not know the secret of this job" : "the secret differs",
                        "set the same TUTTI_SECRET (or TUTTI_SECRET_FILE) on all ranks"});
     EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
   });
+}
+
+TEST(Rendezvous, BothSidesAreToldThatTheSecretsDiffer) { expectToBeToldThatSecretsDiffer(false); }
+
+TEST(Rendezvous, BothSidesAreToldSoAtAUnixSocket) { expectToBeToldThatSecretsDiffer(true); }
+
+TEST(Rendezvous, ASecretThatCouldBeGuessedIsWarnedOfOnce) {
+  const auto warnings = [](const std::string& secret) {
+    Launch launch = aloneAt(0, "127.0.0.1", freePort());
+    launch.secret = secret;
+    testing::internal::CaptureStderr();
+    meetingPlace(launch, {}, soon());
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warnings("XohImNooBHFR0OVvjcYpJ3NgPQ1qq73WKhHvch0VQtg=").find("guessed"), std::string::npos);
+  const std::string first = warnings("opensesame");  // the only one of the process, if no test before has had it
+  EXPECT_EQ(first.find("opensesame"), std::string::npos);
+  if (!first.empty()) expectWords(first, {"could be guessed", "head -c 32 /dev/urandom | base64", "TUTTI_SECRET_FILE"});
+  EXPECT_EQ(warnings("another one").find("guessed"), std::string::npos);
 }
 
 // It may be forwarded to this host by something that nobody here can see: a warning, and rank 0 listens.
@@ -208,9 +248,7 @@ TEST(MeetingPlace, AnIdFileIsWaitedFor) {
   std::thread writer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     const std::string hex = toHex(encode(openRoot({}, soon())));
-    FILE* file = std::fopen(path.c_str(), "w");
-    std::fprintf(file, "%s\n", hex.c_str());
-    std::fclose(file);
+    EXPECT_EQ(writePrivateFile(AT_FDCWD, path, hex + "\n"), 0);
   });
   Launch launch;
   launch.idFile = path;

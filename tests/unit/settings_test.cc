@@ -1,6 +1,8 @@
 #include "base/settings.h"
 
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,10 +17,13 @@
 #include "comm/config.h"
 #include "control/launcher_names.h"
 #include "control/plane.h"
+#include "support/other_user.h"
 #include "support/variables.h"
 
 namespace tutti::settings {
 namespace {
+
+constexpr int kUnprivileged = 77;
 
 std::string refusalOf(const Environment& environment, Name name) {
   try {
@@ -136,7 +141,7 @@ TEST(SettingsTable, HasEveryVariableThatTheSourcesName) {
 
 // The variables that src/control reads from launchers are those in the list, and the list has no others.
 TEST(LauncherNames, AreThoseThatTheSourcesRead) {
-  const std::string_view notNames[] = {"TCP"};
+  const std::string_view notNames[] = {"TCP", "XDG_RUNTIME_DIR"};  // the latter is of the user's session
   const std::regex name(R"re("((?!TUTTI_)[A-Z][A-Z0-9]*(_[A-Za-z0-9]+)*)")re");
   std::set<std::string> read;
   for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/src/control")) {
@@ -189,6 +194,33 @@ TEST(SettingsTable, ReportsStrangeNamesAndNothingElse) {
   EXPECT_EQ(strangeNames(environment),
             (std::vector<std::string>{"TUTTI_FAVOURITE_COLOUR is not a setting; docs/settings.md lists them",
                                       "TUTTI_TRANPORT is not a setting; did you mean TUTTI_TRANSPORT?"}));
+}
+
+// A program with set-user-id is started by anybody, with variables of that user's choosing. As a process of its own:
+// the system tells a program when it begins whether it is one.
+TEST(SettingsOfOthers, DISABLED_InAPrivilegedProcess) {
+  if (::getauxval(AT_SECURE) == 0) ::_exit(kUnprivileged);
+  const Environment own;
+  const bool blind = !own.find("TUTTI_JOB") && own.names("TUTTI_").empty() && own.number("TUTTI_CHANNELS") == 0;
+  ::_exit(blind ? 0 : 1);  // without what sanitizers do at the end: they may not look into such a process
+}
+
+TEST(Settings, OfWhoeverStartsAPrivilegedProgramDoNotCount) {
+  if (!test::mayBeAnotherUser()) GTEST_SKIP() << "needs root";
+  const test::Settings set({{"TUTTI_JOB", "theirs"}, {"TUTTI_CHANNELS", "3"}});
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    // As nobody who has started a program of root's: only the number of the real user differs.
+    if (::setresuid(test::kNobody, 0, 0) != 0) ::_exit(99);
+    ::execl("/proc/self/exe", "other", "--gtest_also_run_disabled_tests",
+            "--gtest_output=", "--gtest_filter=SettingsOfOthers.DISABLED_InAPrivilegedProcess",
+            static_cast<char*>(nullptr));
+    ::_exit(98);
+  }
+  const int status = test::statusOf(pid);
+  if (status == kUnprivileged) GTEST_SKIP() << "this system does not tell a program of its privileges";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Environment().text("TUTTI_JOB"), "theirs") << "here they do";
 }
 
 }  // namespace
