@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comm/mail_key.h"
+#include "link/edge_memory.h"
 
 namespace tutti::comm {
 namespace {
@@ -57,9 +58,8 @@ class SelfConnection final : public link::Connection {
 Links::Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::Card>& cards,
              std::chrono::milliseconds connectTimeout)
     : plane_(plane), registry_(registry), cards_(cards), connectTimeout_(connectTimeout) {
-  constexpr size_t kPage = 4096;
-  bellFd_ = createMemoryFile("tutti-bell", kPage);
-  bellMemory_ = mapShared(bellFd_.get(), kPage);
+  bellFd_ = createMemoryFile("tutti-bell", link::kBellFileBytes);
+  bellMemory_ = mapShared(bellFd_.get(), link::kBellFileBytes);
 }
 
 link::Ear* Links::ear() noexcept {
