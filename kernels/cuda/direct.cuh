@@ -8,6 +8,9 @@
 //                          not end before;
 //   else                   it goes through the slot.
 //
+// What a peer says is followed only into memory that it has shared with this rank, and whole: ranks of one process
+// share all that the process has. Else the operation ends, and names the peer.
+//
 // Nobody has to know what buffers the other ranks registered, and nobody waits to learn it. That ranks do not meet in
 // one place is proved of every schedule (schedule/races.h).
 #pragma once
@@ -27,12 +30,40 @@ __device__ inline bool locate(const Shared& buffer, Direct direct, const std::by
   return true;
 }
 
-// Where a peer's spot is for this rank. A look is enough: the peer named the window after this rank had said that its
-// address stands in the table.
-__device__ inline std::byte* follow(const Block& block, int peer, const link::Spot& spot) {
-  const uint64_t* const table = block.work.seat.windows + static_cast<size_t>(peer) * kWindows;
-  const uint64_t base = spot.window == 0 ? 0 : peek(table + spot.window);
-  return reinterpret_cast<std::byte*>(base + spot.at);
+// A spot that the peer may change at any time: read once.
+__device__ inline link::Spot readSpot(const void* at) {
+  const auto* const words = static_cast<const uint64_t*>(at);
+  return {peek(words), peek(words + 1)};
+}
+
+// Always false, as whoever calls it returns.
+__device__ inline bool notThere(Block& block, Trouble trouble, int peer, uint64_t bytes) {
+  Report what;
+  what.trouble = trouble;
+  what.peer = peer;
+  what.bytes = bytes;
+  report(block, what);
+  return false;
+}
+
+// Sets `base` to where `bytes` of the peer's, from a spot on, are for this rank. False: there is trouble. A look at the
+// table is enough: the peer named the window after this rank had said that it stands there.
+__device__ inline bool follow(Block& block, Direct direct, const link::Spot& spot, uint64_t bytes, Place& place) {
+  uint64_t at = spot.at;
+  if (direct == Direct::kHere) {
+    if (spot.window != 0) return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+  } else {
+    const MappedWindow* const windows = block.work.seat.windows;
+    if (windows == nullptr || spot.window == 0 || spot.window >= kWindows)
+      return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+    const MappedWindow& there = windows[static_cast<size_t>(place.peer) * kWindows + spot.window];
+    const MappedWindow window{peek(&there.base), peek(&there.bytes)};
+    if (window.base == 0) return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+    at = window.find(spot.at, bytes);
+    if (at == 0) return notThere(block, Trouble::kSpot, place.peer, bytes);
+  }
+  place.base = reinterpret_cast<std::byte*>(at);
+  return true;
 }
 
 // The receiver's part at the begin of an operation: its senders may write to its output from now on.
@@ -46,12 +77,16 @@ __device__ inline void openOutput(const Block& block) {
   }
 }
 
-// Where the receiver's output begins, if it is known to be open by now; else null.
-__device__ inline std::byte* openedOutput(const Block& block, const End& end, int peer) {
-  const link::Counter& line = *end.fifo.released;
+// Whether the receiver's output is known to be open by now.
+__device__ inline bool isOpen(const Block& block, const End& end) {
   // Acquire: pairs with openOutput.
-  if (loadAcquire(&line.outputOf) != uint64_t{block.fingerprint.operation} + 1) return nullptr;
-  return follow(block, peer, line.output);
+  return loadAcquire(&end.fifo.released->outputOf) == uint64_t{block.fingerprint.operation} + 1;
+}
+
+// Whether this rank has opened its output to the sender at the other end.
+__device__ inline bool hasOpened(const Block& block, const End& end) {
+  const Shared& opened = block.work.opened;
+  return end.direct == Direct::kHere ? opened.here : opened.window != 0;
 }
 
 // Whether the step only hands a segment of the input on.
@@ -65,16 +100,16 @@ __device__ inline link::SlotHeader& headerOf(const End& end) {
 }
 
 // The sender's choice for one destination, whose place it sets. It goes into the header, which is posted later: nobody
-// keeps it. `first`: the first run of the step.
-__device__ inline void chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
-                                      Place& place) {
+// keeps it. `first`: the first run of the step; `outputEnd`: where the last one ends in the output. False: there is
+// trouble.
+__device__ inline bool chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
+                                      size_t outputEnd, Place& place) {
   link::SlotHeader& header = headerOf(end);
-  std::byte* const output = (step.flags & schedule::kLands) != 0 ? openedOutput(block, end, place.peer) : nullptr;
   link::Spot at;
   header.carried = link::Carried::kInSlot;
-  if (output != nullptr) {
+  if ((step.flags & schedule::kLands) != 0 && isOpen(block, end)) {
+    if (!follow(block, end.direct, readSpot(&end.fifo.released->output), outputEnd, place)) return false;
     header.carried = link::Carried::kAtReceiver;
-    place.base = output;
     place.kind = PlaceKind::kOutput;
   } else if (passesInput(block, step) && locate(block.work.lent, end.direct, block.work.input, first.input, at)) {
     header.carried = link::Carried::kAtSender;
@@ -82,23 +117,25 @@ __device__ inline void chooseCarriage(Block& block, const schedule::Step& step, 
     place.kind = PlaceKind::kNowhere;
     end.lent = true;
   } else {
-    return;
+    return true;
   }
   atomicAdd(&block.directSlots, 1u);
+  return true;
 }
 
-// The receiver's part: the slot has come, and says where its payload is.
-__device__ inline void followCarriage(const Block& block, const End& end, Place& place) {
+// The receiver's part: the slot has come, and says where its payload of `bytes` is. False: there is trouble.
+__device__ inline bool followCarriage(Block& block, const End& end, uint64_t bytes, Place& place) {
   const link::SlotHeader& header = headerOf(end);
-  if (header.carried == link::Carried::kAtReceiver) {
+  const auto carried = static_cast<link::Carried>(peek(reinterpret_cast<const uint32_t*>(&header.carried)));
+  if (carried == link::Carried::kAtReceiver) {
+    if (!hasOpened(block, end)) return notThere(block, Trouble::kNotOpened, place.peer, bytes);
     place.base = block.work.output;
     place.kind = PlaceKind::kOutput;
-  } else if (header.carried == link::Carried::kAtSender) {
-    link::Spot at;
-    memcpy(&at, header.inlined, sizeof at);
-    place.base = follow(block, place.peer, at);
+  } else if (carried == link::Carried::kAtSender) {
     place.kind = PlaceKind::kBuffer;
+    return follow(block, end.direct, readSpot(header.inlined), bytes, place);
   }
+  return true;
 }
 
 // Leaves out of block.places the destinations that nothing has to be written to: a value that is read in place, and one

@@ -44,6 +44,17 @@ enum class Direct : uint8_t { kNever, kHere, kMapped };
 // The numbers of the buffers that one rank lets others map: 1 and up. 0 is the address space as it is.
 inline constexpr uint32_t kWindows = 64;
 
+// A peer's buffer as this rank has mapped it. Whoever follows what the peer says of it stays within.
+struct MappedWindow {
+  uint64_t base = 0;  // 0: it is not mapped
+  uint64_t bytes = 0;
+  // Where `bytes` from `at` on are; 0: not all of them are in it.
+  constexpr uint64_t find(uint64_t at, uint64_t wanted) const noexcept {
+    return base != 0 && at <= bytes && wanted <= bytes - at ? base + at : 0;
+  }
+};
+static_assert(sizeof(MappedWindow) == 16);
+
 // A call's part of a registered buffer, and who may use it in place.
 struct Shared {
   size_t offset = 0;    // of it in the window
@@ -74,7 +85,9 @@ struct Program {
   uint8_t maxLag = 0;
 };
 
-enum class Trouble : uint32_t { kNone, kMismatch, kBytes, kDeadline, kAborted };
+// kSpot: what a peer says of its memory, or has done in this rank's, lies outside of what one has shared with the
+// other. kNotOpened: the peer speaks of a buffer that this rank has not mapped, or of an output that it has not opened.
+enum class Trouble : uint32_t { kNone, kMismatch, kBytes, kDeadline, kAborted, kSpot, kNotOpened };
 
 // The first trouble that a block of this communicator met, in host memory. `ready` is set last.
 struct alignas(128) Report {
@@ -82,7 +95,7 @@ struct alignas(128) Report {
   Trouble trouble = Trouble::kNone;
   int32_t peer = -1;  // whom the block waited for, or whose slot it was
   uint32_t channel = 0;
-  uint64_t bytes = 0, expected = 0;  // kBytes
+  uint64_t bytes = 0, expected = 0;  // kBytes; kSpot: in `bytes`, how many there should be
   link::Fingerprint theirs, mine;    // kMismatch, kBytes
 };
 
@@ -102,15 +115,15 @@ struct alignas(64) Progress {
 struct Seat {
   End* sendEnds = nullptr;  // at endIndex()
   End* recvEnds = nullptr;
-  uint32_t* operations = nullptr;     // a counter a channel: numbers the operations for their fingerprints
-  uint32_t* directSlots = nullptr;    // beside each of them: slots that were read or written in place
-  uint32_t* reporting = nullptr;      // set by the first block that reports
-  const uint64_t* windows = nullptr;  // where the buffers of each peer are mapped, kWindows a peer
-  const uint32_t* abort = nullptr;    // host memory: not 0 ends every wait
-  Report* report = nullptr;           // host memory
-  Progress* progress = nullptr;       // host memory, one a channel
-  uint64_t deadlineNs = 0;            // how long a wait may last; 0: for ever
-  uint64_t llFlagMask = 0xffffffff;   // tests shorten it, to see the flags wrap around
+  uint32_t* operations = nullptr;         // a counter a channel: numbers the operations for their fingerprints
+  uint32_t* directSlots = nullptr;        // beside each of them: slots that were read or written in place
+  uint32_t* reporting = nullptr;          // set by the first block that reports
+  const MappedWindow* windows = nullptr;  // what of each peer is mapped, kWindows a peer; null: nothing
+  const uint32_t* abort = nullptr;        // host memory: not 0 ends every wait
+  Report* report = nullptr;               // host memory
+  Progress* progress = nullptr;           // host memory, one a channel
+  uint64_t deadlineNs = 0;                // how long a wait may last; 0: for ever
+  uint64_t llFlagMask = 0xffffffff;       // tests shorten it, to see the flags wrap around
   int32_t size = 1;
   uint32_t channels = 1;      // of the communicator, all together
   uint32_t firstChannel = 0;  // of the work

@@ -85,9 +85,10 @@ __device__ inline std::byte* payloadOf(const End& end, uint32_t bytes) {
   return end.fifo.slots + place * end.fifo.slotBytes;
 }
 
-// `first`: the first run of the step.
+// `first`: the first run of the step; `outputEnd`: where the last one ends in the output.
 template <class Protocol>
-__device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, uint32_t bytes, const Run& first) {
+__device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, uint32_t bytes, const Run& first,
+                        size_t outputEnd) {
   using Kind = schedule::Operand::Kind;
   const Program& program = block.work.program;
   const bool isSource = i < step.fromCount;
@@ -99,12 +100,12 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
     const int peer = (isSource ? program.inPeers : program.outPeers)[operand.index()];
     if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {.failed = true};
     place = {payloadOf<Protocol>(end, bytes), PlaceKind::kSlot, peer, end.passed, end.fifo.slotBytes, end.fifo.depth};
-    Hold hold{&end, end.passed, isSource};
+    Hold hold{&end, end.passed, isSource, false};
     if (Protocol::kProtocol != tutti::Protocol::kSimple || end.direct == Direct::kNever) return hold;
     if (isSource)
-      followCarriage(block, end, place);
+      hold.failed = !followCarriage(block, end, bytes, place);
     else if (block.work.direct())
-      chooseCarriage(block, step, end, first, place);
+      hold.failed = !chooseCarriage(block, step, end, first, outputEnd, place);
     else
       headerOf(end).carried = link::Carried::kInSlot;
     return hold;
@@ -169,13 +170,15 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   const Grain grain = grainOf(Protocol::kProtocol);
   const bool byInput = goesByInput(block, step);
   Run first{};
+  size_t outputEnd = 0;
   const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
     if (run.grains == 0) first = run;
+    outputEnd = std::max(outputEnd, run.output + run.bytes);
   });
   if (bytes == 0 && !block.work.layout.speaks) return true;
   const uint32_t operands = step.fromCount + step.toCount;
   Hold hold;
-  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes, first);
+  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes, first, outputEnd);
   if (__syncthreads_or(hold.failed)) return false;
   if (hold.end != nullptr) hold.end->passed = hold.number + 1;
   if (kPostsFirst && hold.end != nullptr && !hold.isSource) postSlot(block, hold, bytes);

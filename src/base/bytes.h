@@ -37,15 +37,24 @@ class Writer {
   Bytes bytes_;
 };
 
-// Throws Error(kRemote) when the bytes end too early: they came from outside.
+// Throws Error(kRemote) when the bytes end too early, or are no such value: they came from outside.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
   template <class T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T> T value() {
+  requires std::is_arithmetic_v<T> || std::is_same_v<T, std::byte> T value() {
     T v;
     std::memcpy(&v, next(sizeof v).data(), sizeof v);
     return v;
+  }
+  // An enumeration has no value but those from `first` to `last`.
+  template <class E>
+  requires std::is_enum_v<E> E oneOf(E first, E last) {
+    using Number = std::underlying_type_t<E>;
+    const auto number = value<Number>(), least = static_cast<Number>(first), most = static_cast<Number>(last);
+    if (number < least || number > most)
+      throw Error(ErrorCode::kRemote, fmt::format("a record holds {} where {} to {} may stand", number, least, most));
+    return static_cast<E>(number);
   }
   std::span<const std::byte> block() { return next(value<uint32_t>()); }
   std::string text() {
@@ -65,5 +74,13 @@ class Reader {
   }
   std::span<const std::byte> rest_;
 };
+
+// A byte that is neither 0 nor 1 is no bool.
+template <>
+inline bool Reader::value<bool>() {
+  const auto byte = value<uint8_t>();
+  if (byte > 1) throw Error(ErrorCode::kRemote, fmt::format("a record holds {} where 0 or 1 may stand", byte));
+  return byte == 1;
+}
 
 }  // namespace tutti

@@ -71,7 +71,8 @@ Cipher::~Cipher() = default;
 Cipher::Cipher(Cipher&&) noexcept = default;
 Cipher& Cipher::operator=(Cipher&&) noexcept = default;
 
-void Cipher::seal(std::byte* sealed, std::byte* tag, const std::byte* clear, size_t bytes) noexcept {
+bool Cipher::seal(std::byte* sealed, std::byte* tag, const std::byte* clear, size_t bytes) noexcept {
+  if (!state_) return false;
   State& s = *state_;
   // The library wants an address even where there are no bytes.
   if (bytes == 0) clear = sealed = tag;
@@ -83,11 +84,12 @@ void Cipher::seal(std::byte* sealed, std::byte* tag, const std::byte* clear, siz
     crypto_aead_xchacha20poly1305_ietf_encrypt_detached(raw(sealed), raw(tag), nullptr, raw(clear), bytes, nullptr, 0,
                                                         nullptr, nonce, raw(s.key.data()));
   s.nextRecord(bytes);
+  return true;
 }
 
 bool Cipher::open(std::byte* clear, const std::byte* sealed, size_t bytes, const std::byte* tag) noexcept {
+  if (!state_ || state_->broken) return false;
   State& s = *state_;
-  if (s.broken) return false;
   std::byte nothing{};
   if (bytes == 0) {
     clear = &nothing;

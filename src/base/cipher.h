@@ -47,7 +47,8 @@ class Cipher {
   Cipher& operator=(Cipher&&) noexcept;
 
   // `sealed` gets `bytes` bytes and may be `clear` itself; `tag` gets kTagBytes.
-  void seal(std::byte* sealed, std::byte* tag, const std::byte* clear, size_t bytes) noexcept;
+  // False, with nothing written, when the key has gone: to another Cipher, or with it. Nothing may be sent then.
+  [[nodiscard]] bool seal(std::byte* sealed, std::byte* tag, const std::byte* clear, size_t bytes) noexcept;
   // False when the record is not the next one that was sealed; then, and for good, nothing opens any more, and `clear`
   // holds nothing of use. `clear` may be `sealed` itself.
   [[nodiscard]] bool open(std::byte* clear, const std::byte* sealed, size_t bytes, const std::byte* tag) noexcept;

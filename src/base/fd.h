@@ -67,7 +67,12 @@ class UniqueMap {
 
 // Maps `bytes` of the file `fd`, shared, readable and writable. Throws Error.
 UniqueMap mapShared(int fd, size_t bytes);
-// An anonymous file in memory (memfd) of `bytes`: nothing in /dev/shm, gone with its last user. Throws Error.
+// An anonymous file in memory (memfd) of `bytes`, of that length for ever (F_SEAL_SHRINK, F_SEAL_GROW): nothing in
+// /dev/shm, gone with its last user. Throws Error, also where the system seals no such files.
 UniqueFd createMemoryFile(const char* name, size_t bytes);
+// Maps such a file of another process, which must have exactly `bytes`. A file that its maker can still make shorter is
+// refused, whatever else it is: touching what is gone ends a process (SIGBUS). Throws Error(kRemote); `whose`, as in
+// "the peer's memory file", begins its text.
+UniqueMap mapSealed(int fd, size_t bytes, const char* whose);
 
 }  // namespace tutti

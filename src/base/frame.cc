@@ -36,6 +36,7 @@ ssize_t receive(int fd, std::byte* place, size_t bytes) noexcept {
 }  // namespace
 
 FrameReader::Status FrameReader::broken(std::string why) {
+  broken_ = true;
   error_ = std::move(why);
   return Status::kBroken;
 }
@@ -60,6 +61,10 @@ FrameReader::Status FrameReader::readHeader(int fd) {
   return checkHeader();
 }
 
+size_t FrameReader::mostBytes() const {
+  return most_ ? std::min(maxBytes_, most_(static_cast<uint8_t>(header_[3]))) : maxBytes_;
+}
+
 FrameReader::Status FrameReader::checkHeader() {
   std::byte* const head = header_.data();
   if (cipher_ && !cipher_->open(head, head, kFrameHeaderBytes, head + kFrameHeaderBytes)) return broken(kForged);
@@ -67,7 +72,9 @@ FrameReader::Status FrameReader::checkHeader() {
   if (header_[2] != kVersion) return broken("a frame of another version");
   uint32_t length = 0;
   std::memcpy(&length, header_.data() + 4, sizeof length);
-  if (length > maxBytes_) return broken(fmt::format("a frame of {} bytes, {} are allowed", length, maxBytes_));
+  if (const size_t most = mostBytes(); length > most)
+    return broken(
+        fmt::format("a frame of type {} of {} bytes, {} are allowed", static_cast<int>(header_[3]), length, most));
   payloadWanted_ = length + (cipher_ && length > 0 ? Cipher::kTagBytes : 0);
   return Status::kFrame;
 }
@@ -96,6 +103,7 @@ FrameReader::Status FrameReader::openPayload() {
 }
 
 FrameReader::Status FrameReader::read(int fd, Frame& frame) {
+  if (broken_) return Status::kBroken;
   if (headerHave_ < headerBytes())
     if (const Status status = readHeader(fd); status != Status::kFrame) return status;
   if (const Status status = readPayload(fd); status != Status::kFrame) return status;
@@ -114,17 +122,18 @@ void FrameQueue::push(uint8_t type, std::shared_ptr<const Bytes> payload) {
   waiting_.push_back({makeHeader(type, payload->size()), kFrameHeaderBytes, std::move(payload)});
 }
 
-// Only now, when its turn has come, so that what waits in many queues is stored once.
-void FrameQueue::sealFirst() {
+// Only now, when its turn has come, so that what waits in many queues is stored once. False: it can not be sealed.
+bool FrameQueue::sealFirst() {
   Item& first = waiting_.front();
-  if (!cipher_ || first.headerBytes == kSealedHeaderBytes) return;
+  if (!cipher_ || first.headerBytes == kSealedHeaderBytes) return true;
   const size_t bytes = first.payload->size();
   const auto sealed = std::make_shared<Bytes>(bytes > 0 ? bytes + Cipher::kTagBytes : 0);
   std::byte* const head = first.header.data();
-  cipher_->seal(head, head + kFrameHeaderBytes, head, kFrameHeaderBytes);
-  if (bytes > 0) cipher_->seal(sealed->data(), sealed->data() + bytes, first.payload->data(), bytes);
+  if (!cipher_->seal(head, head + kFrameHeaderBytes, head, kFrameHeaderBytes)) return false;
+  if (bytes > 0 && !cipher_->seal(sealed->data(), sealed->data() + bytes, first.payload->data(), bytes)) return false;
   first.headerBytes = kSealedHeaderBytes;
   first.payload = sealed;
+  return true;
 }
 
 bool FrameQueue::broken() noexcept {
@@ -136,7 +145,7 @@ bool FrameQueue::broken() noexcept {
 bool FrameQueue::flush(int fd) {
   if (broken_) return false;
   while (!waiting_.empty()) {
-    sealFirst();
+    if (!sealFirst()) return broken();
     Item& first = waiting_.front();
     const size_t headerSent = std::min(sent_, first.headerBytes), payloadSent = sent_ - headerSent;
     iovec parts[2] = {

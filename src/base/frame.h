@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,11 +26,14 @@ inline constexpr size_t kSealedHeaderBytes = kFrameHeaderBytes + Cipher::kTagByt
 inline constexpr size_t kMaxFrameBytes = size_t{1} << 30;
 
 // Takes frames from a socket, one at a time. Reads not one byte beyond the frame that it returns, so that the socket
-// can change hands after any frame.
+// can change hands after any frame. After what is no frame nothing else is one: it stays broken.
 class FrameReader {
  public:
   enum class Status : uint8_t { kNothing, kFrame, kClosed, kBroken };
   explicit FrameReader(size_t maxBytes = kMaxFrameBytes) noexcept : maxBytes_(maxBytes) {}
+  // The most bytes of payload that a frame of a type may have, where that is less.
+  using Most = std::function<size_t(uint8_t type)>;
+  void limit(Most most) { most_ = std::move(most); }
   // From the next frame on, all are sealed.
   void unseal(Cipher cipher) noexcept { cipher_ = std::move(cipher); }
   // kFrame: `frame` is the next one. kClosed: the peer closed between two frames. kBroken: see error(). Never blocks;
@@ -44,18 +48,20 @@ class FrameReader {
   Status readPayload(int fd);
   Status checkHeader();
   Status openPayload();
+  size_t mostBytes() const;
   Status broken(std::string why);
   Status closed() noexcept;
   Status left(bool inOrder);
   size_t headerBytes() const noexcept { return cipher_ ? kSealedHeaderBytes : kFrameHeaderBytes; }
 
   size_t maxBytes_;
+  Most most_;
   std::optional<Cipher> cipher_;
   std::array<std::byte, kSealedHeaderBytes> header_{};
   size_t headerHave_ = 0;
   Bytes payload_;
   size_t payloadHave_ = 0, payloadWanted_ = 0;  // the tag included
-  bool hungUp_ = false;
+  bool hungUp_ = false, broken_ = false;
   std::string error_;
 };
 
@@ -66,9 +72,12 @@ class FrameQueue {
  public:
   // Throws Error(kInvalidArgument) when the payload is longer than kMaxFrameBytes.
   void push(uint8_t type, std::shared_ptr<const Bytes> payload);
-  // All that is still queued, and what follows, is sealed; nothing may be half-way out.
+  // All that is still queued, and what follows, is sealed, for good: where the cipher has lost its key, it is an error
+  // as one of the socket. Nothing may be half-way out.
   void seal(Cipher cipher) noexcept { cipher_ = std::move(cipher); }
   bool empty() const noexcept { return waiting_.empty(); }
+  // All that was ever pushed is out.
+  bool drained() const noexcept { return waiting_.empty() && !broken_; }
   // Hands the socket what it takes. False when the connection is broken, from then on. Never blocks; throws only
   // std::bad_alloc.
   bool flush(int fd);
@@ -80,7 +89,7 @@ class FrameQueue {
     std::shared_ptr<const Bytes> payload;
     size_t bytes() const noexcept { return headerBytes + payload->size(); }
   };
-  void sealFirst();
+  bool sealFirst();
   bool broken() noexcept;
 
   std::optional<Cipher> cipher_;

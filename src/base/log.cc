@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/plain_text.h"
 #include "base/process_object.h"
 #include "base/settings.h"
 #include "base/thread.h"
@@ -86,8 +87,12 @@ bool enabled(Level level) noexcept {
   }
 }
 
-void write(Level level, const std::string& text) noexcept {
+// What a line says may come from outside, where not all that comes is taken for text first: no line steers the
+// terminal.
+void write(Level level, const std::string& said) noexcept {
   try {
+    constexpr size_t kMostBytes = size_t{1} << 20;
+    const std::string text = plainText(said, kMostBytes, '\n');
     Output& out = output();
     const FileSignalHeld held;  // standard error may be a file
     const std::lock_guard lock(out.mutex);

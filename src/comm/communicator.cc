@@ -146,6 +146,18 @@ Error Communicator::explain(const cuda::Report& report) const {
     return Error(ErrorCode::kInvalidUsage,
                  fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}", nameCall(report.mine), peer,
                              report.bytes, self, report.expected));
+  if (report.trouble == cuda::Trouble::kSpot)
+    return Error(
+        ErrorCode::kRemote,
+        fmt::format("{} points {} at {} bytes outside of the buffer that it has shared, in {}: it is damaged, or "
+                    "not to be trusted",
+                    peer, self, report.bytes, nameCall(report.mine)));
+  if (report.trouble == cuda::Trouble::kNotOpened)
+    return Error(
+        ErrorCode::kRemote,
+        fmt::format("{} speaks of a buffer that {} has neither mapped nor opened to it, in {}: it is damaged, or "
+                    "not to be trusted",
+                    peer, self, nameCall(report.mine)));
   return Error(ErrorCode::kTimeout, fmt::format("{} did not finish within {} ms: {} waits on its GPU for {}",
                                                 nameCall(report.mine), config_.operationTimeout.count(), self, peer));
 }

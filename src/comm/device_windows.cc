@@ -31,7 +31,7 @@ DeviceWindows::DeviceWindows(control::Plane& plane, engine::Device& device, cons
     severalHosts_ = severalHosts_ || card.hostId != own.hostId;
     peers_.emplace_back().rank = rank;
   }
-  if (!peers_.empty()) table_ = device.allocate(cards.size() * cuda::kWindows * sizeof(uint64_t));
+  if (!peers_.empty()) table_ = device.allocate(cards.size() * cuda::kWindows * sizeof(cuda::MappedWindow));
 }
 
 void DeviceWindows::add(const void* handle, const Range& buffer) {
@@ -88,12 +88,7 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
   const uint16_t window = freeWindow();
   if (window == 0)
     throw Error(ErrorCode::kCuda, fmt::format("{} registered buffers are mapped already", cuda::kWindows - 1));
-  const Bytes message = Writer()
-                            .value(static_cast<uint8_t>(Say::kOffer))
-                            .value(window)
-                            .value(needsDescriptor)
-                            .block(offered.record)
-                            .take();
+  const Bytes message = Writer().value(Say::kOffer).value(window).value(needsDescriptor).block(offered.record).take();
   for (Peer& peer : peers_) {
     plane_.post(peer.rank, kMailbox, message);
     if (!needsDescriptor) continue;
@@ -150,7 +145,7 @@ void DeviceWindows::tell(const Peer& peer, Say what, uint16_t window) const {
 
 void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
   Reader in(message);
-  const auto what = static_cast<Say>(in.value<uint8_t>());
+  const auto what = in.oneOf(Say::kOffer, Say::kGone);
   const auto window = in.value<uint16_t>();
   if (window == 0 || window >= cuda::kWindows)
     throw Error(ErrorCode::kRemote, fmt::format("rank {} speaks of its buffer {}", peer.rank, window));
@@ -159,16 +154,27 @@ void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
     const auto record = in.block();
     hearOffer(peer, {window, {record.begin(), record.end()}}, needsDescriptor);
   } else if (what == Say::kWithdrawn) {
-    peer.leaving.push_back(window);
+    hearWithdrawal(peer, window);
   } else {
     hearAnswer(what, window);
   }
 }
 
+// A number is given out again only when this rank has let go of what had it: kernels may be there until then.
 void DeviceWindows::hearOffer(Peer& peer, Offer offer, bool needsDescriptor) {
+  if (peer.offered[offer.window])
+    throw Error(ErrorCode::kRemote, fmt::format("rank {} offers its buffer {} twice", peer.rank, offer.window));
+  peer.offered.set(offer.window);
   if (!needsDescriptor) return map(peer, offer, {});
   peer.toMap.push_back(std::move(offer));
   requestStream(peer);
+}
+
+void DeviceWindows::hearWithdrawal(Peer& peer, uint16_t window) {
+  if (!peer.offered[window] || std::ranges::count(peer.leaving, window) != 0)
+    throw Error(ErrorCode::kRemote,
+                fmt::format("rank {} withdraws its buffer {}, which is not there", peer.rank, window));
+  peer.leaving.push_back(window);
 }
 
 // Both ends ask for it, each when it first has to do with a descriptor.
@@ -190,8 +196,9 @@ void DeviceWindows::passDescriptors(Peer& peer) {
   while (!peer.toMap.empty()) {
     uint16_t window = 0;
     std::vector<UniqueFd> came;
-    if (receiveWithFds(peer.stream->fd.get(), std::as_writable_bytes(std::span(&window, 1)), 1, came) == 0) break;
-    if (came.empty() || window != peer.toMap.front().window)
+    const size_t bytes = receiveWithFds(peer.stream->fd.get(), std::as_writable_bytes(std::span(&window, 1)), 1, came);
+    if (bytes == 0) break;
+    if (bytes != sizeof window || came.empty() || window != peer.toMap.front().window)
       throw Error(ErrorCode::kRemote, fmt::format("rank {} passed no descriptor, or another one's", peer.rank));
     map(peer, peer.toMap.front(), came.front());
     peer.toMap.pop_front();
@@ -203,9 +210,7 @@ void DeviceWindows::map(Peer& peer, const Offer& offer, const UniqueFd& descript
   Say answer = Say::kRefused;
   try {
     auto memory = device_.acceptBuffer(offer.record, descriptor);
-    const auto address = reinterpret_cast<uint64_t>(memory->data);
-    const size_t at = static_cast<size_t>(peer.rank) * cuda::kWindows + offer.window;
-    device_.copy(table_->data + at * sizeof address, &address, sizeof address);
+    tellKernels(peer, offer.window, {reinterpret_cast<uint64_t>(memory->data), memory->bytes});
     peer.mapped[offer.window] = std::move(memory);
     answer = Say::kTaken;
   } catch (const std::exception& error) {
@@ -214,10 +219,17 @@ void DeviceWindows::map(Peer& peer, const Offer& offer, const UniqueFd& descript
   tell(peer, answer, offer.window);
 }
 
+void DeviceWindows::tellKernels(const Peer& peer, uint16_t window, const cuda::MappedWindow& is) {
+  const size_t at = static_cast<size_t>(peer.rank) * cuda::kWindows + window;
+  device_.copy(table_->data + at * sizeof is, &is, sizeof is);
+}
+
 void DeviceWindows::unmap(Peer& peer) {
   std::erase_if(peer.leaving, [&](uint16_t window) {
     if (std::ranges::count(peer.toMap, window, &Offer::window) != 0) return false;  // its descriptor is still to come
+    if (peer.mapped[window]) tellKernels(peer, window, {});
     peer.mapped[window].reset();
+    peer.offered.reset(window);
     tell(peer, Say::kGone, window);
     return true;
   });

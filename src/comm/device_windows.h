@@ -6,6 +6,7 @@
 // as long as a window is not open, data goes through slots.
 #pragma once
 #include <array>
+#include <bitset>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,9 @@ class DeviceWindows {
                 std::span<const topology::Card> cards);
 
   // The table for Seat::windows. Null where no peer is in another process.
-  const uint64_t* table() const noexcept { return reinterpret_cast<const uint64_t*>(table_ ? table_->data : nullptr); }
+  const cuda::MappedWindow* table() const noexcept {
+    return reinterpret_cast<const cuda::MappedWindow*>(table_ ? table_->data : nullptr);
+  }
   size_t bytes() const noexcept { return table_ ? table_->bytes : 0; }
 
   // One thread at a time: a registration begins and ends, and who may use a part of it now. `inGraph`: what is told may
@@ -66,6 +69,7 @@ class DeviceWindows {
     std::deque<uint16_t> toSend;         // this rank's windows
     std::deque<Offer> toMap;             // offers whose descriptor has not come
     std::array<std::unique_ptr<engine::DeviceMemory>, cuda::kWindows> mapped;
+    std::bitset<cuda::kWindows> offered;  // from its offer until this rank has let it go
     std::vector<uint16_t> leaving;
   };
 
@@ -78,9 +82,11 @@ class DeviceWindows {
   void hear(Peer& peer, std::span<const std::byte> message);
   void hearOffer(Peer& peer, Offer offer, bool needsDescriptor);
   void hearAnswer(Say what, uint16_t window);
+  void hearWithdrawal(Peer& peer, uint16_t window);
   void requestStream(Peer& peer);
   void passDescriptors(Peer& peer);
   void map(Peer& peer, const Offer& offer, const UniqueFd& descriptor);
+  void tellKernels(const Peer& peer, uint16_t window, const cuda::MappedWindow& is);
   void unmap(Peer& peer);
 
   control::Plane& plane_;

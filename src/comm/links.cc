@@ -65,14 +65,13 @@ Links::Links(control::Plane& plane, const link::Registry& registry, const std::v
 // Without a file of its memory nobody else can ring it, and all that is lost is that: links that need files themselves
 // say why they cannot be had, the others do without.
 void Links::makeBell() {
-  constexpr size_t kPage = 4096;
   try {
-    bellFd_ = createMemoryFile("tutti-bell", kPage);
-    bellMemory_ = mapShared(bellFd_.get(), kPage);
+    bellFd_ = createMemoryFile("tutti-bell", link::kBellFileBytes);
+    bellMemory_ = mapShared(bellFd_.get(), link::kBellFileBytes);
   } catch (const Error& error) {
     log::info("{}; a rank that sleeps wakes every millisecond to look at its memory", error.what());
     bellFd_ = {};
-    bellMemory_ = link::mapPrivate(kPage);
+    bellMemory_ = link::mapPrivate(link::kBellFileBytes);
   }
 }
 

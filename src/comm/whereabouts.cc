@@ -31,7 +31,7 @@ void put(Writer& out, const std::optional<Recorder::PairCounts>& counts) {
 }
 
 std::optional<Recorder::PairCounts> getCountsIfAny(Reader& in) {
-  if (in.value<uint8_t>() == 0) return std::nullopt;
+  if (!in.value<bool>()) return std::nullopt;
   Recorder::PairCounts counts;
   counts.sent = in.value<uint64_t>();
   counts.expected = in.value<uint64_t>();
@@ -43,30 +43,37 @@ Position getPosition(Reader& in) {
   link::Fingerprint::Words words{};
   for (uint64_t& word : words) word = in.value<uint64_t>();
   position.call = std::bit_cast<link::Fingerprint>(words);
-  position.state = in.value<CallState>();
+  position.state = in.oneOf(CallState::kQueued, CallState::kFailed);
   position.waitingFor = in.value<int32_t>();
-  if (position.state > CallState::kFailed) throw Error(ErrorCode::kRemote, "an answer with an unknown state");
   return position;
 }
 
 std::optional<Position> getPositionIfAny(Reader& in) {
-  return in.value<uint8_t>() == 0 ? std::nullopt : std::optional(getPosition(in));
+  return in.value<bool>() ? std::optional(getPosition(in)) : std::nullopt;
 }
 
-CallLine getLine(Reader& in) {
-  const auto line = in.value<CallLine>();
-  if (line > CallLine::kReceive) throw Error(ErrorCode::kRemote, "an answer with an unknown kind of call");
-  return line;
-}
+CallLine getLine(Reader& in) { return in.oneOf(CallLine::kCollective, CallLine::kReceive); }
 
 std::optional<Elsewhere> getElsewhereIfAny(Reader& in) {
-  if (in.value<uint8_t>() == 0) return std::nullopt;
+  if (!in.value<bool>()) return std::nullopt;
   Elsewhere there;
   there.communicator = in.value<uint64_t>();
   there.rank = in.value<int32_t>();
   there.stuck.line = getLine(in);
   there.stuck.position = getPosition(in);
   return there;
+}
+
+// None for bytes that are no question: whoever asked it gets no answer that says anything.
+std::optional<Question> getQuestionIfAny(std::span<const std::byte> bytes) try {
+  Reader in(bytes);
+  Question question;
+  question.line = getLine(in);
+  question.number = in.value<uint32_t>();
+  question.asker = in.value<int32_t>();
+  return in.empty() ? std::optional(question) : std::nullopt;
+} catch (const Error&) {
+  return std::nullopt;
 }
 
 }  // namespace
@@ -79,12 +86,9 @@ Bytes encode(const Question& question) {
 
 control::Respond respondFrom(std::shared_ptr<const Recorder> recorder) {
   return [recorder = std::move(recorder)](std::span<const std::byte> bytes) {
-    Question question;
-    if (bytes.size() != encode(question).size()) return Bytes{};
-    Reader in(bytes);
-    question.line = in.value<CallLine>();
-    question.number = in.value<uint32_t>();
-    question.asker = in.value<int32_t>();
+    const auto asked = getQuestionIfAny(bytes);
+    if (!asked) return Bytes{};
+    const Question& question = *asked;
     const bool collective = question.line == CallLine::kCollective;
     // Before what is said of the counterpart: of a caller that was in a split, and had not made it then.
     const uint32_t split = recorder->split();
@@ -112,7 +116,7 @@ std::optional<Whereabouts> decodeWhereabouts(std::span<const std::byte> bytes) {
   said.same = getPositionIfAny(in);
   said.last = getPositionIfAny(in);
   said.counts = getCountsIfAny(in);
-  said.counterpart = in.value<uint8_t>() != 0;
+  said.counterpart = in.value<bool>();
   const auto line = getLine(in);
   if (const auto position = getPositionIfAny(in)) said.stuck = Stuck{line, *position};
   said.split = in.value<uint32_t>();

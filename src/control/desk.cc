@@ -78,13 +78,22 @@ std::optional<Bytes> Desk::poll(int from, uint64_t key) {
   Bytes message = std::move(at->second.front());
   at->second.pop_front();
   if (at->second.empty()) mail_.erase(at);
+  Waiting& waiting = waiting_[from];
+  --waiting.mails;
+  waiting.bytes -= message.size();
   return message;
 }
 
-void Desk::deliver(int from, uint64_t key, Bytes message) {
+bool Desk::deliver(int from, uint64_t key, Bytes message) {
   std::lock_guard lock(mutex_);
+  Waiting& waiting = waiting_[from];
+  if (waiting.mails == kMostMails || waiting.bytes + message.size() > kMostMailboxBytes) return false;
+  const size_t bytes = message.size();
   mail_[{from, key}].push_back(std::move(message));
+  ++waiting.mails;
+  waiting.bytes += bytes;
   news();
+  return true;
 }
 
 bool Desk::wantStream(int peer, uint64_t key, StreamKind kind) {
@@ -102,12 +111,14 @@ std::optional<SecureSocket> Desk::pollStream(int peer, uint64_t key) {
     SecureSocket socket = std::move(at->second.front());
     at->second.pop_front();
     if (at->second.empty()) parked_.erase(at);
+    --waiting_[peer].streams;
     wanted_.erase(wanted);
     return socket;
   }
   if (const auto at = refused_.find(id); at != refused_.end()) {
     const std::string why = std::move(at->second);
     refused_.erase(at);
+    --waiting_[peer].refusals;
     wanted_.erase(wanted);
     throw Error(ErrorCode::kSystem, why);
   }
@@ -115,15 +126,21 @@ std::optional<SecureSocket> Desk::pollStream(int peer, uint64_t key) {
   return std::nullopt;
 }
 
-void Desk::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket) {
+bool Desk::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket) {
   std::lock_guard lock(mutex_);
+  size_t& streams = waiting_[peer].streams;
+  if (streams == kMostStreams) return false;
   parked_[{peer, key, kind}].push_back(std::move(socket));
+  ++streams;
   news();
+  return true;
 }
 
 void Desk::noStream(int peer, uint64_t key, StreamKind kind, const std::string& why) {
   std::lock_guard lock(mutex_);
-  refused_[{peer, key, kind}] = why;
+  size_t& refusals = waiting_[peer].refusals;
+  if (refusals == kMostStreams) return;
+  if (refused_.insert_or_assign({peer, key, kind}, why).second) ++refusals;
   news();
 }
 

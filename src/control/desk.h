@@ -18,6 +18,10 @@ namespace tutti::control {
 
 class Desk {
  public:
+  // What may wait here of one rank until somebody takes it: mails and their bytes; streams; news that there is no
+  // stream.
+  static constexpr size_t kMostMails = 16384, kMostMailboxBytes = size_t{64} << 20, kMostStreams = 512;
+
   // --- the rank's side: any thread ---
   // Blocks until joined() or notJoined(), and throws the latter's Error; false when it is later than `until`.
   bool awaitJoined(Deadline until);
@@ -41,9 +45,12 @@ class Desk {
   // --- the plane's side ---
   void joined() noexcept;
   void notJoined(ErrorCode code, std::string_view text) noexcept;
-  void deliver(int from, uint64_t key, Bytes message);
+  // False: too much waits here of that rank, and this is dropped.
+  bool deliver(int from, uint64_t key, Bytes message);
   void answered(int rank, Answer answer);
-  void park(int peer, uint64_t key, StreamKind kind, SecureSocket socket);
+  // False: too many wait here of that rank, and this one is closed.
+  bool park(int peer, uint64_t key, StreamKind kind, SecureSocket socket);
+  // Beyond as many, news is dropped: whoever waits has a deadline.
   void noStream(int peer, uint64_t key, StreamKind kind, const std::string& why);
   void tableCame(uint64_t sequence, std::vector<Bytes> table);
   // What awaitTable() should say about who is missing, should its deadline pass.
@@ -54,6 +61,9 @@ class Desk {
  private:
   enum class Joined : uint8_t { kNotYet, kYes, kNo };
   using StreamId = std::tuple<int, uint64_t, StreamKind>;
+  struct Waiting {  // of one rank
+    size_t mails = 0, bytes = 0, streams = 0, refusals = 0;
+  };
   void news();  // needs mutex_
   void decide(Joined how, ErrorCode code, std::string_view text) noexcept;
   [[noreturn]] void throwFailure() const;
@@ -64,6 +74,7 @@ class Desk {
   Joined joined_ = Joined::kNotYet;
   Refusal refusal_;
   Then then_;
+  std::map<int, Waiting> waiting_;
   std::map<std::pair<int, uint64_t>, std::deque<Bytes>> mail_;
   std::map<std::pair<int, uint64_t>, StreamKind> wanted_;
   std::map<StreamId, std::deque<SecureSocket>> parked_;

@@ -22,6 +22,10 @@ void Gathering::addOwn(uint64_t sequence, std::span<const std::byte> blob) {
 }
 
 void Gathering::addChild(uint64_t sequence, Source child, std::span<const std::byte> entries) {
+  // A rank begins one when it has the last one's table, or has given that one up.
+  constexpr size_t kMostRounds = 64;
+  if (rounds_.size() >= kMostRounds && !rounds_.contains(sequence))
+    throw Error(ErrorCode::kRemote, fmt::format("shares of {} set-up exchanges at once", kMostRounds + 1));
   add(sequence, child, entries);
 }
 

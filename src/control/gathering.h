@@ -18,7 +18,8 @@ class Gathering {
   Gathering(int rank, int size) : rank_(rank), size_(size) {}
 
   void addOwn(uint64_t sequence, std::span<const std::byte> blob);
-  // `entries` are those of the child's whole subtree. Throws Error(kRemote) when the child has already given its share.
+  // `entries` are those of the child's whole subtree. Throws Error(kRemote) when the child has already given its share,
+  // or gives it to more exchanges than can be under way.
   void addChild(uint64_t sequence, Source child, std::span<const std::byte> entries);
   // The entries of this rank's subtree, once all have come; gives them once.
   std::optional<Bytes> take(uint64_t sequence);

@@ -32,7 +32,9 @@ Line::Line(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeC
       hello_(role, context),
       unix_(isUnix(fd_.get())),
       peer_(role == Handshake::Role::kServer ? describePeer(fd_.get()) : std::string()),
-      events_(std::make_shared<Events>(std::move(events))) {}
+      events_(std::make_shared<Events>(std::move(events))) {
+  in_.limit([this](uint8_t type) { return mostBytes(static_cast<Kind>(type), ranks_); });
+}
 
 void Line::want(uint32_t events) noexcept { reactor_.change(watch_, events); }
 
@@ -67,13 +69,15 @@ void Line::continueHello() {
       break;
   }
   state_ = State::kFrames;
-  if (sealed()) sealFrames();
+  decideSealing();
   want(EPOLLIN);
   const auto events = events_;
   if (events->ready) events->ready();
 }
 
-void Line::sealFrames() {
+void Line::decideSealing() {
+  sealed_ = !unix_ && hello_.peerEncrypts();
+  if (!sealed_) return;
   const SessionKeys keys = hello_.keys(Handshake::Use::kControl);
   in_.unseal(Cipher(keys.kind, keys.receive));
   out_.seal(Cipher(keys.kind, keys.send));
@@ -87,7 +91,7 @@ void Line::readFrames() {
     if (status == FrameReader::Status::kNothing) return;
     if (status == FrameReader::Status::kClosed) return broken("connection closed");
     if (status == FrameReader::Status::kBroken)
-      return broken(sealed() && !events_->namesPeer ? fmt::format("{} ({})", in_.error(), peer_) : in_.error());
+      return broken(sealed_ && !events_->namesPeer ? fmt::format("{} ({})", in_.error(), peer_) : in_.error());
     if (static_cast<Kind>(frame.type) == Kind::kAlive) continue;
     const auto events = events_;
     if (events->frame) events->frame(frame);
@@ -162,8 +166,12 @@ void Line::close() noexcept {
 SecureSocket Line::take() noexcept {
   const auto self = shared_from_this();
   reactor_.forget(watch_);
+  if (!drained()) {  // it would go on behind a part of a frame
+    fd_.reset();
+    return {};
+  }
   SecureSocket socket{std::move(fd_), std::nullopt};
-  if (sealed()) socket.keys = hello_.keys(Handshake::Use::kData);
+  if (sealed_) socket.keys = hello_.keys(Handshake::Use::kData);
   return socket;
 }
 

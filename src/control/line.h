@@ -38,12 +38,15 @@ class Line : public std::enable_shared_from_this<Line> {
   // is dropped. Closing only after the peer has read everything keeps the system from throwing the last frames away.
   void finish(std::function<void()> done = {});
   // Gives the socket away, non-blocking, with nothing read beyond the last frame, and fresh keys if the line was
-  // sealed. Needs drained().
+  // sealed. Needs drained(); without it the socket is closed, and what is returned has none.
   SecureSocket take() noexcept;
+  // Of how many ranks what comes may speak, which bounds the length of frames (see mostBytes). Until told: of one.
+  void expectRanks(int ranks) noexcept { ranks_ = ranks; }
 
   bool isOpen() const noexcept { return static_cast<bool>(fd_); }
   bool takesFrames() const noexcept { return isOpen() && state_ == State::kFrames; }
-  bool drained() const noexcept { return out_.empty(); }
+  // All that was sent has gone to the system: never again after an error.
+  bool drained() const noexcept { return out_.drained(); }
   int connectError() const noexcept { return connectError_; }  // an errno value; 0: none
   const std::string& peer() const noexcept { return peer_; }
   bool overUnix() const noexcept { return unix_; }
@@ -66,8 +69,7 @@ class Line : public std::enable_shared_from_this<Line> {
   void onEvents(uint32_t ready);
   void connected();
   void continueHello();
-  bool sealed() const noexcept { return !unix_ && hello_.peerEncrypts(); }
-  void sealFrames();
+  void decideSealing();
   void readFrames();
   void drainInput();
   void flush();
@@ -83,6 +85,8 @@ class Line : public std::enable_shared_from_this<Line> {
   FrameReader in_;
   FrameQueue out_;
   bool unix_ = false;
+  bool sealed_ = false;  // decided when the hello is done, once
+  int ranks_ = 1;
   int connectError_ = 0;
   Reactor::Clock::time_point heard_ = Reactor::Clock::now(), said_ = heard_;
   std::string peer_;

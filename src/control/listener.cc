@@ -199,28 +199,49 @@ void Listener::admit(UniqueFd fd) try {
   if (isUnix(fd.get()) && !sameUser(fd.get()))
     return refusals_.note(describePeer(fd.get()), "a Unix socket serves its own user only");
   if (!isUnix(fd.get())) setNoDelay(fd.get());
-  if (pending_.size() >= maxPending_)
-    drop(leastProven(), "too many callers at once, of which it had said least for longest");
-  welcome(std::move(fd));
+  std::string neighbourhood = neighbourhoodOf(fd.get());
+  makeRoom(neighbourhood);
+  welcome(std::move(fd), std::move(neighbourhood));
 } catch (const std::exception& e) {
   refusals_.note("a caller", e.what());
 }
 
-// Those who belong here speak at once: a crowd of silent strangers makes way for them. Of equals, the oldest.
-Listener::PendingAt Listener::leastProven() {
-  return std::min_element(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
-    return a.line->helloSteps() < b.line->helloSteps();
-  });
+// One address has a share of the room and no more, so that whoever holds it with half hellos holds up only those who
+// call from there as well.
+void Listener::makeRoom(const std::string& neighbourhood) {
+  const size_t share = std::max(kLeastPending, maxPending_ / 4);
+  const auto own = neighbourhood.empty() ? waiting_.end() : waiting_.find(neighbourhood);
+  if (own != waiting_.end() && own->second >= share)
+    drop(leastProven(&neighbourhood), "too many callers from one address, of which it had said least for longest");
+  else if (pending_.size() >= maxPending_)
+    drop(leastProven(), "too many callers at once, of which it had said least for longest");
 }
 
-void Listener::welcome(UniqueFd fd) {
-  const auto at = pending_.insert(pending_.end(), Pending{});
+// Those who belong here speak at once: a crowd of silent strangers makes way for them. Of equals, the oldest.
+Listener::PendingAt Listener::leastProven(const std::string* neighbourhood) {
+  auto least = pending_.end();
+  for (auto at = pending_.begin(); at != pending_.end(); ++at) {
+    if (neighbourhood != nullptr && at->neighbourhood != *neighbourhood) continue;
+    if (least == pending_.end() || at->line->helloSteps() < least->line->helloSteps()) least = at;
+  }
+  return least;
+}
+
+void Listener::welcome(UniqueFd fd, std::string neighbourhood) {
+  const auto own = waiting_.try_emplace(neighbourhood).first;
+  const auto at = pending_.insert(pending_.end(), Pending{std::move(neighbourhood), nullptr, 0});
+  ++own->second;
   try {
     await(at, Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, {}));
   } catch (const std::exception&) {
-    pending_.erase(at);
+    remove(at);
     throw;
   }
+}
+
+void Listener::remove(PendingAt at) noexcept {
+  if (const auto own = waiting_.find(at->neighbourhood); --own->second == 0) waiting_.erase(own);
+  pending_.erase(at);
 }
 
 // A line that nothing is to be heard from, for lack of memory, would stay for ever.
@@ -231,7 +252,7 @@ void Listener::await(PendingAt at, const std::shared_ptr<Line>& caller) try {
   events.frame = [this, at](Frame& first) {
     const auto line = at->line;
     reactor_.cancel(at->timer);
-    pending_.erase(at);
+    remove(at);
     lack_.ends();
     arrival_(line, first);
   };
@@ -246,7 +267,7 @@ void Listener::await(PendingAt at, const std::shared_ptr<Line>& caller) try {
 void Listener::drop(PendingAt at, const std::string& why) {
   const auto line = at->line;
   reactor_.cancel(at->timer);
-  pending_.erase(at);
+  remove(at);
   line->close();  // before what takes memory: its events are for what is pending
   if (line->unproven()) setText(lastUnproven_, line->peer());
   // Also a rank hangs up, during the hello or after it, on those of its calls that another was faster than.
@@ -286,6 +307,7 @@ void Listener::close() noexcept {
     one.line->close();
   }
   pending_.clear();
+  waiting_.clear();
 }
 
 }  // namespace tutti::control

@@ -1,10 +1,13 @@
 // Where others call: TCP at the chosen addresses and an abstract Unix socket. Only callers that have proved the secret
-// and said what they want get through; the others are dropped after a few seconds, and only so many may wait: then
-// those give way that have said least. What was refused is logged, in bounds.
+// and said what they want get through; the others are dropped after a few seconds, and only so many may wait, of one
+// address a quarter of them: then those give way, there or everywhere, that have said least. Who belongs here calls
+// again. What was refused is logged, in bounds.
 #pragma once
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "control/lack.h"
@@ -41,6 +44,7 @@ class Listener {
 
  private:
   struct Pending {
+    std::string neighbourhood;  // see neighbourhoodOf()
     std::shared_ptr<Line> line;
     Reactor::Token timer = 0;
   };
@@ -57,10 +61,12 @@ class Listener {
   void add(UniqueFd fd);
   void acceptFrom(int fd);
   void admit(UniqueFd fd);
-  void welcome(UniqueFd fd);
+  void makeRoom(const std::string& neighbourhood);
+  void welcome(UniqueFd fd, std::string neighbourhood);
   void await(PendingAt at, const std::shared_ptr<Line>& caller);
-  PendingAt leastProven();
+  PendingAt leastProven(const std::string* neighbourhood = nullptr);
   void drop(PendingAt at, const std::string& why);
+  void remove(PendingAt at) noexcept;
   void outOfDescriptors(int fd, int error);
   void shutFor(int fd, std::chrono::milliseconds pause);
 
@@ -70,6 +76,7 @@ class Listener {
   Endpoint endpoint_;
   std::vector<Socket> sockets_;
   std::list<Pending> pending_;
+  std::map<std::string, size_t> waiting_;  // how many of them, by neighbourhood
   size_t maxPending_;
   Refusals refusals_;
   std::string lastUnproven_;

@@ -11,8 +11,6 @@
 namespace tutti::control {
 namespace {
 
-constexpr size_t kMaxMailBytes = kMaxFrameBytes / 2;
-
 // Of a rank whose owner has left, when its part of the tree goes as well.
 constexpr const char* kLeftEarly = " has left in good order, and its process ended before the others were done";
 
@@ -133,6 +131,7 @@ void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first)
 }
 
 void Member::watchOver(int side, const std::shared_ptr<Line>& line) {
+  line->expectRanks(size());
   Line::Events events;
   events.frame = [this, side](Frame& frame) { onFrame(side, frame); };
   events.closed = [this, side](const std::string& why) { onGone(side, why); };
@@ -217,9 +216,9 @@ void Member::onSilence(int side, const std::string& how) {
 // The payload begins with the two ranks, so that a mail which only passes through is not unpacked.
 void Member::route(Bytes&& payload) {
   Reader in(payload);
-  in.value<int32_t>();
-  const int to = in.value<int32_t>();
-  if (to < 0 || to >= size()) throw Error(ErrorCode::kRemote, fmt::format("a mail for rank {} of {}", to, size()));
+  const int from = in.value<int32_t>(), to = in.value<int32_t>();
+  if (from < 0 || from >= size() || to < 0 || to >= size())
+    throw Error(ErrorCode::kRemote, fmt::format("a mail from rank {} for rank {} of {}", from, to, size()));
   const int hop = tree::nextHop(rank(), to);
   if (hop == rank()) return mailForMe(decodeMail(payload));
   const auto& line = hop < 0 ? parent_ : children_[size_t(hop - tree::childOf(rank(), 0))].line;
@@ -232,9 +231,13 @@ void Member::route(Bytes&& payload) {
 void Member::mailForMe(Mail mail) {
   if (mail.use == MailUse::kQuestion) return answer(mail);
   if (ownerLeft_) return;
-  if (mail.use == MailUse::kMailbox)
-    desk_.deliver(mail.from, mail.key, std::move(mail.body));
-  else if (mail.use == MailUse::kAnswer || mail.use == MailUse::kLeft)
+  if (mail.use == MailUse::kMailbox) {
+    if (desk_.deliver(mail.from, mail.key, std::move(mail.body))) return;
+    learn({mail.from, Stop::kError, ErrorCode::kRemote,
+           fmt::format("{} has filled the mailboxes of {} with what nobody there takes", describe(person(mail.from)),
+                       describe(self_))},
+          nullptr);
+  } else if (mail.use == MailUse::kAnswer || mail.use == MailUse::kLeft)
     desk_.answered(mail.from, {0, mail.use == MailUse::kLeft, std::move(mail.body)});
   else
     streams_.refused(mail);
@@ -259,9 +262,9 @@ void Member::post(int to, uint64_t key, std::span<const std::byte> message) {
   if (to < 0 || to >= size())
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a message for rank {}: ranks go from 0 to {}", to, size() - 1));
-  if (message.size() > kMaxMailBytes)
+  if (message.size() > kMostMailBytes)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a message of {} bytes is too long: at most {}", message.size(), kMaxMailBytes));
+                fmt::format("a message of {} bytes is too long: at most {}", message.size(), kMostMailBytes));
   Mail mail{rank(), to, key, MailUse::kMailbox, Bytes(message.begin(), message.end())};
   reactor_.post([this, payload = encode(mail)]() mutable { route(std::move(payload)); });
 }

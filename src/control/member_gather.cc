@@ -6,6 +6,9 @@
 namespace tutti::control {
 
 void Member::startGather(uint64_t sequence, std::span<const std::byte> blob) {
+  if (blob.size() > kMostShareBytes)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} bytes are too many for an exchange: at most {} of a rank",
+                                                         blob.size(), kMostShareBytes));
   reactor_.post([this, sequence, mine = Bytes(blob.begin(), blob.end())] {
     gathering_.addOwn(sequence, mine);
     checkShares();

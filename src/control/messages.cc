@@ -3,10 +3,31 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/frame.h"
+#include "base/plain_text.h"
+
 namespace tutti::control {
 namespace {
 
 constexpr size_t kMaxAddresses = 256, kMostAgreed = 64;
+// Of a name, and of words to people. A Unix socket's name has room for no more.
+constexpr size_t kMostName = 256, kMostSetting = 1024, kMostText = size_t{16} << 10, kMostUnixName = 107;
+// Numbers alone; and whatever else has a bound of its own: a person has addresses, a hello settings too.
+constexpr size_t kNumbers = 64, kWords = size_t{64} << 10;
+constexpr size_t kBesideShare = 2 * sizeof(uint64_t), kBesideMail = 32;
+
+// What may stand in a log. It is cut where it is sent, and made plain where it comes.
+void putText(Writer& out, std::string_view text) { out.text(text.substr(0, kMostText)); }
+std::string getText(Reader& in) { return plainText(in.text(), kMostText); }
+std::string getName(Reader& in) { return plainText(in.text(), kMostName); }
+std::string getSetting(Reader& in) { return plainText(in.text(), kMostSetting); }
+
+// The name is one to call, and must come as it was: but then no other is made.
+std::string getUnixName(Reader& in) {
+  std::string name = in.text();
+  if (plainText(name, kMostUnixName) != name) throw Error(ErrorCode::kRemote, "a Unix socket's name that is none");
+  return name;
+}
 
 void put(Writer& out, const Endpoint& endpoint) {
   out.value(endpoint.id).text(endpoint.unixName).value(static_cast<uint16_t>(endpoint.addresses.size()));
@@ -19,12 +40,12 @@ void put(Writer& out, const Endpoint& endpoint) {
 Endpoint getEndpoint(Reader& in) {
   Endpoint endpoint;
   endpoint.id = in.value<uint64_t>();
-  endpoint.unixName = in.text();
+  endpoint.unixName = getUnixName(in);
   const size_t count = in.value<uint16_t>();
   if (count > kMaxAddresses) throw Error(ErrorCode::kRemote, fmt::format("{} addresses for one listener", count));
   for (size_t i = 0; i < count; ++i) {
     Address& address = endpoint.addresses.emplace_back();
-    address.v6 = in.value<uint8_t>() != 0;
+    address.v6 = in.value<bool>();
     address.port = in.value<uint16_t>();
     address.scope = in.value<uint32_t>();
     const auto ip = in.block();
@@ -42,7 +63,7 @@ void put(Writer& out, const Person& person) {
 Person getPerson(Reader& in) {
   Person person;
   person.rank = in.value<int32_t>();
-  person.host = in.text();
+  person.host = getName(in);
   person.pid = in.value<int64_t>();
   person.endpoint = getEndpoint(in);
   return person;
@@ -59,13 +80,49 @@ Agreement getAgreement(Reader& in) {
   if (count > kMostAgreed) throw Error(ErrorCode::kRemote, fmt::format("{} settings of one rank", count));
   for (size_t i = 0; i < count; ++i) {
     Agreed& one = agreement.emplace_back();
-    one.name = in.text();
-    one.value = in.text();
+    one.name = getName(in);
+    one.value = getSetting(in);
   }
   return agreement;
 }
 
 }  // namespace
+
+size_t mostBytes(Kind kind, int ranks) noexcept {
+  const auto count = static_cast<size_t>(ranks);
+  switch (kind) {
+    case Kind::kDone:
+    case Kind::kGoodbye:
+    case Kind::kShrinkAgain:
+    case Kind::kShrinkAck:
+    case Kind::kShrinkDone:
+    case Kind::kAlive:
+    case Kind::kLeaving:
+      return 0;
+    case Kind::kStream:
+    case Kind::kShrinkCall:
+    case Kind::kShrinkProbe:
+    case Kind::kShrinkCommit:
+      return kNumbers;
+    case Kind::kHello:
+    case Kind::kTree:
+    case Kind::kPlace:
+    case Kind::kRefuse:
+    case Kind::kFailure:
+    case Kind::kShrinkWait:
+    case Kind::kShrinkTried:
+    case Kind::kShrinkEnd:
+      return kWords;
+    case Kind::kShrinkTry:
+      return kWords + count * sizeof(int32_t);
+    case Kind::kMail:
+      return kMostMailBytes + kBesideMail;
+    case Kind::kGatherUp:
+    case Kind::kGatherDown:
+      return std::min(kMaxFrameBytes, kBesideShare + count * (kMostShareBytes + kBesideShare));
+  }
+  return 0;
+}
 
 std::string describe(const Person& person) {
   if (person.host.empty()) return fmt::format("rank {}", person.rank);
@@ -130,18 +187,21 @@ Place decodePlace(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Place place;
   place.draw = in.value<uint64_t>();
-  if (in.value<uint8_t>() != 0) place.parent = getPerson(in);
+  if (in.value<bool>()) place.parent = getPerson(in);
   return place;
 }
 
-Bytes encode(const Refusal& refusal) { return Writer().value(refusal.code).text(refusal.text).take(); }
+Bytes encode(const Refusal& refusal) {
+  Writer out;
+  putText(out.value(refusal.code), refusal.text);
+  return out.take();
+}
 
 Refusal decodeRefusal(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Refusal refusal;
-  const auto code = in.value<uint8_t>();
-  refusal.code = code >= 1 && code <= 8 ? static_cast<ErrorCode>(code) : ErrorCode::kRemote;
-  refusal.text = in.text();
+  refusal.code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
+  refusal.text = getText(in);
   return refusal;
 }
 
@@ -154,7 +214,7 @@ StreamHello decodeStreamHello(std::span<const std::byte> bytes) {
   StreamHello hello;
   hello.from = in.value<int32_t>();
   hello.key = in.value<uint64_t>();
-  hello.kind = in.value<uint8_t>() == 0 ? StreamKind::kUnix : StreamKind::kTcp;
+  hello.kind = in.oneOf(StreamKind::kUnix, StreamKind::kTcp);
   return hello;
 }
 
@@ -174,9 +234,7 @@ Mail decodeMail(std::span<const std::byte> bytes) {
   mail.from = in.value<int32_t>();
   mail.to = in.value<int32_t>();
   mail.key = in.value<uint64_t>();
-  const auto use = in.value<uint8_t>();
-  if (use > static_cast<uint8_t>(MailUse::kLeft)) throw Error(ErrorCode::kRemote, "a mail of an unknown use");
-  mail.use = static_cast<MailUse>(use);
+  mail.use = in.oneOf(MailUse::kMailbox, MailUse::kLeft);
   const auto body = in.block();
   mail.body.assign(body.begin(), body.end());
   return mail;
@@ -198,19 +256,30 @@ Record decodeRecord(std::span<const std::byte> bytes) {
 }
 
 Bytes encode(const Failure& failure) {
-  return Writer().value<int32_t>(failure.rank).value(failure.stop).value(failure.code).text(failure.text).take();
+  Writer out;
+  putText(out.value<int32_t>(failure.rank).value(failure.stop).value(failure.code), failure.text);
+  return out.take();
 }
 
 Failure decodeFailure(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Failure failure;
   failure.rank = in.value<int32_t>();
-  failure.stop = in.value<Stop>();
-  failure.code = in.value<ErrorCode>();
-  if (failure.stop > Stop::kError || failure.code < ErrorCode::kCuda || failure.code > ErrorCode::kTimeout)
-    throw Error(ErrorCode::kRemote, "a failure of an unknown kind");
-  failure.text = in.text();
+  failure.stop = in.oneOf(Stop::kDeath, Stop::kError);
+  failure.code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
+  failure.text = getText(in);
   return failure;
+}
+
+Bytes encodeWords(std::string_view text) {
+  Writer out;
+  putText(out, text);
+  return out.take();
+}
+
+std::string decodeWords(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  return getText(in);
 }
 
 Bytes encode(const ShrinkCall& call) { return Writer().value<int32_t>(call.rank).value(call.serial).take(); }
@@ -253,7 +322,7 @@ ShrinkTried decodeShrinkTried(std::span<const std::byte> bytes) {
   Reader in(bytes);
   ShrinkTried tried;
   tried.job = in.value<uint64_t>();
-  if (in.value<uint8_t>() != 0) tried.refusal = decodeRefusal(in.block());
+  if (in.value<bool>()) tried.refusal = decodeRefusal(in.block());
   return tried;
 }
 

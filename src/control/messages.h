@@ -29,7 +29,7 @@ enum class Kind : uint8_t {
   // between survivors, see shrink.h; the first two are first frames to a rank's listener
   kShrinkCall,    // ShrinkCall: waits here for what becomes of it
   kShrinkProbe,   // ShrinkCall: only asks
-  kShrinkWait,    // text: who is waited for
+  kShrinkWait,    // words: who is waited for
   kShrinkTry,     // ShrinkTry
   kShrinkTried,   // ShrinkTried
   kShrinkAgain,   // empty: what is being tried comes to nothing
@@ -42,6 +42,12 @@ enum class Kind : uint8_t {
   // in the tree
   kLeaving,  // empty: the rank's owner has left in good order; its part of the tree stays for those who need it
 };
+
+// The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends
+// more is refused.
+size_t mostBytes(Kind kind, int ranks) noexcept;
+// The most bytes of a mail's body, and of what a rank gives to an exchange. A longer text is cut.
+inline constexpr size_t kMostMailBytes = size_t{1} << 20, kMostShareBytes = size_t{1} << 20;
 
 // Where somebody listens. `id` is what the hello must name.
 struct Endpoint {
@@ -138,6 +144,8 @@ Bytes encode(const Failure& failure);
 Bytes encode(const ShrinkCall& call);
 Bytes encode(const ShrinkTry& proposal);
 Bytes encode(const ShrinkTried& tried);
+Bytes encodeWords(std::string_view text);
+// What is decoded may stand in a log: names and texts are made plain (base/plain_text.h).
 // All throw Error(kRemote) for bytes that are no such message.
 Hello decodeHello(std::span<const std::byte> bytes);
 Place decodePlace(std::span<const std::byte> bytes);
@@ -146,6 +154,7 @@ StreamHello decodeStreamHello(std::span<const std::byte> bytes);
 Mail decodeMail(std::span<const std::byte> bytes);
 Record decodeRecord(std::span<const std::byte> bytes);
 Failure decodeFailure(std::span<const std::byte> bytes);
+std::string decodeWords(std::span<const std::byte> bytes);
 ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes);
 ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes);
 ShrinkTried decodeShrinkTried(std::span<const std::byte> bytes);

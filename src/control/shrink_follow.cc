@@ -1,5 +1,6 @@
 // A survivor that looks for the one who leads the shrink, and does what that one says.
 #include <algorithm>
+#include <functional>
 
 #include "control/member.h"
 #include "control/shrink.h"
@@ -12,6 +13,12 @@ constexpr std::chrono::milliseconds kPauseBeforeSeeking(10);
 // A leader that does not answer for so long may be on a host that has gone, and so may be those behind it.
 constexpr std::chrono::milliseconds kAnswerSoon(250);
 constexpr int kLookAhead = 16;
+
+void requireRanksOf(int size, const std::vector<int>& survivors) {
+  const bool rising = std::ranges::adjacent_find(survivors, std::greater_equal()) == survivors.end();
+  if (!rising || survivors.empty() || survivors.front() < 0 || survivors.back() >= size)
+    throw Error(ErrorCode::kRemote, fmt::format("survivors that are no ranks of {} in their order", size));
+}
 
 }  // namespace
 
@@ -51,6 +58,7 @@ void Shrink::lookAhead() {
 void Shrink::found(std::shared_ptr<Line> line) {
   reach_.reset();
   up_ = std::move(line);
+  up_->expectRanks(home_.size());
   Line::Events events;
   events.frame = [this](Frame& frame) { onLeader(frame); };
   events.closed = [this](Text) { leaderGone(); };
@@ -63,17 +71,19 @@ void Shrink::found(std::shared_ptr<Line> line) {
 }
 
 void Shrink::onLeader(Frame& frame) try {
-  Reader in(frame.payload);
   switch (static_cast<Kind>(frame.type)) {
     case Kind::kShrinkWait:
-      leaderSays_ = in.text();
+      leaderSays_ = decodeWords(frame.payload);
       return;
-    case Kind::kShrinkTry:
-      return startTrial(decodeShrinkTry(frame.payload));
+    case Kind::kShrinkTry: {
+      ShrinkTry proposal = decodeShrinkTry(frame.payload);
+      requireRanksOf(home_.size(), proposal.survivors);
+      return startTrial(std::move(proposal));
+    }
     case Kind::kShrinkAgain:
       return drop(trial_);
     case Kind::kShrinkCommit:
-      return commit(in.value<uint64_t>());
+      return commit(Reader(frame.payload).value<uint64_t>());
     case Kind::kShrinkEnd: {
       const Refusal refusal = decodeRefusal(frame.payload);
       return end(refusal.code, refusal.text);

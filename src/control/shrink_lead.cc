@@ -19,8 +19,6 @@ void tellLast(const std::shared_ptr<Line>& line, Kind kind, Bytes payload) {
   line->finish();
 }
 
-Bytes textOf(const std::string& text) { return Writer().text(text).take(); }
-
 }  // namespace
 
 // --- being called ---
@@ -39,7 +37,7 @@ void Shrink::arrived(const std::shared_ptr<Line>& line, const Frame& first) {
     inform(call.rank, line, committed_[call.serial]);
     return settle();
   }
-  if (probes) return tellLast(line, Kind::kShrinkWait, textOf(waitText()));
+  if (probes) return tellLast(line, Kind::kShrinkWait, encodeWords(waitText()));
   keepCaller(line, call);
 }
 
@@ -63,7 +61,7 @@ void Shrink::keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& cal
   // It has let go of the attempt that was under way.
   if (leads() && trial_ && std::ranges::count(trial_->proposal.survivors, call.rank) != 0) again();
   if (leads()) leadOn();
-  if (!trial_) line->send(Kind::kShrinkWait, textOf(waitText()));
+  if (!trial_) line->send(Kind::kShrinkWait, encodeWords(waitText()));
 }
 
 void Shrink::onCaller(int rank, Frame& frame) try {
@@ -166,7 +164,7 @@ void Shrink::probe() {
     if (!probes_.contains(rank) && probes_.size() < kMaxProbes) probeOne(rank);
   if (const std::string text = waitText(); text != lastWaitText_) {
     lastWaitText_ = text;
-    tellCallers(Kind::kShrinkWait, textOf(text));
+    tellCallers(Kind::kShrinkWait, encodeWords(text));
   }
   nextProbe_ = std::min<Reactor::Clock::duration>(2 * nextProbe_, kLongestProbePause);
   leadOn();

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -150,6 +151,26 @@ std::string describePeer(int fd) {
   SocketName name;
   name.bytes = sizeof name.storage;
   return ::getpeername(fd, name.get(), &name.bytes) == 0 ? toString(addressOf(name)) : "a peer that is gone";
+}
+
+// A socket for both families shows IPv4 as "::ffff:a.b.c.d" (RFC 4291, 2.5.5.2).
+std::string neighbourhoodOf(const Address& address) {
+  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const auto* ip = address.ip.data();
+  const bool mapped = address.v6 && std::equal(kMapped.begin(), kMapped.end(), ip);
+  if (address.v6 && !mapped) {
+    const bool loopback = ip[15] == 1 && std::all_of(ip, ip + 15, [](uint8_t byte) { return byte == 0; });
+    return loopback ? std::string() : std::string(ip, ip + 8);
+  }
+  if (mapped) ip += kMapped.size();
+  return ip[0] == 127 ? std::string() : std::string(ip, ip + 4);
+}
+
+std::string neighbourhoodOf(int fd) {
+  SocketName name;
+  name.bytes = sizeof name.storage;
+  if (isUnix(fd) || ::getpeername(fd, name.get(), &name.bytes) != 0) return {};
+  return neighbourhoodOf(addressOf(name));
 }
 
 bool sameUser(int fd) noexcept {

@@ -26,6 +26,10 @@ int pendingError(int fd) noexcept;  // SO_ERROR
 
 // Who is at the other end, for log lines.
 std::string describePeer(int fd);
+// Whose share of a listener's waiting room a caller takes: its IPv4 address, or its network's of IPv6 (/64), in bytes.
+// Empty for who has none to keep to: callers from this host, who are the ranks of a job on one host.
+std::string neighbourhoodOf(int fd);
+std::string neighbourhoodOf(const Address& address);
 // Whether the process at the other end of a Unix socket belongs to our user (or to the system's).
 bool sameUser(int fd) noexcept;
 bool isUnix(int fd) noexcept;

@@ -12,6 +12,8 @@ constexpr int kUnixRounds = 5;
 constexpr const char* kNoUnixSocket =
     "it has no Unix socket to be called at: TUTTI_UNIX_SOCKETS=0 is set there, or its system gave it none";
 
+constexpr const char* kInTheClear = "TUTTI_ENCRYPT=1 is set, and the connection came without keys";
+
 const char* nameOf(StreamKind kind) noexcept { return kind == StreamKind::kUnix ? "Unix" : "TCP"; }
 
 }  // namespace
@@ -59,8 +61,19 @@ void Streams::won(CallAt call, const Wanted& wanted, Line& line) {
     call->lastRefusal = "the fresh connection took no data";
     return giveUp(call, wanted);
   }
+  SecureSocket socket = line.take();
+  if (inTheClear(socket, wanted.kind)) {
+    call->lastRefusal = kInTheClear;
+    return giveUp(call, wanted);
+  }
   end(call);
-  desk_.park(wanted.peer.rank, wanted.key, wanted.kind, line.take());
+  if (!desk_.park(wanted.peer.rank, wanted.key, wanted.kind, std::move(socket)))
+    desk_.noStream(wanted.peer.rank, wanted.key, wanted.kind, "too many streams to that rank wait to be taken");
+}
+
+// What leaves the host is sealed or does not leave: no matter what the hello came to, this rank has been told.
+bool Streams::inTheClear(const SecureSocket& socket, StreamKind kind) const noexcept {
+  return encryption_ == Encryption::kOn && kind == StreamKind::kTcp && !socket.keys;
 }
 
 void Streams::giveUp(CallAt call, const Wanted& wanted) {
@@ -69,21 +82,27 @@ void Streams::giveUp(CallAt call, const Wanted& wanted) {
                   call->lastRefusal.empty() ? "no answer" : call->lastRefusal);
   end(call);
   desk_.noStream(wanted.peer.rank, wanted.key, wanted.kind, why);
-  const auto* text = reinterpret_cast<const std::byte*>(why.data());
   sendMail_({self_, wanted.peer.rank, wanted.key,
-             wanted.kind == StreamKind::kUnix ? MailUse::kNoUnixStream : MailUse::kNoTcpStream,
-             Bytes(text, text + why.size())});
+             wanted.kind == StreamKind::kUnix ? MailUse::kNoUnixStream : MailUse::kNoTcpStream, encodeWords(why)});
 }
 
 void Streams::arrived(Line& line, const Frame& first) {
   const StreamHello hello = decodeStreamHello(first.payload);
   if (line.overUnix() != (hello.kind == StreamKind::kUnix))
     throw Error(ErrorCode::kRemote, "a stream of the wrong kind");
-  desk_.park(hello.from, hello.key, hello.kind, line.take());
+  if (hello.from < 0 || hello.from >= self_)
+    throw Error(
+        ErrorCode::kRemote,
+        fmt::format("a stream from rank {}, which rank {} calls and not the other way round", hello.from, self_));
+  SecureSocket socket = line.take();
+  if (inTheClear(socket, hello.kind)) throw Error(ErrorCode::kRemote, kInTheClear);
+  if (!desk_.park(hello.from, hello.key, hello.kind, std::move(socket)))
+    throw Error(ErrorCode::kRemote,
+                fmt::format("rank {} has {} streams here that nobody takes", hello.from, Desk::kMostStreams));
 }
 
 void Streams::refused(const Mail& mail) {
-  const std::string why(reinterpret_cast<const char*>(mail.body.data()), mail.body.size());
+  const std::string why = decodeWords(mail.body);
   desk_.noStream(mail.from, mail.key, mail.use == MailUse::kNoUnixStream ? StreamKind::kUnix : StreamKind::kTcp, why);
 }
 

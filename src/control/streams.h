@@ -37,6 +37,7 @@ class Streams {
     uint64_t key;
     StreamKind kind;
   };
+  bool inTheClear(const SecureSocket& socket, StreamKind kind) const noexcept;
   void begin(CallAt call, Dial::Target target, const Wanted& wanted);
   void won(CallAt call, const Wanted& wanted, Line& line);
   void giveUp(CallAt call, const Wanted& wanted);

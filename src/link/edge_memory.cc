@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <bit>
 #include <cerrno>
@@ -11,6 +10,8 @@
 
 namespace tutti::link {
 namespace {
+
+static_assert(sizeof(Bell) <= kBellFileBytes);
 
 constexpr size_t kAlignment = alignof(SlotHeader);
 
@@ -44,13 +45,6 @@ UniqueMap mapPrivate(size_t bytes) {
   return UniqueMap(data, bytes);
 }
 
-UniqueMap mapBell(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) throw systemError("cannot look at the file of a peer's bell", errno);
-  if (!S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(sizeof(Bell)))
-    throw Error(ErrorCode::kRemote,
-                fmt::format("what a peer passed as its bell is no memory file of {} bytes or more", sizeof(Bell)));
-  return mapShared(fd, sizeof(Bell));
-}
+UniqueMap mapBell(int fd) { return mapSealed(fd, kBellFileBytes, "the file of a peer's bell"); }
 
 }  // namespace tutti::link

@@ -20,8 +20,12 @@ void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Be
 // Anonymous zeroed memory of the process, committed page by page as it is touched. Throws Error.
 UniqueMap mapPrivate(size_t bytes);
 
+// The length of a file that holds a Bell.
+inline constexpr size_t kBellFileBytes = 4096;
+
 // Maps the bell in the memory file `fd`: the owner of the returned page can ring it for as long as it likes, whether
-// the sleeper is still there or not. Throws Error(kRemote) when the file is no memory file that holds a Bell.
+// the sleeper is still there or not. Throws Error(kRemote) when the file is none of createMemoryFile() and
+// kBellFileBytes.
 UniqueMap mapBell(int fd);
 
 }  // namespace tutti::link

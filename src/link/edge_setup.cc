@@ -15,12 +15,16 @@
 #include "base/deadline.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/plain_text.h"
 #include "link/attempt_line.h"
 #include "link/registry.h"
 #include "link/self_test.h"
 
 namespace tutti::link {
 namespace {
+
+// What a peer may say: in words, of how many transports, how often, and of how many streams for one.
+constexpr size_t kMostReason = 4096, kMostNames = 64, kMostMessages = 4096, kMostStreams = 8;
 
 struct Hello {
   uint32_t slotBytes = 0, depth = 0;
@@ -35,16 +39,19 @@ struct Verdict {
 
 Hello readHello(Reader& in) {
   Hello hello{in.value<uint32_t>(), in.value<uint32_t>(), {}};
-  while (!in.empty()) hello.names.push_back(in.text());
+  while (!in.empty() && hello.names.size() < kMostNames) hello.names.push_back(in.text());
   return hello;
 }
 
 Verdict readVerdict(Reader& in) {
   Verdict verdict;
-  verdict.good = in.value<uint8_t>() != 0;
-  for (auto& count : verdict.asked.counts) count = in.value<uint8_t>();
-  verdict.asked.refused = in.value<uint8_t>() != 0;
-  verdict.reason = in.text();
+  verdict.good = in.value<bool>();
+  for (auto& count : verdict.asked.counts) {
+    count = in.value<uint8_t>();
+    if (count > kMostStreams) throw Error(ErrorCode::kRemote, fmt::format("{} streams for one transport", count));
+  }
+  verdict.asked.refused = in.value<bool>();
+  verdict.reason = plainText(in.text(), kMostReason);
   return verdict;
 }
 
@@ -108,6 +115,7 @@ struct EdgeSetup::State {
   std::optional<Hello> peerHello;
   std::vector<Transport*> agreed;
   uint32_t next = 0;  // candidate to try
+  size_t heard = 0;   // messages
   std::optional<Attempt> attempt;
   // The peer may be one attempt ahead: its mail waits here until this end begins the same attempt.
   std::map<uint32_t, std::vector<Bytes>> earlyBlobs;
@@ -141,13 +149,15 @@ void EdgeSetup::State::readMail() {
 
 void EdgeSetup::State::deliver(Bytes message) {
   Reader in(message);
-  const auto kind = in.value<EdgeMessage>();
+  const auto kind = in.oneOf(EdgeMessage::kHello, EdgeMessage::kVerdict);
   if (kind == EdgeMessage::kHello && !peerHello) {
     peerHello = readHello(in);
     deadline = Deadline::in(patience);
     return agree();
   }
   const auto number = in.value<uint32_t>();
+  if (number >= kMostNames || ++heard > kMostMessages)
+    throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
   if (kind == EdgeMessage::kBlob) {
     const auto blob = in.block();
     if (attempt && attempt->line.attempt() == number) return attempt->line.arrived({blob.begin(), blob.end()});

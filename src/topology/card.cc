@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/plain_text.h"
 #include "base/process_object.h"
 #include "base/settings.h"
 #include "topology/machine.h"
@@ -79,7 +80,7 @@ uint32_t usableCores(const HostMachine& machine, const std::string& root) {
 Card describeSelf(const std::string& root) {
   Card card;
   std::array<char, kMaxName> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) card.hostName = name.data();
+  if (::gethostname(name.data(), name.size() - 1) == 0) card.hostName = plainText(name.data(), kMaxName);
   card.hostId = findHostId(card.hostName);
   card.processToken = findProcessToken();
   card.pid = ::getpid();
@@ -97,7 +98,7 @@ bool haveCoresOfTheirOwn(std::span<const Card> cards, int rank) {
 
 std::vector<std::byte> encode(const Card& card) {
   Writer out;
-  out.value(kMagic).value(kVersion).text(std::string_view(card.hostName).substr(0, kMaxName));
+  out.value(kMagic).value(kVersion).text(card.hostName);
   out.value(card.hostId).value(card.processToken).value(card.pid).value(card.uid).value(card.cores);
   out.value(card.numaNode).value(card.device).value(card.gpu).value(card.gpuBlocks);
   return out.value(card.gpuQueues).value(card.gpuEngine).value<uint8_t>(card.unixSockets).take();
@@ -121,8 +122,10 @@ Card decodeCard(std::span<const std::byte> bytes) {
   card.gpuBlocks = in.value<uint32_t>();
   card.gpuQueues = in.value<uint32_t>();
   card.gpuEngine = in.value<uint8_t>();
-  card.unixSockets = in.value<uint8_t>() != 0;
-  if (!in.empty() || card.hostName.size() > kMaxName || card.cores == 0)
+  card.unixSockets = in.value<bool>();
+  // It stands in logs: whoever made the card has seen to it that it may.
+  const bool plain = plainText(card.hostName, kMaxName) == card.hostName;
+  if (!in.empty() || !plain || card.cores == 0)
     throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
   return card;
 }

@@ -1,12 +1,18 @@
 // Two ends choose a transport: order, fallback, agreement, texts.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <optional>
 
 #include "base/error.h"
+#include "link/edge_memory.h"
 #include "support/edge_pair.h"
 #include "support/faulty_loopback.h"
 #include "support/patience.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
+#include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
 #include "transports/tcp/tcp.h"
 
@@ -116,6 +122,55 @@ INSTANTIATE_TEST_SUITE_P(EdgeSetup, FallbackTest,
                                          Fallback{"DataLow", FaultAt::kData, 2, "did not arrive as they were sent"},
                                          Fallback{"DataBoth", FaultAt::kData, -1, "did not arrive as they were sent"}),
                          [](const testing::TestParamInfo<Fallback>& chosen) { return std::string(chosen.param.name); });
+
+// Says that it is shm, and passes memory that it could make shorter under the other end, which then would die of it.
+class Unsealed : public link::Transport {
+ public:
+  std::string_view name() const noexcept override { return "shm"; }
+  link::Reach reach(const topology::Card&, const topology::Card&) const override { return {true, 0.01, 100, ""}; }
+  std::unique_ptr<link::Setup> open(const link::Edge& edge, link::Meeting& meeting) override {
+    meeting.requestStream(link::StreamKind::kUnix);
+    return std::make_unique<Passes>(edge, meeting);
+  }
+
+ private:
+  struct Passes : link::Setup {
+    Passes(const link::Edge& edge, link::Meeting& over) : meeting(over), bytes(edgeMemoryBytes(edge)) {
+      greeting = {0x6d687374, 1, edge.slotBytes, edge.depth, bytes, 0, 0};
+      if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw systemError("no memory file", errno);
+    }
+    std::unique_ptr<Connection> advance() override {
+      if (!exchange) {
+        auto stream = meeting.pollStream();
+        if (!stream) return nullptr;
+        exchange.emplace(std::move(stream->fd), greeting, std::vector<int>{file.get()});
+      }
+      exchange->advance();
+      return nullptr;
+    }
+    link::Meeting& meeting;
+    size_t bytes;
+    transports::ShmGreeting greeting;
+    UniqueFd file{::memfd_create("tutti-test", MFD_CLOEXEC)};
+    std::optional<transports::FdExchange> exchange;
+  };
+};
+
+TEST(EdgeSetup, GoesOnOverTcpWhereMemoryIsNotSealed) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry low, high;
+  low.add(std::make_unique<Unsealed>());
+  high.add(transports::makeShm());
+  for (Registry* registry : {&low, &high}) registry->add(transports::makeTcp());
+  testing::internal::CaptureStderr();
+  auto chosen = choose(edges, meetings, low, high);
+  const std::string log = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(chosen.connections[0] && chosen.connections[1]) << chosen.errors[0] << chosen.errors[1];
+  for (const auto& connection : chosen.connections) EXPECT_EQ(connection->transport, "tcp");
+  EXPECT_NE(log.find("at the peer: the peer's memory file is not sealed"), std::string::npos) << log;
+  exchangeInThreads(chosen.connections, edges, 100, mixedSizes(4096, 1));
+}
 
 // One end asks for a stream and the other throws before it does: the next candidate must not be given that stream.
 class Lopsided : public link::Transport {

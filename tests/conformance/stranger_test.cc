@@ -1,6 +1,8 @@
 // What a peer can do that is no tutti, or no longer a healthy one: garbage, torn frames, closed and reset streams,
 // wrong files, wrong tickets. The link fails with a text that names the peer, and nothing crashes or leaks.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -9,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "link/edge_memory.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/fd_exchange.h"
@@ -236,16 +239,17 @@ TEST_F(StrangerTest, ClosesShmEarly) {
   EXPECT_NE(setupFailure(), "");
 }
 
+constexpr size_t kRegionBytes = 2 * link::Fifo::bytesFor(4096, 4);
+constexpr transports::ShmGreeting kRightGreeting{0x6d687374, 1, 4096, 4, kRegionBytes, 0, 0};
+
 // The higher rank's end, so that the region comes from the stranger.
-std::string takeShm(size_t fileBytes, transports::ShmGreeting greeting, int files) {
+std::string takeShm(const transports::ShmGreeting& greeting, std::vector<int> files) {
   EdgePair edges(4096, 4);
   MeetingPair meetings;
   const auto shm = transports::makeShm();
   const auto setup = shm->open(edges.edge(1), *meetings.ends[1]);
   meetings.ends[0]->requestStream(link::StreamKind::kUnix);
-  const UniqueFd file = createMemoryFile("tutti-test", fileBytes);
-  transports::FdExchange exchange(std::move(meetings.ends[0]->pollStream()->fd), greeting,
-                                  std::vector<int>(static_cast<size_t>(files), file.get()));
+  transports::FdExchange exchange(std::move(meetings.ends[0]->pollStream()->fd), greeting, std::move(files));
   try {
     for (int i = 0; i < 1000; ++i) {
       exchange.advance();
@@ -258,23 +262,72 @@ std::string takeShm(size_t fileBytes, transports::ShmGreeting greeting, int file
 }
 
 TEST(ShmStranger, MustPassExactlyWhatAnEdgeNeeds) {
-  const size_t region = 2 * link::Fifo::bytesFor(4096, 4);
-  transports::ShmGreeting right{0x6d687374, 1, 4096, 4, region, 0, 0};
-  EXPECT_EQ(takeShm(region, right, 1), "connected");
-  EXPECT_NE(takeShm(region - 1, right, 1).find("bytes instead of"), std::string::npos);
-  EXPECT_NE(takeShm(region, right, 0).find("other files than an edge needs"), std::string::npos);
-  EXPECT_NE(takeShm(region, right, 2).find("other files than an edge needs"), std::string::npos);
-  auto wrong = right;
+  const UniqueFd region = createMemoryFile("tutti-test", kRegionBytes);
+  const UniqueFd bell = createMemoryFile("tutti-test", link::kBellFileBytes);
+  const int good = region.get();
+  EXPECT_EQ(takeShm(kRightGreeting, {good}), "connected");
+  EXPECT_NE(takeShm(kRightGreeting, {}).find("other files than an edge needs"), std::string::npos);
+  EXPECT_NE(takeShm(kRightGreeting, {good, good}).find("other files than an edge needs"), std::string::npos);
+  auto wrong = kRightGreeting;
   wrong.version = 9;
-  EXPECT_NE(takeShm(region, wrong, 1).find("does not speak shm version 1"), std::string::npos);
-  wrong = right;
+  EXPECT_NE(takeShm(wrong, {good}).find("does not speak shm version 1"), std::string::npos);
+  wrong = kRightGreeting;
   wrong.depth = 8;
-  EXPECT_NE(takeShm(region, wrong, 1).find("8 slots of 4096 bytes"), std::string::npos);
-  wrong = right;
+  EXPECT_NE(takeShm(wrong, {good}).find("8 slots of 4096 bytes"), std::string::npos);
+  wrong = kRightGreeting;
   wrong.bells = 1;
-  EXPECT_EQ(takeShm(region, wrong, 2), "connected") << "any file of enough bytes may be a bell";
+  EXPECT_EQ(takeShm(wrong, {good, bell.get()}), "connected");
+  EXPECT_NE(takeShm(wrong, {good, good}).find("bytes instead of 4096"), std::string::npos);
   wrong.bells = 77;
-  EXPECT_NE(takeShm(region, wrong, 2).find("other files than an edge needs"), std::string::npos);
+  EXPECT_NE(takeShm(wrong, {good, good}).find("other files than an edge needs"), std::string::npos);
+}
+
+// A file that is right for now, and whose maker could make it shorter under the one that has mapped it.
+UniqueFd unsealed(UniqueFd file, size_t bytes) {
+  EXPECT_TRUE(file) << errnoText(errno);
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  return file;
+}
+
+UniqueFd plainFile(const char* folder, size_t bytes) {
+  return unsealed(UniqueFd(::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)), bytes);
+}
+
+TEST(ShmStranger, MustPassMemoryThatCanNotBecomeShorter) {
+  auto withBell = kRightGreeting;
+  withBell.bells = 1;
+  const UniqueFd region = createMemoryFile("tutti-test", kRegionBytes);
+  const auto expectRefused = [&](const UniqueFd& file, const UniqueFd& bell, const char* why) {
+    EXPECT_NE(takeShm(kRightGreeting, {file.get()}).find(std::string("the peer's memory file") + why),
+              std::string::npos);
+    EXPECT_NE(takeShm(withBell, {region.get(), bell.get()}).find(std::string("the file of a peer's bell") + why),
+              std::string::npos);
+  };
+  const auto memfd = [](size_t bytes) {
+    return unsealed(UniqueFd(::memfd_create("tutti-test", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes);
+  };
+  constexpr const char* kUnsealed = " is not sealed";
+  expectRefused(memfd(kRegionBytes), memfd(link::kBellFileBytes), kUnsealed);
+  const UniqueFd half = memfd(kRegionBytes), halfBell = memfd(link::kBellFileBytes);
+  for (const UniqueFd* file : {&half, &halfBell}) ASSERT_EQ(::fcntl(file->get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  expectRefused(half, halfBell, kUnsealed);
+  for (const char* folder : {"/tmp", "/dev/shm"})
+    if (std::filesystem::exists(folder))
+      expectRefused(plainFile(folder, kRegionBytes), plainFile(folder, link::kBellFileBytes), kUnsealed);
+  for (const ssize_t more : {-1, 1, -4096, 4096}) {
+    const auto off = [&](size_t bytes) { return createMemoryFile("tutti-test", bytes + static_cast<size_t>(more)); };
+    expectRefused(off(kRegionBytes), off(link::kBellFileBytes), " has ");
+  }
+  const UniqueFd folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  expectRefused(folder, folder, " is no file in memory");
+}
+
+// Neither end can take it away, nor the seals.
+TEST(ShmStranger, CanNotShortenWhatItWasGiven) {
+  const UniqueFd file = createMemoryFile("tutti-test", kRegionBytes);
+  EXPECT_NE(::ftruncate(file.get(), 0), 0);
+  EXPECT_NE(::ftruncate(file.get(), 2 * kRegionBytes), 0);
+  EXPECT_NE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
 TEST(P2pStranger, HasNoUseForAWrongTicket) {

@@ -243,7 +243,7 @@ TEST(WindowsProcess, DISABLED_RunsARank) {
   job.ranks = in.value<int>();
   job.algorithm = in.text();
   job.fabric = in.value<bool>();
-  job.kind = in.value<GpuMemory::Kind>();
+  job.kind = in.oneOf(GpuMemory::Kind::kShareable, GpuMemory::Kind::kPool);
   tuttiUniqueId id;
   std::memcpy(&id, in.block().data(), sizeof id);
   runRank(job, rank, id);

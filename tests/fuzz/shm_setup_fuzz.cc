@@ -40,12 +40,18 @@ link::Edge edgeOf(bool maker) {
 
 UniqueFd openAny(uint8_t what, size_t right) {
   const char* const kFolder = "/";
-  switch (what % 4) {
+  switch (what % 6) {
     case 0:
       return createMemoryFile("fuzz", right);
     case 1:
       return createMemoryFile("fuzz", what);
     case 2:
+      return createMemoryFile("fuzz", link::kBellFileBytes);
+    case 3: {  // not sealed
+      UniqueFd file(::memfd_create("fuzz", MFD_CLOEXEC));
+      return ::ftruncate(file.get(), static_cast<off_t>(right)) == 0 ? std::move(file) : UniqueFd();
+    }
+    case 4:
       return UniqueFd(::open(kFolder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     default:
       return UniqueFd(::dup(STDERR_FILENO));

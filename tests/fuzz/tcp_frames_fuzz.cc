@@ -33,7 +33,7 @@ SessionKeys keys() {
 // A record as the other end would seal it.
 void sealTo(const SocketPair& pair, Cipher& cipher, std::span<const std::byte> clear) {
   std::vector<std::byte> record(clear.size() + Cipher::kTagBytes);
-  cipher.seal(record.data(), record.data() + clear.size(), clear.data(), clear.size());
+  require(cipher.seal(record.data(), record.data() + clear.size(), clear.data(), clear.size()));
   pair.write(record);
 }
 

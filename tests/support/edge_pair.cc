@@ -4,14 +4,15 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "link/edge_memory.h"
 #include "support/patience.h"
 
 namespace tutti::test {
 
 EdgePair::EdgePair(uint32_t slotBytes, uint32_t depth) {
   for (int side = 0; side < 2; ++side) {
-    files_[side] = createMemoryFile("tutti-test-bell", sizeof(link::Bell));
-    pages_[side] = mapShared(files_[side].get(), sizeof(link::Bell));
+    files_[side] = createMemoryFile("tutti-test-bell", link::kBellFileBytes);
+    pages_[side] = mapShared(files_[side].get(), link::kBellFileBytes);
     link::Edge& edge = edges_[side];
     edge.self = side == 0 ? 2 : 5;
     edge.peer = side == 0 ? 5 : 2;

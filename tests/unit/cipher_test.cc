@@ -32,7 +32,7 @@ class CipherTest : public testing::TestWithParam<CipherKind> {
   Cipher make(uint64_t bytesPerKey = Cipher::kBytesPerKey) const { return Cipher(GetParam(), key_, bytesPerKey); }
   static Record seal(Cipher& cipher, const std::vector<std::byte>& clear) {
     Record record{std::vector<std::byte>(clear.size()), {}};
-    cipher.seal(record.bytes.data(), record.tag.data(), clear.data(), clear.size());
+    EXPECT_TRUE(cipher.seal(record.bytes.data(), record.tag.data(), clear.data(), clear.size()));
     return record;
   }
   static bool opens(Cipher& cipher, Record record) {
@@ -59,7 +59,7 @@ TEST_P(CipherTest, SealsAndOpensInPlace) {
   Cipher out = make(), in = make();
   const auto clear = pattern(5000, 3);
   Record record{clear, {}};
-  out.seal(record.bytes.data(), record.tag.data(), record.bytes.data(), record.bytes.size());
+  ASSERT_TRUE(out.seal(record.bytes.data(), record.tag.data(), record.bytes.data(), record.bytes.size()));
   EXPECT_NE(record.bytes, clear);
   ASSERT_TRUE(in.open(record.bytes.data(), record.bytes.data(), record.bytes.size(), record.tag.data()));
   EXPECT_EQ(record.bytes, clear);
@@ -71,6 +71,17 @@ TEST_P(CipherTest, NeverSealsTwoRecordsAlike) {
   const Record first = seal(out, clear), second = seal(out, clear);
   EXPECT_NE(first.bytes, second.bytes);
   EXPECT_NE(first.tag, second.tag);
+}
+
+// Its key has gone to another one: nothing passes in the clear, nor under a key that anybody knows.
+TEST_P(CipherTest, WithoutAKeySealsAndOpensNothing) {
+  Cipher out = make(), in = make();
+  const Cipher sealing = std::move(out), opening = std::move(in);
+  const auto clear = pattern(64, 5);
+  Record record{std::vector<std::byte>(clear.size()), {}};
+  EXPECT_FALSE(out.seal(record.bytes.data(), record.tag.data(), clear.data(), clear.size()));
+  EXPECT_EQ(record.bytes, std::vector<std::byte>(clear.size()));
+  EXPECT_FALSE(opens(in, record));
 }
 
 TEST_P(CipherTest, RefusesAChangeOfAnyByte) {

@@ -7,6 +7,7 @@
 
 #include "base/cipher.h"
 #include "control/line.h"
+#include "control/streams.h"
 #include "control_ranks.h"
 #include "support/interloper.h"
 #include "support/meeting_pair.h"
@@ -241,6 +242,64 @@ TEST_F(SealedLines, SayNothingMoreAfterAnErrorThatPasses) {
   EXPECT_EQ(outcome.frames.size(), 1u);
   EXPECT_EQ(outcome.closed, "connection closed");
   expectRight(outcome, 20);
+}
+
+// Nor may the socket go to somebody else, who would go on behind that part: a stream of data, say.
+TEST_F(SealedLines, AreNotHandedOnAfterAnError) {
+  InterceptedPair pair({});
+  for (const UniqueFd* end : {&pair.left, &pair.right}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+  Reactor loop;
+  const int socket = pair.left.get();
+  const auto right =
+      Line::open(loop, std::move(pair.right), Handshake::Role::kServer, contextWith(Encryption::kOn), {});
+  const auto left = Line::open(loop, std::move(pair.left), Handshake::Role::kClient, contextWith(Encryption::kOn), {});
+  Line::Events here;
+  here.ready = [&] {
+    EXPECT_TRUE(left->drained());
+    {
+      const NoSocketFor now(socket);
+      left->send(Kind::kMail, payloadOf(1, 20));
+    }
+    EXPECT_FALSE(left->drained());
+    const SecureSocket taken = left->take();
+    EXPECT_FALSE(taken.fd);
+    EXPECT_FALSE(taken.keys);
+    loop.stop();
+  };
+  left->setEvents(std::move(here));
+  loop.after(std::chrono::seconds(20), [&] { loop.stop(); });
+  loop.run([](const std::string& what) { FAIL() << what; });
+  EXPECT_FALSE(left->isOpen());
+  right->close();
+}
+
+// A rank that encrypts takes no stream over a network that came without keys, whatever the hello came to.
+TEST_F(SealedLines, AreWhatStreamsOfDataComeOver) {
+  for (const auto encryption : {Encryption::kOff, Encryption::kOn}) {
+    InterceptedPair pair({});
+    for (const UniqueFd* end : {&pair.left, &pair.right}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    Reactor loop;
+    Desk desk;
+    Streams streams(loop, desk, 1, Encryption::kOn, [](const Mail&) {});
+    const auto right = Line::open(loop, std::move(pair.right), Handshake::Role::kServer, contextWith(encryption), {});
+    const auto left = Line::open(loop, std::move(pair.left), Handshake::Role::kClient, contextWith(encryption), {});
+    std::string refused;
+    Line::Events here, there;
+    here.ready = [&] { left->send(Kind::kStream, encode(StreamHello{0, 9, StreamKind::kTcp})); };
+    there.frame = [&](Frame& frame) {
+      refused = thrownBy([&] { streams.arrived(*right, frame); }).text;
+      loop.stop();
+    };
+    left->setEvents(std::move(here));
+    right->setEvents(std::move(there));
+    loop.after(std::chrono::seconds(20), [&] { loop.stop(); });
+    loop.run([](const std::string& what) { FAIL() << what; });
+    desk.wantStream(0, 9, StreamKind::kTcp);
+    const auto stream = desk.pollStream(0, 9);
+    EXPECT_EQ(stream.has_value(), encryption == Encryption::kOn);
+    EXPECT_EQ(refused.find("without keys") != std::string::npos, encryption == Encryption::kOff) << refused;
+    left->close();
+  }
 }
 
 Network overTcp() {

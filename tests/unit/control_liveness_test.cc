@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "control/messages.h"
 #include "control_processes.h"
 #include "support/patience.h"
 
@@ -145,7 +146,7 @@ TEST(Liveness, LongMessagesAreSignsOfLife) {
   const auto planes =
       joinAll(4, [](JoinRequest& request) { request.heartbeat = milliseconds(5000) * int(tutti::test::patience()); });
   inThreads(4, [&](int r) {
-    const Bytes mine(size_t{4} << 20, std::byte(r));
+    const Bytes mine(kMostShareBytes, std::byte(r));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(planes[size_t(r)]->allGather(mine, soon()).at(3)[0], std::byte{3});
   });
 }

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/handshake.h"
@@ -137,6 +138,52 @@ TEST(Insider, WhoseSealedFrameIsForgedIsNamedOnce) {
   ASSERT_NE(line.find("refused"), std::string::npos) << line;
   ASSERT_NE(line.find(from), std::string::npos) << line;
   EXPECT_EQ(line.find(from), line.rfind(from)) << line;
+}
+
+Address ip(std::initializer_list<uint8_t> bytes) {
+  Address made;
+  made.v6 = bytes.size() == 16;
+  std::copy(bytes.begin(), bytes.end(), made.ip.begin());
+  return made;
+}
+
+TEST(Neighbourhood, IsAnAddressOrANetwork) {
+  const auto of = [](std::initializer_list<uint8_t> bytes) { return neighbourhoodOf(ip(bytes)); };
+  const auto mapped = [&](uint8_t a, uint8_t b) { return of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, 0, 0, b}); };
+  const auto v6 = [&](uint8_t net, uint8_t host) {
+    return of({0xfd, 0, 0, 0, 0, 0, 0, net, 9, 9, 9, 9, 9, 9, 9, host});
+  };
+  EXPECT_NE(of({10, 0, 0, 1}), of({10, 0, 0, 2}));
+  EXPECT_EQ(of({10, 0, 0, 1}), mapped(10, 1)) << "as a socket for both families shows it";
+  EXPECT_NE(mapped(10, 1), mapped(10, 2));
+  EXPECT_EQ(v6(1, 1), v6(1, 2)) << "whoever has one address has the network's";
+  EXPECT_NE(v6(1, 1), v6(2, 1));
+  EXPECT_EQ(of({127, 0, 0, 1}), "");
+  EXPECT_EQ(mapped(127, 1), "");
+  EXPECT_EQ(of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "");
+}
+
+// Half a hello a hundred times over from one address: who has called from elsewhere before keeps his place.
+TEST(Crowd, OfOneAddressHasAShareOfTheRoom) {
+  const UniqueId id = openRoot({}, soon());
+  const auto reaches = [](const Address& address) { return !address.v6 && !neighbourhoodOf(address).empty(); };
+  const auto there = std::ranges::find_if(id.addresses, reaches);
+  if (there == id.addresses.end()) GTEST_SKIP() << "needs an IPv4 address beside the loopback's";
+  Address loopback;
+  loopback.port = there->port;
+  loopback.ip = {127, 0, 0, 1};
+  const UniqueFd early = dialTcp(loopback);
+  pollfd connected{early.get(), POLLOUT, 0};
+  ASSERT_EQ(::poll(&connected, 1, 20000), 1);
+  constexpr size_t kCrowd = 700, kMostShare = 128;
+  std::vector<UniqueFd> crowd;
+  for (size_t i = 0; i < kCrowd; ++i) {
+    crowd.push_back(dialTcp(*there));
+    say(crowd.back().get(), kHelloMagic + std::string(10, 'x'));
+  }
+  for (size_t i = 0; i < kCrowd - kMostShare; ++i) EXPECT_TRUE(hangsUp(crowd[i].get())) << i;
+  proveSecret(early.get(), rootContext(id));
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
 }
 
 // More callers than may wait: the oldest give way, and those who belong here get in.

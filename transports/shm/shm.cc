@@ -1,9 +1,7 @@
 #include "transports/shm/shm.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <optional>
 
 #include "base/costs.h"
@@ -53,7 +51,7 @@ class ShmSetup : public link::Setup {
     if (!exchange_->advance()) return nullptr;
     check(exchange_->greeting(), exchange_->fds().size());
     auto& fds = exchange_->fds();
-    if (!maker_) takeRegion(fds.front().get());
+    if (!maker_) region_ = mapSealed(fds.front().get(), regionBytes_, "the peer's memory file");
     UniqueMap bell;
     if (exchange_->greeting().bells != 0) bell = link::mapBell(fds.back().get());
     return std::make_unique<ShmConnection>(edge_, std::move(region_), std::move(bell));
@@ -83,15 +81,6 @@ class ShmSetup : public link::Setup {
     const size_t region = maker_ ? 0 : 1;
     if (peer.regionBytes != region * regionBytes_ || peer.bells > 1 || fds != region + peer.bells)
       throw Error(ErrorCode::kRemote, "the peer announced other files than an edge needs");
-  }
-
-  void takeRegion(int fd) {
-    struct stat status {};
-    if (::fstat(fd, &status) != 0) throw systemError("cannot look at the peer's memory file", errno);
-    if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != regionBytes_)
-      throw Error(ErrorCode::kRemote,
-                  fmt::format("the peer's memory file has {} bytes instead of {}", status.st_size, regionBytes_));
-    region_ = mapShared(fd, regionBytes_);
   }
 
   Edge edge_;

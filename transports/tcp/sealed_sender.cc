@@ -31,7 +31,10 @@ SealedSender::SealedSender(int socket, const link::Fifo& fifo, const SessionKeys
 StreamResult SealedSender::pump() noexcept {
   StreamResult result;
   while (pending()) {
-    if (batch_ == 0) sealBatch();
+    if (batch_ == 0 && !sealBatch()) {
+      result.fault = StreamFault::kUnsealed;
+      return result;
+    }
     const size_t rest = filled_ - written_;
     const ssize_t n = ::send(socket_, wire_.get() + written_, rest, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0) {
@@ -49,30 +52,36 @@ StreamResult SealedSender::pump() noexcept {
   return result;
 }
 
-void SealedSender::sealBatch() noexcept {
+// False: a slot can not be sealed. Those before it are left out as well.
+bool SealedSender::sealBatch() noexcept {
   filled_ = written_ = 0;
   first_ = sent_;
   for (uint64_t slot = sent_; batch_ < kBatchSlots && isPosted(slot); ++slot) {
-    if (filled_ + recordBytes(headerOf(slot).bytes) > capacity_) return;
-    seal(slot);
+    if (filled_ + recordBytes(headerOf(slot).bytes) > capacity_) return true;
+    if (!seal(slot)) {
+      batch_ = 0;
+      return false;
+    }
     ends_[batch_++] = filled_;
   }
+  return true;
 }
 
-void SealedSender::seal(uint64_t slot) noexcept {
+bool SealedSender::seal(uint64_t slot) noexcept {
   const link::SlotHeader& header = headerOf(slot);
   Head head{};
   head.frame = {kFrameMagic, header.bytes, slot + 1, header.fingerprint};
   const bool small = header.bytes <= link::kInlineBytes;
   if (small) std::memcpy(head.inlined, header.inlined, header.bytes);
   std::byte* place = wire_.get() + filled_;
-  cipher_.seal(place, place + sizeof head, reinterpret_cast<const std::byte*>(&head), sizeof head);
+  if (!cipher_.seal(place, place + sizeof head, reinterpret_cast<const std::byte*>(&head), sizeof head)) return false;
   place += SealedFraming::kHeadBytes;
   if (!small) {
     const std::byte* payload = fifo_.slots + (slot & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
-    cipher_.seal(place, place + header.bytes, payload, header.bytes);
+    if (!cipher_.seal(place, place + header.bytes, payload, header.bytes)) return false;
   }
   filled_ += recordBytes(header.bytes);
+  return true;
 }
 
 void SealedSender::account(size_t written) noexcept {

@@ -12,7 +12,8 @@
 namespace tutti::transports {
 
 // Used by the thread that owns the send end. Sealing is what copies a slot, into a buffer of its own: the slot stays as
-// it was. As with Sender, a slot is released once its last byte has been handed to the kernel.
+// it was. As with Sender, a slot is released once its last byte has been handed to the kernel. One that can not be
+// sealed, since the key has gone, is never sent: a fault.
 class SealedSender {
  public:
   SealedSender(int socket, const link::Fifo& fifo, const SessionKeys& keys);
@@ -28,8 +29,8 @@ class SealedSender {
     return headerOf(slot).sequence.load(std::memory_order_acquire) == slot + 1;
   }
   link::SlotHeader& headerOf(uint64_t slot) const noexcept { return fifo_.headers[slot & (fifo_.depth - 1)]; }
-  void sealBatch() noexcept;
-  void seal(uint64_t slot) noexcept;
+  bool sealBatch() noexcept;
+  bool seal(uint64_t slot) noexcept;
   void account(size_t written) noexcept;
 
   int socket_;

@@ -4,7 +4,17 @@
 
 namespace tutti::transports {
 
-enum class StreamFault : uint8_t { kNone, kSystem, kClosed, kTorn, kNoFrame, kTooLong, kOutOfOrder, kForged };
+enum class StreamFault : uint8_t {
+  kNone,
+  kSystem,
+  kClosed,
+  kTorn,
+  kNoFrame,
+  kTooLong,
+  kOutOfOrder,
+  kForged,
+  kUnsealed
+};
 
 struct StreamResult {
   bool moved = false;

@@ -45,6 +45,8 @@ std::string describe(const StreamResult& failure, const std::string& peer) {
       return says(fmt::format("delivered slot {} where {} was due", failure.seen, failure.right));
     case StreamFault::kForged:
       return says("carried a record that fails its integrity check: bytes were changed, repeated or lost on the way");
+    case StreamFault::kUnsealed:
+      return says("has lost the key that seals it: nothing more is sent");
   }
   return says("works");
 }

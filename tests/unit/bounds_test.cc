@@ -1,0 +1,215 @@
+// What a peer that has proved the secret may still not do: long frames, values that are none, mail and streams without
+// end.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <limits>
+
+#include "base/bytes.h"
+#include "base/frame.h"
+#include "control/desk.h"
+#include "control/gathering.h"
+#include "control/messages.h"
+
+namespace tutti::control {
+namespace {
+
+// --- records ---
+
+enum class Fruit : uint8_t { kApple = 2, kPear, kPlum };
+
+TEST(Record, HasNoBoolButTwo) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const Bytes one = Writer().value(static_cast<uint8_t>(byte)).take();
+    if (byte < 2)
+      EXPECT_EQ(Reader(one).value<bool>(), byte == 1);
+    else
+      EXPECT_THROW(Reader(one).value<bool>(), Error) << byte;
+  }
+}
+
+TEST(Record, HasNoValueOfAnEnumerationButItsOwn) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const Bytes one = Writer().value(static_cast<uint8_t>(byte)).take();
+    const auto read = [&] { return Reader(one).oneOf(Fruit::kApple, Fruit::kPlum); };
+    if (byte >= 2 && byte <= 4)
+      EXPECT_EQ(static_cast<int>(read()), byte);
+    else
+      EXPECT_THROW(read(), Error) << byte;
+  }
+}
+
+TEST(Record, OfAHelloHasTimesThatClocksCanTake) {
+  for (const int64_t ms : {std::numeric_limits<int64_t>::min(), int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    Hello hello;
+    hello.leftMs = hello.heartbeatMs = ms;
+    const Hello back = decodeHello(encode(hello));
+    for (const int64_t came : {back.leftMs, back.heartbeatMs}) {
+      EXPECT_GE(came, 0);
+      EXPECT_LE(came, std::numeric_limits<int32_t>::max());
+    }
+  }
+}
+
+TEST(Record, HasNamesAndTextsForLogs) {
+  const std::string steering = "\x1b[31mn1\n";
+  Hello hello;
+  hello.person.host = steering;
+  hello.agreement = {{steering, steering}};
+  const Hello back = decodeHello(encode(hello));
+  EXPECT_EQ(describe(back.person), "rank -1 (host \\x1b[31mn1\\x0a, pid 0)");
+  EXPECT_EQ(back.agreement[0].name + back.agreement[0].value, "\\x1b[31mn1\\x0a\\x1b[31mn1\\x0a");
+  EXPECT_EQ(decodeRefusal(encode(Refusal{ErrorCode::kRemote, steering})).text, "\\x1b[31mn1\\x0a");
+  EXPECT_EQ(decodeFailure(encode(Failure{0, Stop::kAbort, ErrorCode::kRemote, steering})).text, "\\x1b[31mn1\\x0a");
+  EXPECT_EQ(decodeWords(encodeWords(steering)), "\\x1b[31mn1\\x0a");
+  Place place;
+  place.parent.emplace().host = std::string(5000, 'x');
+  EXPECT_LE(decodePlace(encode(place)).parent->host.size(), 256u);
+  place.parent->endpoint.unixName = steering;
+  EXPECT_THROW(decodePlace(encode(place)), Error);
+}
+
+// --- frames ---
+
+std::pair<UniqueFd, UniqueFd> streams() {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// Of what a kind can be, and not of what a frame can be.
+TEST(FramesOfAKind, AreNoLongerThanItCanBe) {
+  for (int type = 0; type < 256; ++type)
+    for (const int ranks : {1, 2, 16384}) {
+      const size_t most = mostBytes(static_cast<Kind>(type), ranks);
+      for (const size_t bytes : {most, most + 1, size_t{1} << 30, size_t{0xffffffff}}) {
+        const auto [ours, theirs] = streams();
+        FrameReader reader;
+        reader.limit([=](uint8_t kind) { return mostBytes(static_cast<Kind>(kind), ranks); });
+        std::array<unsigned char, kFrameHeaderBytes> head = {'T', 'f', 1, static_cast<unsigned char>(type)};
+        const auto length = static_cast<uint32_t>(bytes);
+        std::memcpy(head.data() + 4, &length, sizeof length);
+        ASSERT_EQ(::send(theirs.get(), head.data(), head.size(), 0), ssize_t(head.size()));
+        Frame frame;
+        const auto status = reader.read(ours.get(), frame);
+        EXPECT_EQ(status == FrameReader::Status::kBroken, bytes > most) << type << " of " << bytes;
+      }
+    }
+}
+
+TEST(FramesOfAKind, HoldWhatIsHonest) {
+  constexpr int kRanks = 64;
+  const std::string longText(1 << 20, 'x');
+  Hello hello;
+  hello.person.host = std::string(255, 'h');
+  hello.person.endpoint = {1, std::string(107, 'u'), std::vector<Address>(256)};
+  hello.agreement.assign(20, {std::string(100, 'n'), std::string(500, 'v')});
+  const auto expectFits = [](Kind kind, const Bytes& payload) {
+    EXPECT_LE(payload.size(), mostBytes(kind, kRanks)) << static_cast<int>(kind);
+  };
+  expectFits(Kind::kHello, encode(hello));
+  expectFits(Kind::kPlace, encode(Place{1, hello.person}));
+  expectFits(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, longText}));
+  expectFits(Kind::kFailure, encode(Failure{1, Stop::kError, ErrorCode::kRemote, longText}));
+  expectFits(Kind::kShrinkWait, encodeWords(longText));
+  expectFits(Kind::kShrinkTried, encode(ShrinkTried{1, Refusal{ErrorCode::kRemote, longText}}));
+  expectFits(Kind::kStream, encode(StreamHello{}));
+  expectFits(Kind::kShrinkCall, encode(ShrinkCall{}));
+  expectFits(Kind::kShrinkTry, encode(ShrinkTry{{}, std::vector<int>(kRanks)}));
+  expectFits(Kind::kMail, encode(Mail{0, 1, 2, MailUse::kMailbox, Bytes(kMostMailBytes)}));
+  Gathering all(0, 1);
+  all.addOwn(0, Bytes(kMostShareBytes));
+  EXPECT_LE(kRanks * all.take(0)->size() + 12, mostBytes(Kind::kGatherUp, kRanks));
+}
+
+TEST(FramesOfAKind, ComeNoMoreAfterABrokenOne) {
+  const auto [ours, theirs] = streams();
+  FrameReader reader(100);
+  FrameQueue queue;
+  Frame frame;
+  ASSERT_EQ(::send(theirs.get(), "GET / HT", 8, 0), 8);
+  ASSERT_EQ(reader.read(ours.get(), frame), FrameReader::Status::kBroken);
+  const std::string why = reader.error();
+  queue.push(1, std::make_shared<const Bytes>(Bytes(10)));
+  ASSERT_TRUE(queue.flush(theirs.get()));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(reader.read(ours.get(), frame), FrameReader::Status::kBroken);
+  EXPECT_EQ(reader.error(), why);
+}
+
+TEST(FramesOfAKind, AreNotSentWithoutTheKeyThatSealsThem) {
+  const auto [ours, theirs] = streams();
+  Cipher cipher(CipherKind::kXChaCha20Poly1305, CipherKey{});
+  const Cipher elsewhere = std::move(cipher);
+  FrameQueue queue;
+  queue.seal(std::move(cipher));
+  for (int i = 0; i < 2; ++i) {
+    queue.push(1, std::make_shared<const Bytes>(Bytes(10)));
+    EXPECT_FALSE(queue.flush(ours.get()));
+    EXPECT_FALSE(queue.drained());
+  }
+  char byte = 0;
+  EXPECT_EQ(::recv(theirs.get(), &byte, 1, MSG_DONTWAIT), -1);
+}
+
+// --- mail and streams that nobody takes ---
+
+TEST(DeskOfARank, TakesSoManyMailsOfEach) {
+  Desk desk;
+  for (size_t i = 0; i < Desk::kMostMails; ++i) ASSERT_TRUE(desk.deliver(3, i, Bytes(1)));
+  EXPECT_FALSE(desk.deliver(3, 1, Bytes(1)));
+  EXPECT_TRUE(desk.deliver(4, 1, Bytes(1))) << "the others are not held up";
+  EXPECT_TRUE(desk.poll(3, 7));
+  EXPECT_TRUE(desk.deliver(3, 1, Bytes(1)));
+  EXPECT_FALSE(desk.deliver(3, 1, Bytes(1)));
+}
+
+TEST(DeskOfARank, TakesSoManyBytesOfEach) {
+  Desk desk;
+  for (size_t held = 0; held < Desk::kMostMailboxBytes; held += kMostMailBytes)
+    ASSERT_TRUE(desk.deliver(3, 1, Bytes(kMostMailBytes)));
+  EXPECT_FALSE(desk.deliver(3, 2, Bytes(1)));
+  EXPECT_TRUE(desk.poll(3, 1));
+  EXPECT_TRUE(desk.deliver(3, 2, Bytes(kMostMailBytes)));
+}
+
+TEST(DeskOfARank, KeepsSoManyStreamsOfEach) {
+  Desk desk;
+  for (size_t i = 0; i < Desk::kMostStreams; ++i) ASSERT_TRUE(desk.park(3, i, StreamKind::kTcp, {}));
+  EXPECT_FALSE(desk.park(3, 9, StreamKind::kTcp, {}));
+  EXPECT_TRUE(desk.park(4, 9, StreamKind::kTcp, {}));
+  desk.wantStream(3, 5, StreamKind::kTcp);
+  EXPECT_TRUE(desk.pollStream(3, 5));
+  EXPECT_TRUE(desk.park(3, 9, StreamKind::kTcp, {}));
+}
+
+TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
+  Desk desk;
+  for (uint64_t key = 0; key < 3 * Desk::kMostStreams; ++key) desk.noStream(3, key, StreamKind::kTcp, "no");
+  const auto hears = [&](uint64_t key) {
+    desk.wantStream(3, key, StreamKind::kTcp);
+    try {
+      return desk.pollStream(3, key).has_value();
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  EXPECT_TRUE(hears(Desk::kMostStreams - 1));
+  EXPECT_FALSE(hears(Desk::kMostStreams));
+  desk.noStream(3, Desk::kMostStreams, StreamKind::kTcp, "no");
+  EXPECT_TRUE(hears(Desk::kMostStreams));
+}
+
+TEST(Gatherings, OfAChildAreSoManyAtOnce) {
+  Gathering gathering(0, 2);
+  uint64_t sequence = 1;
+  const auto share = [&] { gathering.addChild(sequence++, Gathering::Source::kFirstChild, {}); };
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 1000; ++i) share();
+      },
+      Error);
+  EXPECT_LT(sequence, 100u);
+}
+
+}  // namespace
+}  // namespace tutti::control
