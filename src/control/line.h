@@ -41,6 +41,10 @@ class Line : public std::enable_shared_from_this<Line> {
   // sealed. Needs drained().
   SecureSocket take() noexcept;
 
+  // A secret for the other end alone, sealed whether or not the line's frames are. Each end may wrap one.
+  Bytes wrap(std::span<const std::byte> secret) const;
+  Bytes unwrap(std::span<const std::byte> wrapped) const;  // throws Error(kRemote)
+
   bool isOpen() const noexcept { return static_cast<bool>(fd_); }
   bool takesFrames() const noexcept { return isOpen() && state_ == State::kFrames; }
   bool drained() const noexcept { return out_.empty(); }

@@ -199,7 +199,7 @@ TEST(Handshake, RefusesAnotherSecretJobOrListener) {
   }
 }
 
-// Every byte of the client's two messages matters, and a recorded hello is worth nothing to another server.
+// A recorded hello gets an answer that helps nobody, and what came after it then is worth nothing now.
 TEST(Handshake, RefusesBentAndReplayedHellos) {
   const HandshakeContext context{{}, 1, 2};
   SocketPair pair;
