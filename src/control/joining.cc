@@ -1,5 +1,7 @@
 #include "control/joining.h"
 
+#include <algorithm>
+
 #include "control/remedies.h"
 #include "control/root.h"
 #include "control/used_jobs.h"
@@ -60,6 +62,7 @@ void Joining::onRootFrame(Frame& frame) try {
   placed_ = true;
   const Place place = decodePlace(frame.payload);
   draw_ = place.draw;
+  if (isPublic(request_.id)) learn(place.secret);
   if (place.parent)
     callParent(*place.parent);
   else
@@ -74,6 +77,14 @@ void Joining::onRootGone(const std::string& why) {
   if (over_ || placed_) return;
   lastRefusal_ = why;
   callRoot();
+}
+
+void Joining::learn(std::span<const std::byte> wrapped) {
+  const Bytes told = root_->unwrap(wrapped);
+  Secret secret{};
+  if (told.size() != secret.size()) throw Error(ErrorCode::kRemote, "a secret of the wrong length");
+  std::copy(told.begin(), told.end(), secret.begin());
+  events_.learned(secret);
 }
 
 void Joining::callParent(const Person& parent) {

@@ -15,6 +15,8 @@ namespace tutti::control {
 class Joining {
  public:
   struct Events {
+    // The secret of the job, where the id has none: from here on the request's.
+    std::function<void(const Secret&)> learned;
     // The parent's line and who it is; without a line for rank 0.
     std::function<void(std::shared_ptr<Line>, const Person&)> placed;
     std::function<void(ErrorCode, const std::string&)> failed;  // once
@@ -44,6 +46,7 @@ class Joining {
   void onRoot(std::shared_ptr<Line> line);
   void onRootFrame(Frame& frame);
   void onRootGone(const std::string& why);
+  void learn(std::span<const std::byte> wrapped);
   void callParent(const Person& parent);
   std::string obstacle() const;  // to the connection that is being tried
   void onDeadline();

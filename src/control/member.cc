@@ -24,7 +24,8 @@ Member::Member(const JoinRequest& request)
                 [this](const std::shared_ptr<Line>& line, Frame& first) { arrived(line, first); }),
       pulse_(reactor_, request_.heartbeat),
       joining_(reactor_, pulse_, request_, self_,
-               {[this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
+               {[this](const Secret& secret) { learned(secret); },
+                [this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
                 [this](ErrorCode code, const std::string& text) { joinFailed(code, text); },
                 [this] { return missingText(kJoinSequence); }}),
       streams_(reactor_, desk_, request.rank, encryptionOf(request), [this](const Mail& mail) { route(encode(mail)); }),
@@ -44,9 +45,10 @@ Member::Member(const JoinRequest& request)
   });
 }
 
-// Keys made of nothing secret would seal nothing. A job that meets over a Unix socket needs no secret: it has one host.
+// Whoever reaches an address could come between ranks that know nothing of each other. Over a Unix socket nobody else
+// does: there the root hands over a secret that it has drawn.
 void Member::requireSecret() const {
-  if (!request_.encrypt || request_.id.addresses.empty() || request_.id.secret != Secret{}) return;
+  if (!request_.encrypt || request_.id.addresses.empty() || !isPublic(request_.id)) return;
   throw Error(ErrorCode::kInvalidUsage,
               "TUTTI_ENCRYPT=1 needs a secret, and this launcher gives none: set TUTTI_SECRET or TUTTI_SECRET_FILE on "
               "every rank");
@@ -59,7 +61,13 @@ Listener::Request Member::listenRequest() const {
           fmt::format("tutti-{:016x}", id),
           request_.network,
           0,
-          true};
+          true,
+          isPublic(request_.id)};
+}
+
+void Member::learned(const Secret& secret) noexcept {
+  request_.id.secret = secret;
+  listener_.open(secret);
 }
 
 void Member::run() {

@@ -79,6 +79,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void arrived(const std::shared_ptr<Line>& line, Frame& first);
   void childArrived(const std::shared_ptr<Line>& line, const Frame& first);
   std::future<void> beginLeave();
+  void learned(const Secret& secret) noexcept;
   void placed(const std::shared_ptr<Line>& line, const Person& parent);
   void onFrame(int side, Frame& frame);  // side: of a child, or kParent
   void noteLeaving(int side);

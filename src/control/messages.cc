@@ -121,7 +121,7 @@ Hello decodeHello(std::span<const std::byte> bytes) {
 
 Bytes encode(const Place& place) {
   Writer out;
-  out.value(place.draw).value<uint8_t>(place.parent.has_value());
+  out.value(place.draw).block(place.secret).value<uint8_t>(place.parent.has_value());
   if (place.parent) put(out, *place.parent);
   return out.take();
 }
@@ -130,6 +130,8 @@ Place decodePlace(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Place place;
   place.draw = in.value<uint64_t>();
+  const auto secret = in.block();
+  place.secret.assign(secret.begin(), secret.end());
   if (in.value<uint8_t>() != 0) place.parent = getPerson(in);
   return place;
 }

@@ -69,6 +69,7 @@ struct Hello {
 
 struct Place {
   uint64_t draw = 0;  // the root's, at random: tells its job from others that have met at the same place
+  Bytes secret;       // the one that the root has drawn, wrapped (Line::wrap); empty: the id has one
   std::optional<Person> parent;
 };
 

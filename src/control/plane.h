@@ -3,8 +3,8 @@
 // Ranks first meet at the root, whose addresses the unique id carries; each is told its parent in a tree, connects to
 // it, and the tree then gathers everyone's card and hands the table down: O(log n) rounds. The tree stays up: it routes
 // mailbox messages, carries failures and abort, and is kept by one thread per rank that sleeps in epoll.
-// Every connection, to the root, in the tree or a data stream, proves the secret with a keyed MAC over both nonces
-// (libsodium) before a byte is allocated for it; frames are versioned and length-checked.
+// Every connection, to the root, in the tree or a data stream, proves the secret (base/handshake.h) before a byte is
+// allocated for it; frames are versioned and length-checked.
 #pragma once
 #include <atomic>
 #include <chrono>

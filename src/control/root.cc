@@ -88,6 +88,7 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
       id_(place.id),
       doubt_(place.doubt) {
   id_.addresses = listener_.endpoint().addresses;
+  if (isPublic(id_)) fillRandom(drawn_.data(), drawn_.size());
   listener_.whenStarved([this](int error) {
     refuse(ErrorCode::kRemote, "the process that made the unique id can let no further rank in: " + errnoText(error));
   });
@@ -191,12 +192,13 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
 void Root::place(int rank) {
   const auto at = guests_.find(rank);
   if (at == guests_.end() || at->second.placed) return;
-  Place answer{draw_, {}};
+  Place answer{draw_, {}, {}};
   if (rank > 0) {
     const auto parent = guests_.find(tree::parentOf(rank));
     if (parent == guests_.end()) return;
     answer.parent = parent->second.person;
   }
+  if (isPublic(id_)) answer.secret = at->second.line->wrap(drawn_);
   at->second.placed = true;
   ++placed_;
   at->second.line->send(Kind::kPlace, encode(answer));

@@ -37,6 +37,7 @@ void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept;
 class Root : public Kept {
  public:
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
+  ~Root() override { wipe(drawn_.data(), drawn_.size()); }
   void run() override;
   void hurry() override { halt(); }
   void halt() override;
@@ -73,6 +74,7 @@ class Root : public Kept {
   UniqueId id_;
   std::string doubt_;
   const uint64_t draw_ = randomNumber();
+  Secret drawn_{};              // for those whom the id gives none; zero: it has one
   std::optional<Pulse> pulse_;  // as the first rank wants it
   int size_ = 0;                // not known before the first rank has come
   std::map<int, Guest> guests_;

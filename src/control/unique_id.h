@@ -34,6 +34,10 @@ struct UniqueId {
   std::string place, alike;
 };
 
+// Whether everyone knows its secret: the launcher gave none. Then the root draws one, and hands it to each rank that it
+// places; the ranks let nobody in who does not prove that one.
+bool isPublic(const UniqueId& id) noexcept;
+
 // The id of a communicator that is made of another one's ranks: its secret follows from the parent's, so that what the
 // ranks tell each other about it - `told`, whose own secret does not count - gives nothing away.
 UniqueId inherit(UniqueId told, const Secret& parent);
