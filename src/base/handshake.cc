@@ -37,6 +37,10 @@ std::array<std::byte, 24> prologueOf(const HandshakeContext& context) noexcept {
   return prologue;
 }
 
+const noise::Pattern& patternOf(const HandshakeContext& context) noexcept {
+  return context.local ? noise::kPskOnly : context.named ? noise::kIKpsk1 : noise::kNNpsk0;
+}
+
 }  // namespace
 
 void fillRandom(void* data, size_t bytes) noexcept { randombytes_buf(data, bytes); }
@@ -58,17 +62,21 @@ void hashInto(void* out, size_t outBytes, const void* data, size_t bytes, const 
 Handshake::Handshake(Role role, const HandshakeContext& context) noexcept
     : role_(role),
       context_(context),
-      session_(context.local ? noise::kPskOnly : noise::kNNpsk0, role == Role::kClient, prologueOf(context),
-               pskOf(context.secret)) {}
+      session_(patternOf(context), role == Role::kClient, prologueOf(context), pskOf(context.secret), context.own,
+               context.peer) {}
 
 Handshake::~Handshake() {
-  wipe(&context_, sizeof context_);
+  wipe(context_.secret.data(), context_.secret.size());
   wipe(&split_, sizeof split_);
 }
 
 Handshake::Status Handshake::fail(const char* why) noexcept {
   error_ = why;
   return Status::kFailed;
+}
+
+size_t Handshake::messageBytes() const noexcept {
+  return message_ < 2 ? kMagicBytes + session_.overhead() + kFlagsBytes : noise::kTagBytes;
 }
 
 bool Handshake::prepare() noexcept {
@@ -104,7 +112,7 @@ uint8_t Handshake::ownFlags() const noexcept {
 bool Handshake::peerEncrypts() const noexcept { return (peerFlags() & kWantsEncryption) != 0; }
 
 bool Handshake::accept() noexcept {
-  const std::span<const std::byte> message(buffer_.data(), messageBytes());
+  const std::span<const std::byte> message(buffer_.data(), bytes_);
   if (message_ == 2) {
     std::byte nothing;
     unproven_ = !noise::open(split_.toResponder, 0, {}, message, &nothing);
@@ -151,9 +159,12 @@ const char* Handshake::leftWhere(bool sending) noexcept {
 Handshake::Status Handshake::advance(int fd) noexcept {
   while (message_ < kMessages && !(message_ == 2 && differ())) {
     const bool out = sends();
-    if (out && !std::exchange(prepared_, true) && !prepare()) return fail("sent a key that cannot be");
+    if (!std::exchange(begun_, true)) {
+      bytes_ = messageBytes();
+      if (out && !prepare()) return fail("sent a key that cannot be");
+    }
     std::byte* place = buffer_.data() + moved_;
-    const size_t rest = messageBytes() - moved_;
+    const size_t rest = bytes_ - moved_;
     const ssize_t n = out ? ::send(fd, place, rest, MSG_NOSIGNAL) : ::recv(fd, place, rest, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return out ? Status::kWantsWrite : Status::kWantsRead;
@@ -161,10 +172,10 @@ Handshake::Status Handshake::advance(int fd) noexcept {
     if (hungUp_) return fail(leftWhere(out));
     moved_ += static_cast<size_t>(n);
     if (!out && !looksRight()) return Status::kFailed;
-    if (moved_ < messageBytes()) continue;
+    if (moved_ < bytes_) continue;
     if (!out && !accept()) return Status::kFailed;
     moved_ = 0;
-    prepared_ = false;
+    begun_ = false;
     ++message_;
   }
   return finish();

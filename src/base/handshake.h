@@ -5,6 +5,10 @@
 //   server -> client   the same of its own
 //   client -> server   sealed: nothing
 //
+// Where both ends have keys of their own (`named`) it is Noise_IKpsk1_25519_ChaChaPoly_BLAKE2b: the caller knows the
+// key of the one that it means, and tells its own, which the server looks up (peerKey). So none speaks in another's
+// name.
+//
 // The caller proves the secret first, with its first message: a stranger gets no answer at all. The keys are fresh on
 // both sides, so that a recorded hello is worthless - it gets an answer that it can do nothing with, and the third
 // message, which comes with the first frame, is not its to make - and so that who records all and learns the secret
@@ -36,6 +40,10 @@ struct HandshakeContext {
   // Both ends are on this host, over a Unix socket, where nobody can listen: the fresh keys are random bytes that
   // nobody computes with, which spares both sides what is dear in a hello.
   bool local = false;
+  // Over a network, only the one who has the key `peer` can answer, and the caller proves that it has `own`.
+  bool named = false;
+  noise::KeyPair own{};
+  noise::Key peer{};  // the caller knows it before the hello
 };
 
 class Handshake {
@@ -59,18 +67,19 @@ class Handshake {
   // After kFailed: a proof failed, since the two sides' secrets or contexts differ. The caller's end is not told so; it
   // sees the other hang up on its proof.
   bool unproven() const noexcept { return unproven_; }
-  // After kDone.
+  // After kDone. The key of its own that the peer has shown; none where hellos are not `named`, or are local.
+  const noise::Key& peerKey() const noexcept { return session_.peerKey(); }
   bool peerEncrypts() const noexcept;
   SessionKeys keys(Use use = Use::kControl) const noexcept;
 
  private:
   static constexpr size_t kMagicBytes = 8, kFlagsBytes = 1;
-  static constexpr size_t kHelloBytes = kMagicBytes + noise::kKeyBytes + kFlagsBytes + noise::kTagBytes;
-  static constexpr size_t kProofBytes = noise::kTagBytes;
+  // The longest message, which tells two keys.
+  static constexpr size_t kMostBytes = kMagicBytes + 2 * noise::kKeyBytes + kFlagsBytes + 2 * noise::kTagBytes;
   static constexpr int kMessages = 3;
 
   bool sends() const noexcept { return (message_ % 2 == 0) == (role_ == Role::kClient); }
-  size_t messageBytes() const noexcept { return message_ < 2 ? kHelloBytes : kProofBytes; }
+  size_t messageBytes() const noexcept;
   bool prepare() noexcept;
   bool accept() noexcept;
   bool looksRight() noexcept;
@@ -85,11 +94,11 @@ class Handshake {
   Role role_;
   HandshakeContext context_;
   noise::Session session_;
-  int message_ = 0;  // of the three above
-  size_t moved_ = 0;
-  std::array<std::byte, kHelloBytes> buffer_{};
+  int message_ = 0;               // of the three above
+  size_t bytes_ = 0, moved_ = 0;  // of that message
+  std::array<std::byte, kMostBytes> buffer_{};
   uint8_t clientFlags_ = 0, serverFlags_ = 0;
-  bool prepared_ = false, hungUp_ = false, unproven_ = false;
+  bool begun_ = false, hungUp_ = false, unproven_ = false;
   noise::Split split_;
   const char* error_ = "";  // kept without memory
 };

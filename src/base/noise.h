@@ -45,6 +45,9 @@ inline constexpr Pattern kIKpsk1{
     false,
     true,
     {{{Token::kE, Token::kEs, Token::kS, Token::kSs, Token::kPsk}, {Token::kE, Token::kEe, Token::kSe}, {}}}};
+// One message, from one whose static key is known to one whose is.
+inline constexpr Pattern kK{
+    "Noise_K_25519_ChaChaPoly_BLAKE2b", true, true, {{{Token::kE, Token::kEs, Token::kSs}, {}, {}}}};
 
 // One message of a key that is used for nothing but such messages, each with a number of its own. `sealed` gets
 // kTagBytes more than there are of `clear`.

@@ -58,6 +58,7 @@ void Joining::onRootFrame(Frame& frame) try {
     const bool silent = refusal.code == ErrorCode::kTimeout;
     return fail(refusal.code, silent ? refusal.text + events_.missing() : refusal.text);
   }
+  if (static_cast<Kind>(frame.type) == Kind::kKeys) return onKeys(frame.payload);
   if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
   placed_ = true;
   const Place place = decodePlace(frame.payload);
@@ -79,6 +80,13 @@ void Joining::onRootGone(const std::string& why) {
   callRoot();
 }
 
+void Joining::onKeys(const Bytes& payload) {
+  KeysDigest digest;
+  if (payload.size() != digest.size()) throw Error(ErrorCode::kRemote, "a digest of the wrong length");
+  std::copy(payload.begin(), payload.end(), digest.begin());
+  events_.keys(digest);
+}
+
 void Joining::learn(std::span<const std::byte> wrapped) {
   const Bytes told = root_->unwrap(wrapped);
   Secret secret{};
@@ -90,11 +98,9 @@ void Joining::learn(std::span<const std::byte> wrapped) {
 void Joining::callParent(const Person& parent) {
   calling_ = "its parent in the tree, " + describe(parent);
   lastRefusal_.clear();
-  HandshakeContext context = rootContext(request_.id);
-  context.listener = parent.endpoint.id;
-  context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {context, unixName(parent.endpoint.unixName), parent.endpoint.addresses},
+      reactor_,
+      {memberContext(request_, key_, parent.endpoint), unixName(parent.endpoint.unixName), parent.endpoint.addresses},
       [this, parent](std::shared_ptr<Line> line) {
         dial_.reset();
         events_.placed(std::move(line), parent);

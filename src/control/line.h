@@ -51,6 +51,10 @@ class Line : public std::enable_shared_from_this<Line> {
   int connectError() const noexcept { return connectError_; }  // an errno value; 0: none
   const std::string& peer() const noexcept { return peer_; }
   bool overUnix() const noexcept { return unix_; }
+  // Whether the peer is who has that key, as far as the line can tell: a Unix socket tells only that it is the same
+  // user.
+  const noise::Key& peerKey() const noexcept { return hello_.peerKey(); }
+  bool isFrom(const noise::Key& key) const noexcept { return unix_ || hello_.peerKey() == key; }
   // How long the system may try to get bytes across before it calls a connection over a network broken.
   void limitSilence(std::chrono::milliseconds span) noexcept;
   // When anything last came, a part of a frame included, and when a frame was last handed in to be sent.

@@ -86,8 +86,7 @@ ShrinkResult Member::shrink(const JoinRequest& like) {
 
 Dial::Target Member::targetFor(int rank) const {
   const Endpoint& endpoint = person(rank).endpoint;
-  return {{request_.id.secret, request_.id.job, endpoint.id, encryptionOf(request_)},
-          request_.network.unixSockets ? endpoint.unixName : std::string(),
+  return {memberContext(request_, key_, endpoint), request_.network.unixSockets ? endpoint.unixName : std::string(),
           endpoint.addresses};
 }
 

@@ -9,6 +9,7 @@ namespace {
 constexpr size_t kMaxAddresses = 256, kMostAgreed = 64;
 
 void put(Writer& out, const Endpoint& endpoint) {
+  for (const std::byte b : endpoint.key) out.value(b);
   out.value(endpoint.id).text(endpoint.unixName).value(static_cast<uint16_t>(endpoint.addresses.size()));
   for (const Address& address : endpoint.addresses) {
     out.value<uint8_t>(address.v6).value(address.port).value(address.scope);
@@ -18,6 +19,7 @@ void put(Writer& out, const Endpoint& endpoint) {
 
 Endpoint getEndpoint(Reader& in) {
   Endpoint endpoint;
+  for (std::byte& b : endpoint.key) b = in.value<std::byte>();
   endpoint.id = in.value<uint64_t>();
   endpoint.unixName = in.text();
   const size_t count = in.value<uint16_t>();
@@ -66,6 +68,20 @@ Agreement getAgreement(Reader& in) {
 }
 
 }  // namespace
+
+HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called) {
+  HandshakeContext context{request.id.secret, request.id.job, called.id, encryptionOf(request)};
+  context.named = true;
+  context.own = own;
+  context.peer = called.key;
+  return context;
+}
+
+KeysDigest digestOf(std::span<const noise::Key> keys) noexcept {
+  KeysDigest digest;
+  hashInto(digest.data(), digest.size(), keys.data(), keys.size_bytes());
+  return digest;
+}
 
 std::string describe(const Person& person) {
   if (person.host.empty()) return fmt::format("rank {}", person.rank);
@@ -227,7 +243,9 @@ ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes) {
 
 Bytes encode(const ShrinkTry& proposal) {
   Writer out;
-  out.block(encode(proposal.id)).value(static_cast<uint32_t>(proposal.survivors.size()));
+  UniqueId id = proposal.id;
+  id.secret = {};
+  out.block(encode(id)).block(proposal.parcel).value(static_cast<uint32_t>(proposal.survivors.size()));
   for (const int rank : proposal.survivors) out.value<int32_t>(rank);
   return out.take();
 }
@@ -240,6 +258,8 @@ ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes) {
   if (id.size() != raw.size()) throw Error(ErrorCode::kRemote, "a unique id of the wrong length");
   std::copy(id.begin(), id.end(), raw.begin());
   proposal.id = decode(raw);
+  const auto parcel = in.block();
+  proposal.parcel.assign(parcel.begin(), parcel.end());
   for (auto count = in.value<uint32_t>(); count > 0; --count) proposal.survivors.push_back(in.value<int32_t>());
   return proposal;
 }

@@ -1,5 +1,6 @@
 // What the control plane's frames carry.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,11 +42,14 @@ enum class Kind : uint8_t {
   kAlive,  // empty: a sign of life
   // in the tree
   kLeaving,  // empty: the rank's owner has left in good order; its part of the tree stays for those who need it
+  // from the root, when all have come
+  kKeys,  // KeysDigest: what the table in the tree must say
 };
 
-// Where somebody listens. `id` is what the hello must name.
+// Where somebody listens. `id` is what the hello must name, `key` what only the one who listens there can answer for.
 struct Endpoint {
   uint64_t id = 0;
+  noise::Key key{};
   std::string unixName;
   std::vector<Address> addresses;
 };
@@ -66,6 +70,11 @@ struct Hello {
   int64_t heartbeatMs = 0;  // 0: silence is no failure
   Agreement agreement;      // to the root
 };
+
+// A hash of all ranks' keys, in order: by it a rank knows that nobody in the tree has put a key of its own into the
+// table.
+using KeysDigest = std::array<std::byte, 32>;
+KeysDigest digestOf(std::span<const noise::Key> keys) noexcept;
 
 struct Place {
   uint64_t draw = 0;  // the root's, at random: tells its job from others that have met at the same place
@@ -106,9 +115,10 @@ struct ShrinkCall {
   uint64_t serial = 0;  // how many shrinks of this plane the rank has behind it
 };
 
-// The new plane that a leader proposes.
+// The new plane that a leader proposes. The secret of `id` does not travel with it: `parcel` has it, for one survivor.
 struct ShrinkTry {
   UniqueId id;
+  Bytes parcel;
   std::vector<int> survivors;  // by their old ranks, in order
 };
 
@@ -116,6 +126,9 @@ struct ShrinkTried {
   uint64_t job = 0;
   std::optional<Refusal> refusal;  // why it could not be joined
 };
+
+// What both ends of a connection to that rank prove; `own` is the keys of the rank that asks.
+HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called);
 
 // What this rank's hellos say.
 inline Encryption encryptionOf(const JoinRequest& request) noexcept {

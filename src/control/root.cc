@@ -182,10 +182,20 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
   pulse_->watch(line, [this, rank](const std::string& how) { onSilence(rank, how); });
   reactor_.after(std::chrono::milliseconds(std::max<int64_t>(0, hello.leftMs)),
                  [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
+  const bool all = guests_.size() == static_cast<size_t>(size_);
   // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
-  if (guests_.size() == static_cast<size_t>(size_)) listener_.close();
+  if (all) listener_.close();
   place(rank);
   for (const int side : {0, 1}) place(tree::childOf(rank, side));
+  if (all) tellKeys();
+}
+
+void Root::tellKeys() {
+  std::vector<noise::Key> keys;
+  for (const auto& [rank, guest] : guests_) keys.push_back(guest.person.endpoint.key);
+  const KeysDigest digest = digestOf(keys);
+  const auto told = std::make_shared<const Bytes>(digest.begin(), digest.end());
+  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kKeys, told);
 }
 
 // A rank whose parent has yet to come is placed when that one comes.

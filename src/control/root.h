@@ -58,6 +58,7 @@ class Root : public Kept {
   std::string differenceFrom(const Hello& hello) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
   void place(int rank);
+  void tellKeys();
   void onFrame(int rank, Frame& frame);
   void onGone(int rank, const std::string& why);
   void onSilence(int rank, const std::string& how);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "control/member.h"
+#include "control/parcel.h"
 #include "control/shrink.h"
 
 namespace tutti::control {
@@ -68,8 +69,11 @@ void Shrink::onLeader(Frame& frame) try {
     case Kind::kShrinkWait:
       leaderSays_ = in.text();
       return;
-    case Kind::kShrinkTry:
-      return startTrial(decodeShrinkTry(frame.payload));
+    case Kind::kShrinkTry: {
+      ShrinkTry proposal = decodeShrinkTry(frame.payload);
+      proposal.id.secret = openFrom(home_.person(leader_).endpoint.key, home_.key(), proposal.id.job, proposal.parcel);
+      return startTrial(std::move(proposal));
+    }
     case Kind::kShrinkAgain:
       return drop(trial_);
     case Kind::kShrinkCommit:

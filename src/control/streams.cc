@@ -16,11 +16,11 @@ const char* nameOf(StreamKind kind) noexcept { return kind == StreamKind::kUnix 
 
 }  // namespace
 
-void Streams::request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind) {
+void Streams::request(const Person& peer, const HandshakeContext& context, uint64_t key, StreamKind kind) {
   if (self_ > peer.rank) return;
   const Wanted wanted{peer, key, kind};
   const auto call = calls_.insert(calls_.end(), Call{});
-  Dial::Target target{{id.secret, id.job, peer.endpoint.id, encryption_}, {}, {}};
+  Dial::Target target{context, {}, {}};
   if (kind == StreamKind::kUnix)
     target.unixName = peer.endpoint.unixName;
   else
@@ -73,13 +73,6 @@ void Streams::giveUp(CallAt call, const Wanted& wanted) {
   sendMail_({self_, wanted.peer.rank, wanted.key,
              wanted.kind == StreamKind::kUnix ? MailUse::kNoUnixStream : MailUse::kNoTcpStream,
              Bytes(text, text + why.size())});
-}
-
-void Streams::arrived(Line& line, const Frame& first) {
-  const StreamHello hello = decodeStreamHello(first.payload);
-  if (line.overUnix() != (hello.kind == StreamKind::kUnix))
-    throw Error(ErrorCode::kRemote, "a stream of the wrong kind");
-  desk_.park(hello.from, hello.key, hello.kind, line.take());
 }
 
 void Streams::refused(const Mail& mail) {

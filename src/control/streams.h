@@ -13,13 +13,11 @@ class Streams {
  public:
   // Sends a mail to its rank, wherever that is.
   using SendMail = std::function<void(Mail)>;
-  Streams(Reactor& reactor, Desk& desk, int self, Encryption encryption, SendMail sendMail)
-      : reactor_(reactor), desk_(desk), self_(self), encryption_(encryption), sendMail_(std::move(sendMail)) {}
+  Streams(Reactor& reactor, Desk& desk, int self, SendMail sendMail)
+      : reactor_(reactor), desk_(desk), self_(self), sendMail_(std::move(sendMail)) {}
 
-  // This rank wants a stream to `peer`. The higher rank has only to wait.
-  void request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind);
-  // A caller at the listener wants one. Throws Error(kRemote) for bytes that are no hello.
-  void arrived(Line& line, const Frame& first);
+  // This rank wants a stream to `peer`, and proves `context` there. The higher rank has only to wait.
+  void request(const Person& peer, const HandshakeContext& context, uint64_t key, StreamKind kind);
   // The peer could not reach this rank.
   void refused(const Mail& mail);
   void stop() noexcept;
@@ -45,7 +43,6 @@ class Streams {
   Reactor& reactor_;
   Desk& desk_;
   int self_;
-  Encryption encryption_;
   SendMail sendMail_;
   std::list<Call> calls_;
 };

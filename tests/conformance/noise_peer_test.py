@@ -15,6 +15,8 @@ import unittest
 
 try:
     from dissononce.exceptions.decrypt import DecryptFailedException
+    from dissononce.dh.x25519.public import PublicKey
+    from dissononce.dh.x25519.x25519 import X25519DH
     from dissononce.extras.meta.protocol.factory import NoiseProtocolFactory
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 except ImportError as missing:
@@ -54,8 +56,8 @@ class Reader:
         return self.take(self.value("I"))
 
     def person(self):
-        person = {"rank": self.value("i"), "host": self.block(), "pid": self.value("q"), "listener": self.value("Q"),
-                  "unix": self.block(), "addresses": []}
+        person = {"rank": self.value("i"), "host": self.block(), "pid": self.value("q"), "key": self.take(32),
+                  "listener": self.value("Q"), "unix": self.block(), "addresses": []}
         for _ in range(self.value("H")):
             v6, port, _, ip = self.value("B"), self.value("H"), self.value("I"), self.block()
             person["addresses"].append((v6, port, ip))
@@ -91,18 +93,21 @@ class Records:
 
 
 class Peer:
-    """A connection whose hello has been done by dissononce."""
+    """A connection whose hello has been done by dissononce. With `keys`, our own pair and the other's public key."""
 
-    def __init__(self, unique_id, listener, port, flags, secret=None):
+    def __init__(self, unique_id, listener, port, flags, secret=None, keys=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         psk = hashed(b"tutti hello psk", unique_id.secret if secret is None else secret)
-        protocol = NoiseProtocolFactory().get_noise_protocol("Noise_NNpsk0_25519_ChaChaPoly_BLAKE2b")
+        pattern = "IKpsk1" if keys else "NNpsk0"
+        protocol = NoiseProtocolFactory().get_noise_protocol(f"Noise_{pattern}_25519_ChaChaPoly_BLAKE2b")
         noise = protocol.create_handshakestate()
-        noise.initialize(protocol.pattern, True, MAGIC + struct.pack("<QQ", unique_id.job, listener), psks=(psk,))
+        own, other = (keys[0], PublicKey(keys[1])) if keys else (None, None)
+        noise.initialize(protocol.pattern, True, MAGIC + struct.pack("<QQ", unique_id.job, listener), s=own, rs=other,
+                         psks=(psk,))
         first = bytearray()
         noise.write_message(bytes([flags]), first)
         self.socket.sendall(MAGIC + first)
-        answer = self.receive(len(MAGIC) + len(first))
+        answer = self.receive(len(MAGIC) + 32 + 1 + 16)
         assert answer[:len(MAGIC)] == MAGIC
         payload = bytearray()
         up, down = noise.read_message(answer[len(MAGIC):], payload)
@@ -159,7 +164,8 @@ class Job:
                            TUTTI_ENCRYPT=str(int(encrypt)), TUTTI_JOIN_TIMEOUT_MS=str(int(PATIENCE * 1000)))
         self.process = subprocess.Popen([os.path.join(BIN, "all_reduce_perf"), "-b", "8", "-e", "8", "-n", "1"],
                                         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        endpoint = struct.pack("<Q", 7) + block(b"") + struct.pack("<H", 0)
+        self.keys = X25519DH().generate_keypair()
+        endpoint = self.keys.public.data + struct.pack("<Q", 7) + block(b"") + struct.pack("<H", 0)
         self.person = struct.pack("<i", 1) + block(b"elsewhere") + struct.pack("<q", os.getpid()) + endpoint
         self.hello = struct.pack("<iqq", 2, int(PATIENCE * 1000), 0) + self.person + struct.pack("<H", 0)
 
@@ -192,7 +198,12 @@ class NoisePeer(unittest.TestCase):
         return said
 
     def exchange(self, job, parent, flags):
-        peer = Peer(job.id, parent["listener"], parent["addresses"][0][1], flags)
+        port, listener = parent["addresses"][0][1], parent["listener"]
+        impostor = Peer(job.id, listener, port, flags, keys=(X25519DH().generate_keypair(), parent["key"]))
+        impostor.say(TREE, job.hello)
+        with self.assertRaises(ConnectionError):
+            impostor.hear()
+        peer = Peer(job.id, listener, port, flags, keys=(job.keys, parent["key"]))
         peer.say(TREE, job.hello)
         record = job.person + block(b"a card that says nothing")
         peer.say(GATHER_UP, struct.pack("<Q", 0) + block(struct.pack("<i", 1) + block(record)))
@@ -205,10 +216,11 @@ class NoisePeer(unittest.TestCase):
         self.assertEqual(Reader(theirs).person()["pid"], job.process.pid)
 
     def check_strangers(self, job, parent):
-        port = parent["addresses"][0][1]
-        for listener, secret in ((parent["listener"], bytes(16)), (parent["listener"] ^ 1, None)):
+        port, listener = parent["addresses"][0][1], parent["listener"]
+        right, wrong = (job.keys, parent["key"]), (job.keys, job.keys.public.data)
+        for named, secret, keys in ((listener, bytes(16), right), (listener ^ 1, None, right), (listener, None, wrong)):
             with self.assertRaises((ConnectionError, DecryptFailedException)):
-                Peer(job.id, listener, port, 0, secret)
+                Peer(job.id, named, port, 0, secret, keys)
 
     def test_joins_in_the_clear(self):
         self.join(0)
@@ -219,4 +231,4 @@ class NoisePeer(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(unittest.main())
+    sys.exit(unittest.main(warnings="ignore"))

@@ -5,7 +5,7 @@ import select
 import socket
 import threading
 
-HELLO = 8 + 32 + 1 + 16  # a caller's first message; then, after the answer, its last one
+HELLO = 8 + 32 + 48 + 1 + 16  # the longest first message of a caller; then, after the answer, its last one
 PROOF = 16
 
 

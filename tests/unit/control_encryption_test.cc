@@ -108,6 +108,45 @@ TEST(EncryptedHello, FailsWhenOneBitOfItIsFlipped) {
   }
 }
 
+struct NamedPair {
+  HandshakeContext client = contextWith(Encryption::kOn), server = client;
+  NamedPair() {
+    client.named = server.named = true;
+    client.own = noise::drawKeyPair();
+    server.own = noise::drawKeyPair();
+    client.peer = server.own.open;
+  }
+};
+
+TEST(NamedHello, TellsTheServerWhoCalls) {
+  const NamedPair named;
+  const Greeting greeting = greet(named.client, named.server);
+  ASSERT_TRUE(greeting.done()) << greeting.error(0) << greeting.error(1);
+  EXPECT_EQ(greeting.sides[1]->peerKey(), named.client.own.open);
+  EXPECT_EQ(greeting.sides[0]->keys().send, greeting.sides[1]->keys().receive);
+}
+
+TEST(NamedHello, IsAnsweredOnlyByTheOneThatWasMeant) {
+  NamedPair named;
+  named.server.own = noise::drawKeyPair();
+  const Greeting greeting = greet(named.client, named.server);
+  EXPECT_EQ(greeting.status[0], Handshake::Status::kFailed);
+  EXPECT_EQ(greeting.status[1], Handshake::Status::kFailed);
+  NamedPair guessing;
+  guessing.client.secret[0] = std::byte{1};
+  EXPECT_EQ(greet(guessing.client, guessing.server).status[1], Handshake::Status::kFailed);
+}
+
+TEST(NamedHello, FailsWhenOneBitOfItIsFlipped) {
+  constexpr size_t kFirst = 8 + 32 + 48 + 1 + 16, kBytes = kFirst + 16;
+  for (size_t at = 0; at < kBytes; ++at) {
+    const NamedPair named;
+    InterceptedPair pair({Tampering::kFlip, at, 1, static_cast<uint8_t>(at % 8)});
+    const Greeting greeting = greet(named.client, named.server, pair.left, pair.right);
+    EXPECT_EQ(greeting.status[1], Handshake::Status::kFailed) << at;
+  }
+}
+
 TEST(LocalHello, GivesFreshKeysAndMeetsNoOtherKind) {
   HandshakeContext local = contextWith(Encryption::kOff);
   local.local = true;

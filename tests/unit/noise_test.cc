@@ -36,7 +36,7 @@ constexpr Pattern kOthers[] = {
      {{{T::kE}, {T::kE, T::kEe, T::kS, T::kEs}, {T::kS, T::kSe, T::kPsk}}}}};
 
 const Pattern* patternOf(std::string_view name) {
-  for (const Pattern* one : {&kNNpsk0, &kIKpsk1})
+  for (const Pattern* one : {&kNNpsk0, &kIKpsk1, &kK})
     if (name == one->name) return one;
   for (const Pattern& one : kOthers)
     if (name == one.name) return &one;
@@ -75,7 +75,11 @@ Sides sidesOf(const Vector& vector, const Pattern& pattern) {
   return sides;
 }
 
-size_t messagesIn(const Pattern& pattern) { return pattern.messages[2][0] == T::kEnd ? 2 : 3; }
+size_t messagesIn(const Pattern& pattern) {
+  size_t count = 0;
+  for (const auto& message : pattern.messages) count += message[0] != T::kEnd;
+  return count;
+}
 
 class KnownAnswer : public testing::TestWithParam<Vector> {};
 
@@ -88,8 +92,9 @@ TEST_P(KnownAnswer, ComesOut) {
   std::array<uint64_t, 2> numbers{};
   for (size_t i = 0; i < vector.messages.size(); ++i) {
     const Bytes payload = fromHex(vector.messages[i].payload), expected = fromHex(vector.messages[i].ciphertext);
-    Session& from = i % 2 == 0 ? *sides.initiator : *sides.responder;
-    Session& to = i % 2 == 0 ? *sides.responder : *sides.initiator;
+    const bool up = shaking == 1 || i % 2 == 0;  // where there is one message, only the initiator ever speaks
+    Session& from = up ? *sides.initiator : *sides.responder;
+    Session& to = up ? *sides.responder : *sides.initiator;
     Bytes message(expected.size()), back(payload.size());
     if (i < shaking) {
       ASSERT_EQ(from.overhead() + payload.size(), expected.size());
@@ -97,10 +102,10 @@ TEST_P(KnownAnswer, ComesOut) {
       ASSERT_EQ(to.overhead() + payload.size(), expected.size());
       ASSERT_TRUE(to.read(message, back.data()));
     } else {
-      const uint64_t number = numbers[i % 2]++;
+      const uint64_t number = numbers[up ? 0 : 1]++;
       const Split mine = from.split(), theirs = to.split();
-      seal(i % 2 == 0 ? mine.toResponder : mine.toInitiator, number, {}, payload, message.data());
-      ASSERT_TRUE(open(i % 2 == 0 ? theirs.toResponder : theirs.toInitiator, number, {}, message, back.data()));
+      seal(up ? mine.toResponder : mine.toInitiator, number, {}, payload, message.data());
+      ASSERT_TRUE(open(up ? theirs.toResponder : theirs.toInitiator, number, {}, message, back.data()));
     }
     EXPECT_EQ(message, expected) << "message " << i;
     EXPECT_EQ(back, payload) << "message " << i;
