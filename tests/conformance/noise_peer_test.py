@@ -176,7 +176,7 @@ class Job:
 
 
 class NoisePeer(unittest.TestCase):
-    def join(self, flags):
+    def join(self, flags, forges=False):
         with tempfile.TemporaryDirectory() as folder:
             job = Job(folder, flags & WANTS_ENCRYPTION)
             try:
@@ -192,7 +192,10 @@ class NoisePeer(unittest.TestCase):
                 parent = place.person()
                 self.assertEqual((parent["rank"], parent["pid"]), (0, job.process.pid))
                 self.check_strangers(job, parent)
-                self.exchange(job, parent, flags)
+                if forges:
+                    self.forge(job, parent)
+                else:
+                    self.exchange(job, parent, flags)
             finally:
                 said = job.end()
         return said
@@ -215,12 +218,23 @@ class NoisePeer(unittest.TestCase):
         self.assertEqual(mine, record)
         self.assertEqual(Reader(theirs).person()["pid"], job.process.pid)
 
+    def forge(self, job, parent):
+        """As a rank in the tree that gives out a key of its own for the one of a rank below it."""
+        peer = Peer(job.id, parent["listener"], parent["addresses"][0][1], 0, keys=(job.keys, parent["key"]))
+        peer.say(TREE, job.hello)
+        record = job.person.replace(job.keys.public.data, os.urandom(32)) + block(b"")
+        peer.say(GATHER_UP, struct.pack("<Q", 0) + block(struct.pack("<i", 1) + block(record)))
+        job.process.wait(PATIENCE)
+
     def check_strangers(self, job, parent):
         port, listener = parent["addresses"][0][1], parent["listener"]
         right, wrong = (job.keys, parent["key"]), (job.keys, job.keys.public.data)
         for named, secret, keys in ((listener, bytes(16), right), (listener ^ 1, None, right), (listener, None, wrong)):
             with self.assertRaises((ConnectionError, DecryptFailedException)):
                 Peer(job.id, named, port, 0, secret, keys)
+
+    def test_a_key_that_was_changed_is_noticed(self):
+        self.assertIn("a rank in the tree has changed the table of all ranks' keys", self.join(0, forges=True))
 
     def test_joins_in_the_clear(self):
         self.join(0)
