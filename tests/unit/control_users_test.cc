@@ -135,6 +135,26 @@ TEST_F(WithoutASecret, AnotherUserDoesNotGetInOverTcp) {
   EXPECT_EQ(statusOf(asNobody([&] { return joinAt(door, context); })), 0);
 }
 
+// Where strangers may come to the root, they come too late for the ranks.
+TEST(WithoutASecretAtAnAddress, TheRanksHaveOneThatWasDrawn) {
+  Network network;
+  network.unixSockets = false;
+  RootPlace place;
+  place.id.job = randomNumber();
+  const UniqueId id = openRootAt(place, network, soon());
+  std::vector<std::shared_ptr<Member>> members;
+  for (int r = 0; r < 3; ++r) {
+    members.push_back(std::make_shared<Member>(requestFor(id, r, 3, soon(), network)));
+    Keeper::instance().start(members.back());
+  }
+  for (const auto& member : members) {
+    EXPECT_TRUE(member->desk().awaitJoined(soon()));
+    EXPECT_NE(member->secret(), Secret{});
+    EXPECT_EQ(member->secret(), members[0]->secret());
+  }
+  for (const auto& member : members) member->leave();
+}
+
 // The secrets of a communicator's children follow from its own, and their roots are called over TCP as well.
 TEST_F(WithoutASecret, ChildrenHaveOneThatFollowsFromIt) {
   UniqueId told = anyRootPlace().id;
