@@ -6,17 +6,40 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <utility>
 
 namespace tutti {
 namespace {
 
 // The last byte is the version of the hello.
-constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 3};
+constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 4};
 
 constexpr uint8_t kWantsEncryption = 1, kHasAes = 2;
 
 // Fails only where the system has no source of random bytes, and then the calls below end the process.
 [[maybe_unused]] const int ready = sodium_init();
+
+// What a key is for goes into it, so that none that comes of one secret is used twice.
+noise::Key pskOf(const std::array<std::byte, 16>& secret) noexcept {
+  static constexpr char kLabel[] = "tutti hello psk";
+  noise::Key key;
+  hashInto(key.data(), key.size(), kLabel, sizeof kLabel - 1, secret.data(), secret.size());
+  return key;
+}
+
+// What both must mean alike: magic and version, the job, the listener.
+std::array<std::byte, 24> prologueOf(const HandshakeContext& context) noexcept {
+  std::array<std::byte, 24> prologue;
+  std::memcpy(prologue.data(), kMagic.data(), kMagic.size());
+  std::memcpy(prologue.data() + 8, &context.job, sizeof context.job);
+  std::memcpy(prologue.data() + 16, &context.listener, sizeof context.listener);
+  return prologue;
+}
+
+const noise::Pattern& patternOf(const HandshakeContext& context) noexcept {
+  return context.local ? noise::kPskOnly : context.named ? noise::kIKpsk1 : noise::kNNpsk0;
+}
 
 }  // namespace
 
@@ -36,29 +59,37 @@ void hashInto(void* out, size_t outBytes, const void* data, size_t bytes, const 
   std::memcpy(out, whole.data(), outBytes);
 }
 
-Handshake::Handshake(Role role, const HandshakeContext& context) noexcept : role_(role), context_(context) {
-  fillRandom((role == Role::kClient ? clientNonce_ : serverNonce_).data(), kNonceBytes);
-  if (sends()) prepare();
-}
+Handshake::Handshake(Role role, const HandshakeContext& context) noexcept
+    : role_(role),
+      context_(context),
+      session_(patternOf(context), role == Role::kClient, prologueOf(context), pskOf(context.secret), context.own,
+               context.peer) {}
 
-Handshake::~Handshake() { wipe(&context_, sizeof context_); }
+Handshake::~Handshake() {
+  wipe(context_.secret.data(), context_.secret.size());
+  wipe(&split_, sizeof split_);
+}
 
 Handshake::Status Handshake::fail(const char* why) noexcept {
   error_ = why;
   return Status::kFailed;
 }
 
-void Handshake::prepare() noexcept {
-  if (message_ < 2) {
-    uint8_t& flags = message_ == 0 ? clientFlags_ : serverFlags_;
-    flags = ownFlags();
-    std::memcpy(buffer_.data(), kMagic.data(), kMagicBytes);
-    buffer_[kMagicBytes] = std::byte{flags};
-    std::memcpy(buffer_.data() + kMagicBytes + 1, (message_ == 0 ? clientNonce_ : serverNonce_).data(), kNonceBytes);
-  } else {
-    const Mac proof = mac(message_ == 2 ? "client" : "server");
-    std::memcpy(buffer_.data(), proof.data(), kMacBytes);
+size_t Handshake::messageBytes() const noexcept {
+  return message_ < 2 ? kMagicBytes + session_.overhead() + kFlagsBytes : noise::kTagBytes;
+}
+
+bool Handshake::prepare() noexcept {
+  if (message_ == 2) {
+    noise::seal(split_.toResponder, 0, {}, {}, buffer_.data());
+    return true;
   }
+  uint8_t& flags = message_ == 0 ? clientFlags_ : serverFlags_;
+  flags = ownFlags();
+  std::memcpy(buffer_.data(), kMagic.data(), kMagicBytes);
+  const bool made = session_.write(std::as_bytes(std::span(&flags, 1)), buffer_.data() + kMagicBytes);
+  if (made && message_ == 1) split_ = session_.split();
+  return made;
 }
 
 // A hello that begins wrongly is refused with the first wrong byte, whatever its length.
@@ -71,12 +102,6 @@ bool Handshake::looksRight() noexcept {
   return *error_ == '\0';
 }
 
-bool Handshake::acceptHello() noexcept {
-  (message_ == 0 ? clientFlags_ : serverFlags_) = static_cast<uint8_t>(buffer_[kMagicBytes]);
-  std::memcpy((message_ == 0 ? clientNonce_ : serverNonce_).data(), buffer_.data() + kMagicBytes + 1, kNonceBytes);
-  return true;
-}
-
 // A server that follows its caller has heard it when it answers.
 uint8_t Handshake::ownFlags() const noexcept {
   const bool follows = context_.encryption == Encryption::kAsCalled;
@@ -87,65 +112,59 @@ uint8_t Handshake::ownFlags() const noexcept {
 bool Handshake::peerEncrypts() const noexcept { return (peerFlags() & kWantsEncryption) != 0; }
 
 bool Handshake::accept() noexcept {
-  if (message_ < 2) return acceptHello();
-  const Mac expected = mac(message_ == 2 ? "client" : "server");
-  if (sodium_memcmp(expected.data(), buffer_.data(), kMacBytes) == 0) return true;
-  unproven_ = true;
-  error_ = "does not know the secret of this job";
-  return false;
+  const std::span<const std::byte> message(buffer_.data(), bytes_);
+  if (message_ == 2) {
+    std::byte nothing;
+    unproven_ = !noise::open(split_.toResponder, 0, {}, message, &nothing);
+  } else {
+    uint8_t& flags = message_ == 0 ? clientFlags_ : serverFlags_;
+    unproven_ = !session_.read(message.subspan(kMagicBytes), reinterpret_cast<std::byte*>(&flags));
+    if (!unproven_ && message_ == 1) split_ = session_.split();
+  }
+  if (unproven_) error_ = "does not know the secret of this job";
+  return !unproven_;
 }
 
-Handshake::Mac Handshake::mac(const char* label) const noexcept {
-  Mac out{};
-  crypto_generichash_state state;
-  crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(context_.secret.data()),
-                          context_.secret.size(), out.size());
-  const auto add = [&](const void* data, size_t bytes) {
-    crypto_generichash_update(&state, static_cast<const unsigned char*>(data), bytes);
-  };
-  std::array<char, 16> padded{};
-  std::strncpy(padded.data(), label, padded.size() - 1);
-  add(padded.data(), padded.size());
-  add(kMagic.data(), kMagic.size());
-  add(&context_.job, sizeof context_.job);
-  add(&context_.listener, sizeof context_.listener);
-  add(&clientFlags_, sizeof clientFlags_);
-  add(&serverFlags_, sizeof serverFlags_);
-  add(clientNonce_.data(), clientNonce_.size());
-  add(serverNonce_.data(), serverNonce_.size());
-  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(out.data()), out.size());
-  return out;
+CipherKey Handshake::keyFor(const char* label, const noise::Key& from) const noexcept {
+  CipherKey key;
+  hashInto(key.data(), key.size(), label, std::strlen(label), from.data(), from.size());
+  return key;
 }
 
 SessionKeys Handshake::keys(Use use) const noexcept {
-  const bool control = use == Use::kControl;
-  Mac up = mac(control ? "key to server" : "data to server"), down = mac(control ? "key to client" : "data to client");
+  const char* label = use == Use::kControl ? "tutti control" : use == Use::kData ? "tutti data" : "tutti secret";
+  const bool client = role_ == Role::kClient;
   SessionKeys keys;
   keys.kind = (clientFlags_ & serverFlags_ & kHasAes) != 0 ? CipherKind::kAes256Gcm : CipherKind::kXChaCha20Poly1305;
-  keys.send = role_ == Role::kClient ? up : down;
-  keys.receive = role_ == Role::kClient ? down : up;
-  wipe(up.data(), up.size());
-  wipe(down.data(), down.size());
+  keys.send = keyFor(label, client ? split_.toResponder : split_.toInitiator);
+  keys.receive = keyFor(label, client ? split_.toInitiator : split_.toResponder);
   return keys;
 }
 
-// Only now, when both have proved the secret, the flags count.
+bool Handshake::differ() const noexcept { return ((clientFlags_ ^ serverFlags_) & kWantsEncryption) != 0; }
+
 Handshake::Status Handshake::finish() noexcept {
-  if (((clientFlags_ ^ serverFlags_) & kWantsEncryption) == 0) return Status::kDone;
+  if (!differ()) return Status::kDone;
   return fail(peerEncrypts() ? "has TUTTI_ENCRYPT=1, and this side has not: set it on every rank or on none"
                              : "has not set TUTTI_ENCRYPT=1 as this side has: set it on every rank or on none");
 }
 
+// A server that hangs up on a hello has not found the secret in it.
 const char* Handshake::leftWhere(bool sending) noexcept {
-  unproven_ = message_ == 3 && !sending;
+  unproven_ = message_ == 1 && !sending;
   return unproven_ ? "hung up instead of proving the secret" : "hung up during the hello";
 }
 
+// Sides that differ in what they want sealed both know it after two messages, and leave it at that.
 Handshake::Status Handshake::advance(int fd) noexcept {
-  while (message_ < kMessages) {
+  while (message_ < kMessages && !(message_ == 2 && differ())) {
     const bool out = sends();
+    if (!std::exchange(begun_, true)) {
+      bytes_ = messageBytes();
+      if (out && !prepare()) return fail("sent a key that cannot be");
+    }
     std::byte* place = buffer_.data() + moved_;
-    const size_t rest = messageBytes() - moved_;
+    const size_t rest = bytes_ - moved_;
     const ssize_t n = out ? ::send(fd, place, rest, MSG_NOSIGNAL) : ::recv(fd, place, rest, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return out ? Status::kWantsWrite : Status::kWantsRead;
@@ -153,10 +172,11 @@ Handshake::Status Handshake::advance(int fd) noexcept {
     if (hungUp_) return fail(leftWhere(out));
     moved_ += static_cast<size_t>(n);
     if (!out && !looksRight()) return Status::kFailed;
-    if (moved_ < messageBytes()) continue;
+    if (moved_ < bytes_) continue;
     if (!out && !accept()) return Status::kFailed;
     moved_ = 0;
-    if (++message_ < kMessages && sends()) prepare();
+    begun_ = false;
+    ++message_;
   }
   return finish();
 }

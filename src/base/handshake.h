@@ -1,17 +1,22 @@
-// The authenticated hello with which every connection begins, over a non-blocking stream socket.
+// The authenticated hello with which every connection begins, over a non-blocking stream socket: a handshake of the
+// Noise protocol (base/noise.h) among those who know the secret, Noise_NNpsk0_25519_ChaChaPoly_BLAKE2b.
 //
-//   client -> server   magic and version, flags, 32 random bytes
-//   server -> client   magic and version, flags, 32 random bytes
-//   client -> server   MAC(secret; "client", context, both flags, both nonces)
-//   server -> client   MAC(secret; "server", context, both flags, both nonces)
+//   client -> server   magic and version, a fresh public key, sealed: flags
+//   server -> client   the same of its own
+//   client -> server   sealed: nothing
 //
-// The caller proves first, so that a stranger gets nothing from us that it could use to guess a weak secret at home.
-// Fresh nonces make a recorded hello worthless, the role labels a reflected one; the context names the job and the
-// listener that the caller means, so that a member of the job which happens to sit at a stale or local address is not
-// mistaken for the one that was called. The flags say whether a side wants what follows sealed, and with what it can;
-// since the MACs cover them, nobody on the way can talk the two out of it. Sides that differ part, each with a text
-// that says which one wants it. Both derive a key per direction and use. All messages have a fixed size: nothing is
-// allocated for a peer that has not proved itself.
+// Where both ends have keys of their own (`named`) it is Noise_IKpsk1_25519_ChaChaPoly_BLAKE2b: the caller knows the
+// key of the one that it means, and tells its own, which the server looks up (peerKey). So none speaks in another's
+// name.
+//
+// The caller proves the secret first, with its first message: a stranger gets no answer at all. The keys are fresh on
+// both sides, so that a recorded hello is worthless - it gets an answer that it can do nothing with, and the third
+// message, which comes with the first frame, is not its to make - and so that who records all and learns the secret
+// later reads nothing. The prologue names the version, the job and the listener that the caller means, so that a member
+// of the job which happens to sit at a stale or local address is not mistaken for the one that was called. The flags
+// say whether a side wants what follows sealed, and with what it can; nobody on the way can change them. Sides that
+// differ part, each with a text that says which one wants it. Both derive a key per direction and use. All messages
+// have a fixed size: nothing is allocated for a peer that has not proved itself.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -19,6 +24,7 @@
 #include <string>
 
 #include "base/cipher.h"
+#include "base/noise.h"
 
 namespace tutti {
 
@@ -31,14 +37,21 @@ struct HandshakeContext {
   uint64_t listener = 0;  // of the side that was called
   Encryption encryption = Encryption::kOff;
   bool aes = hasAes256Gcm();  // what this side says that it can
+  // Both ends are on this host, over a Unix socket, where nobody can listen: the fresh keys are random bytes that
+  // nobody computes with, which spares both sides what is dear in a hello.
+  bool local = false;
+  // Over a network, only the one who has the key `peer` can answer, and the caller proves that it has `own`.
+  bool named = false;
+  noise::KeyPair own{};
+  noise::Key peer{};  // the caller knows it before the hello
 };
 
 class Handshake {
  public:
   enum class Role : uint8_t { kClient, kServer };
   enum class Status : uint8_t { kWantsRead, kWantsWrite, kDone, kFailed };
-  // What keys are for: two uses of one connection never share a key.
-  enum class Use : uint8_t { kControl, kData };
+  // What keys are for: two uses of one connection never share a key. kSecret: a secret that is handed over.
+  enum class Use : uint8_t { kControl, kData, kSecret };
 
   Handshake(Role role, const HandshakeContext& context) noexcept;
   ~Handshake();
@@ -54,37 +67,39 @@ class Handshake {
   // After kFailed: a proof failed, since the two sides' secrets or contexts differ. The caller's end is not told so; it
   // sees the other hang up on its proof.
   bool unproven() const noexcept { return unproven_; }
-  // After kDone.
+  // After kDone. The key of its own that the peer has shown; none where hellos are not `named`, or are local.
+  const noise::Key& peerKey() const noexcept { return session_.peerKey(); }
   bool peerEncrypts() const noexcept;
   SessionKeys keys(Use use = Use::kControl) const noexcept;
 
  private:
-  static constexpr size_t kMagicBytes = 8, kNonceBytes = 32, kMacBytes = 32;
-  static constexpr size_t kHelloBytes = kMagicBytes + 1 + kNonceBytes;
-  static constexpr int kMessages = 4;
-  using Mac = std::array<std::byte, kMacBytes>;
+  static constexpr size_t kMagicBytes = 8, kFlagsBytes = 1;
+  // The longest message, which tells two keys.
+  static constexpr size_t kMostBytes = kMagicBytes + 2 * noise::kKeyBytes + kFlagsBytes + 2 * noise::kTagBytes;
+  static constexpr int kMessages = 3;
 
   bool sends() const noexcept { return (message_ % 2 == 0) == (role_ == Role::kClient); }
-  size_t messageBytes() const noexcept { return message_ < 2 ? kHelloBytes : kMacBytes; }
-  void prepare() noexcept;
+  size_t messageBytes() const noexcept;
+  bool prepare() noexcept;
   bool accept() noexcept;
-  bool acceptHello() noexcept;
   bool looksRight() noexcept;
   uint8_t ownFlags() const noexcept;
   uint8_t peerFlags() const noexcept { return role_ == Role::kClient ? serverFlags_ : clientFlags_; }
-  Mac mac(const char* label) const noexcept;
+  bool differ() const noexcept;
+  CipherKey keyFor(const char* label, const noise::Key& from) const noexcept;
   Status finish() noexcept;
   Status fail(const char* why) noexcept;
   const char* leftWhere(bool sending) noexcept;
 
   Role role_;
   HandshakeContext context_;
-  int message_ = 0;  // of the four above
-  size_t moved_ = 0;
-  std::array<std::byte, kHelloBytes> buffer_{};
-  std::array<std::byte, kNonceBytes> clientNonce_{}, serverNonce_{};
+  noise::Session session_;
+  int message_ = 0;               // of the three above
+  size_t bytes_ = 0, moved_ = 0;  // of that message
+  std::array<std::byte, kMostBytes> buffer_{};
   uint8_t clientFlags_ = 0, serverFlags_ = 0;
-  bool hungUp_ = false, unproven_ = false;
+  bool begun_ = false, hungUp_ = false, unproven_ = false;
+  noise::Split split_;
   const char* error_ = "";  // kept without memory
 };
 

@@ -231,23 +231,18 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
     if (theirColor == color) members.emplace_back(reader.value<int>(), r);
   }
   std::sort(members.begin(), members.end());
+  std::vector<int> ranks;
+  for (const auto& [theirKey, theirRank] : members) ranks.push_back(theirRank);
   const bool joins = color >= 0;
-  const bool leads = joins && members.front().second == rank();
-  Bytes idBytes;
-  if (leads) {
-    const auto raw = control::encode(plane_->openChildRoot(control::Network::fromEnvironment(), deadline));
-    idBytes.assign(raw.begin(), raw.end());
-  }
-  const auto ids = plane_->allGather(idBytes, deadline);
+  const bool leads = joins && ranks.front() == rank();
+  const auto told = plane_->allGather(
+      leads ? plane_->openChildRoot(control::Network::fromEnvironment(), deadline, ranks) : Bytes{}, deadline);
   if (!joins) return nullptr;
-  control::RawUniqueId raw{};
-  const Bytes& leaders = ids[static_cast<size_t>(members.front().second)];
-  if (leaders.size() != raw.size()) throw Error(ErrorCode::kRemote, "split: the leading rank sent no meeting place");
-  std::copy(leaders.begin(), leaders.end(), raw.begin());
-  const auto self = std::find_if(members.begin(), members.end(), [this](auto& m) { return m.second == rank(); });
+  const int leader = ranks.front();
+  const auto place = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
   try {
-    return join(plane_->childId(control::decode(raw)), static_cast<int>(self - members.begin()),
-                static_cast<int>(members.size()), config, Self::find(config), [this] { return broken(); });
+    return join(plane_->childId(told[static_cast<size_t>(leader)], leader, place), static_cast<int>(place),
+                static_cast<int>(ranks.size()), config, Self::find(config), [this] { return broken(); });
   } catch (const Error&) {
     if (broken()) throw failure("split");
     throw;

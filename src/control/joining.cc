@@ -1,5 +1,7 @@
 #include "control/joining.h"
 
+#include <algorithm>
+
 #include "control/remedies.h"
 #include "control/root.h"
 #include "control/used_jobs.h"
@@ -59,10 +61,12 @@ void Joining::onRootFrame(Frame& frame) try {
     const bool silent = refusal.code == ErrorCode::kTimeout;
     return fail(refusal.code, silent ? refusal.text + events_.missing() : refusal.text);
   }
+  if (static_cast<Kind>(frame.type) == Kind::kKeys) return onKeys(frame.payload);
   if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
   placed_ = true;
   const Place place = decodePlace(frame.payload);
   draw_ = place.draw;
+  if (isPublic(request_.id)) learn(place.secret);
   if (place.parent)
     callParent(*place.parent);
   else
@@ -79,14 +83,28 @@ void Joining::onRootGone(const std::string& why) {
   callRoot();
 }
 
+void Joining::onKeys(const Bytes& payload) {
+  KeysDigest digest;
+  if (payload.size() != digest.size()) throw Error(ErrorCode::kRemote, "a digest of the wrong length");
+  std::copy(payload.begin(), payload.end(), digest.begin());
+  events_.keys(digest);
+}
+
+void Joining::learn(std::span<const std::byte> wrapped) {
+  const Bytes told = root_->unwrap(wrapped);
+  Secret secret{};
+  if (told.size() != secret.size()) throw Error(ErrorCode::kRemote, "a secret of the wrong length");
+  std::copy(told.begin(), told.end(), secret.begin());
+  events_.learned(secret);
+}
+
 void Joining::callParent(const Person& parent) {
   calling_ = "its parent in the tree, " + describe(parent);
   lastRefusal_.clear();
-  HandshakeContext context = rootContext(request_.id);
-  context.listener = parent.endpoint.id;
-  context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {context, ifAllowed(unixNamesOf(parent.endpoint)), parent.endpoint.addresses},
+      reactor_,
+      {memberContext(request_, key_, parent.endpoint), ifAllowed(unixNamesOf(parent.endpoint)),
+       parent.endpoint.addresses},
       [this, parent](std::shared_ptr<Line> line) {
         dial_.reset();
         events_.placed(std::move(line), parent);

@@ -16,13 +16,18 @@ namespace tutti::control {
 class Joining {
  public:
   struct Events {
+    // The secret of the job, where the id has none: from here on the request's.
+    std::function<void(const Secret&)> learned;
+    // What the root says of the keys of all ranks, which have all come.
+    std::function<void(const KeysDigest&)> keys;
     // The parent's line and who it is; without a line for rank 0.
     std::function<void(std::shared_ptr<Line>, const Person&)> placed;
     std::function<void(ErrorCode, const std::string&)> failed;  // once
     std::function<std::string()> missing;  // what is known here about ranks that have not been heard of
   };
-  Joining(Reactor& reactor, Pulse& pulse, const JoinRequest& request, const Person& self, Events events)
-      : reactor_(reactor), pulse_(pulse), request_(request), self_(self), events_(std::move(events)) {}
+  Joining(Reactor& reactor, Pulse& pulse, const JoinRequest& request, const Person& self, const noise::KeyPair& key,
+          Events events)
+      : reactor_(reactor), pulse_(pulse), request_(request), self_(self), key_(key), events_(std::move(events)) {}
 
   void start();
   // A neighbour in the tree is gone. The root will say why; if it does not, this is the reason.
@@ -45,6 +50,8 @@ class Joining {
   void onRoot(std::shared_ptr<Line> line);
   void onRootFrame(Frame& frame);
   void onRootGone(const std::string& why);
+  void onKeys(const Bytes& payload);
+  void learn(std::span<const std::byte> wrapped);
   void callParent(const Person& parent);
   std::string obstacle() const;  // to the connection that is being tried
   void onDeadline();
@@ -53,6 +60,7 @@ class Joining {
   Pulse& pulse_;
   const JoinRequest& request_;
   const Person& self_;
+  const noise::KeyPair& key_;
   Events events_;
   std::shared_ptr<Dial> dial_;
   std::shared_ptr<Line> root_;

@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::chrono::seconds kPartingTime(2);
 
+HandshakeContext over(int fd, HandshakeContext context) noexcept {
+  context.local = isUnix(fd);
+  return context;
+}
+
 }  // namespace
 
 std::shared_ptr<Line> Line::open(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeContext& context,
@@ -29,7 +34,7 @@ Line::Line(Reactor& reactor, UniqueFd fd, Handshake::Role role, const HandshakeC
     : reactor_(reactor),
       fd_(std::move(fd)),
       state_(role == Handshake::Role::kClient ? State::kConnecting : State::kHello),
-      hello_(role, context),
+      hello_(role, over(fd_.get(), context)),
       unix_(isUnix(fd_.get())),
       peer_(role == Handshake::Role::kServer ? describePeer(fd_.get()) : std::string()),
       events_(std::make_shared<Events>(std::move(events))) {
@@ -161,6 +166,19 @@ void Line::close() noexcept {
   const auto self = shared_from_this();
   reactor_.forget(watch_);
   fd_.reset();
+}
+
+Bytes Line::wrap(std::span<const std::byte> secret) const {
+  Bytes wrapped(secret.size() + noise::kTagBytes);
+  noise::seal(hello_.keys(Handshake::Use::kSecret).send, 0, {}, secret, wrapped.data());
+  return wrapped;
+}
+
+Bytes Line::unwrap(std::span<const std::byte> wrapped) const {
+  Bytes secret(wrapped.size() < noise::kTagBytes ? 0 : wrapped.size() - noise::kTagBytes);
+  if (!noise::open(hello_.keys(Handshake::Use::kSecret).receive, 0, {}, wrapped, secret.data()))
+    throw Error(ErrorCode::kRemote, "a secret that was sealed for somebody else");
+  return secret;
 }
 
 SecureSocket Line::take() noexcept {

@@ -43,6 +43,10 @@ class Line : public std::enable_shared_from_this<Line> {
   // Of how many ranks what comes may speak, which bounds the length of frames (see mostBytes). Until told: of one.
   void expectRanks(int ranks) noexcept { ranks_ = ranks; }
 
+  // A secret for the other end alone, sealed whether or not the line's frames are. Each end may wrap one.
+  Bytes wrap(std::span<const std::byte> secret) const;
+  Bytes unwrap(std::span<const std::byte> wrapped) const;  // throws Error(kRemote)
+
   bool isOpen() const noexcept { return static_cast<bool>(fd_); }
   bool takesFrames() const noexcept { return isOpen() && state_ == State::kFrames; }
   // All that was sent has gone to the system: never again after an error.
@@ -50,6 +54,10 @@ class Line : public std::enable_shared_from_this<Line> {
   int connectError() const noexcept { return connectError_; }  // an errno value; 0: none
   const std::string& peer() const noexcept { return peer_; }
   bool overUnix() const noexcept { return unix_; }
+  // Whether the peer is who has that key, as far as the line can tell: a Unix socket tells only that it is the same
+  // user.
+  const noise::Key& peerKey() const noexcept { return hello_.peerKey(); }
+  bool isFrom(const noise::Key& key) const noexcept { return unix_ || hello_.peerKey() == key; }
   // How long the system may try to get bytes across before it calls a connection over a network broken.
   void limitSilence(std::chrono::milliseconds span) noexcept;
   // When anything last came, a part of a frame included, and when a frame was last handed in to be sent.

@@ -87,6 +87,7 @@ std::string whenTheNameIsTaken(const std::string& unixName) {
 Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
     : reactor_(reactor),
       context_(request.context),
+      awaited_(request.shut ? uint32_t{0} : uint32_t{EPOLLIN}),
       arrival_(std::move(arrival)),
       maxPending_(pendingLimit()),
       refusals_(reactor) {
@@ -173,7 +174,13 @@ bool Listener::openSelected(const std::vector<Address>& chosen, uint16_t port) {
 void Listener::add(UniqueFd owned) {
   const int fd = owned.get();
   sockets_.push_back({std::move(owned), 0});
-  sockets_.back().watch = reactor_.watch(fd, EPOLLIN, [this, fd](uint32_t) { acceptFrom(fd); });
+  sockets_.back().watch = reactor_.watch(fd, awaited_, [this, fd](uint32_t) { acceptFrom(fd); });
+}
+
+void Listener::open(const Secret& secret) noexcept {
+  context_.secret = secret;
+  awaited_ = EPOLLIN;
+  for (const Socket& socket : sockets_) reactor_.change(socket.watch, awaited_);
 }
 
 void Listener::acceptFrom(int fd) {

@@ -28,6 +28,7 @@ class Listener {
     Network network;
     uint16_t port = 0;  // not 0: this one and no other
     bool tcp = true;
+    bool shut = false;  // nobody is let in before open(): callers wait at the door
   };
 
   // Throws Error: kSystem or kInvalidUsage, when nothing can be listened at.
@@ -38,6 +39,8 @@ class Listener {
   void whenStarved(Starved starved) { starved_ = std::move(starved); }
 
   const Endpoint& endpoint() const noexcept { return endpoint_; }
+  // Of one that is shut: from now on those get in who prove that secret.
+  void open(const Secret& secret) noexcept;
   void close() noexcept;
   // The last caller that did not know the secret; empty: there was none.
   const std::string& lastUnproven() const noexcept { return lastUnproven_; }
@@ -72,6 +75,7 @@ class Listener {
 
   Reactor& reactor_;
   HandshakeContext context_;
+  uint32_t awaited_;  // at each socket: EPOLLIN, or nothing while shut
   Arrival arrival_;
   Endpoint endpoint_;
   std::vector<Socket> sockets_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "control/tree.h"
@@ -21,14 +22,21 @@ Member::Member(const JoinRequest& request)
       listener_(reactor_, listenRequest(),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { arrived(line, first); }),
       pulse_(reactor_, request_.heartbeat),
-      joining_(reactor_, pulse_, request_, self_,
-               {[this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
+      joining_(reactor_, pulse_, request_, self_, key_,
+               {[this](const Secret& secret) { learned(secret); },
+                [this](const KeysDigest& digest) {
+                  keys_ = digest;
+                  enter();
+                },
+                [this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
                 [this](ErrorCode code, const std::string& text) { joinFailed(code, text); },
                 [this] { return missingText(kJoinSequence); }}),
-      streams_(reactor_, desk_, request.rank, encryptionOf(request), [this](const Mail& mail) { route(encode(mail)); }),
+      streams_(reactor_, desk_, request.rank, encryptionOf(request_),
+               [this](const Mail& mail) { route(encode(mail)); }),
       gathering_(request.rank, request.size),
       shrink_(*this, reactor_, pulse_) {
   self_ = {request.rank, hostName(), ::getpid(), listener_.endpoint()};
+  self_.endpoint.key = key_.open;
   for (const int side : {0, 1}) children_[static_cast<size_t>(side)].person.rank = tree::childOf(rank(), side);
   takenDown_ = {rank(), Stop::kDeath, ErrorCode::kRemote, describe(self_) + " has taken down its control plane"};
   brokenDown_ = {rank(), Stop::kError, ErrorCode::kSystem,
@@ -42,9 +50,10 @@ Member::Member(const JoinRequest& request)
   });
 }
 
-// Keys made of nothing secret would seal nothing. A job that meets over a Unix socket needs no secret: it has one host.
+// Whoever reaches an address could come between ranks that know nothing of each other. Over a Unix socket nobody else
+// does: there the root hands over a secret that it has drawn.
 void Member::requireSecret() const {
-  if (!request_.encrypt || request_.id.addresses.empty() || request_.id.secret != Secret{}) return;
+  if (!request_.encrypt || request_.id.addresses.empty() || !isPublic(request_.id)) return;
   throw Error(ErrorCode::kInvalidUsage,
               "TUTTI_ENCRYPT=1 needs a secret, and this launcher gives none: set TUTTI_SECRET or TUTTI_SECRET_FILE on "
               "every rank");
@@ -53,11 +62,19 @@ void Member::requireSecret() const {
 Listener::Request Member::listenRequest() const {
   requireSecret();
   const uint64_t id = randomNumber();
-  return {{request_.id.secret, request_.id.job, id, encryptionOf(request_)},
+  Endpoint own;
+  own.id = id;
+  return {memberContext(request_, key_, own),
           {fmt::format("tutti-{:016x}", id)},
           request_.network,
           0,
-          true};
+          true,
+          isPublic(request_.id)};
+}
+
+void Member::learned(const Secret& secret) noexcept {
+  request_.id.secret = secret;
+  listener_.open(secret);
 }
 
 void Member::run() {
@@ -105,10 +122,11 @@ void Member::arrived(const std::shared_ptr<Line>& line, Frame& first) try {
       return childArrived(line, first);
     case Kind::kShrinkCall:
     case Kind::kShrinkProbe:
+      requireCaller(*line, decodeShrinkCall(first.payload).rank);
       return shrink_.arrived(line, first);
     case Kind::kStream:
       if (ownerLeft_) return line->close();
-      return streams_.arrived(*line, first);
+      return streamArrived(*line, first);
     default:
       throw Error(ErrorCode::kRemote, fmt::format("a first frame of type {}", first.type));
   }
@@ -117,11 +135,49 @@ void Member::arrived(const std::shared_ptr<Line>& line, Frame& first) try {
   line->close();
 }
 
+// Before this rank knows everyone nobody has anything to ask of it but its children.
+void Member::requireCaller(const Line& line, int rank) const {
+  if (!joined()) throw Error(ErrorCode::kRemote, "a call before this rank has joined");
+  if (rank < 0 || rank >= size() || !line.isFrom(person(rank).endpoint.key))
+    throw Error(ErrorCode::kRemote, fmt::format("it is not the rank {} that it says it is", rank));
+}
+
+// A peer that has joined already may be faster than the table: its stream waits for that, unread.
+void Member::streamArrived(Line& line, const Frame& first) {
+  const StreamHello hello = decodeStreamHello(first.payload);
+  if (line.overUnix() != (hello.kind == StreamKind::kUnix))
+    throw Error(ErrorCode::kRemote, "a stream of the wrong kind");
+  if (joined()) {
+    requireCaller(line, hello.from);
+    return streams_.admit(hello, line.take());
+  }
+  if (earlyStreams_.size() == Desk::kMostStreams)
+    throw Error(ErrorCode::kRemote, fmt::format("{} streams wait until all ranks have joined", Desk::kMostStreams));
+  const noise::Key key = line.peerKey();
+  earlyStreams_.push_back({hello, key, line.take()});
+}
+
+void Member::takeEarlyStreams() {
+  for (EarlyStream& early : std::exchange(earlyStreams_, {})) admitEarly(early);
+}
+
+void Member::admitEarly(EarlyStream& early) try {
+  const StreamHello& hello = early.hello;
+  const bool known = hello.from >= 0 && hello.from < size();
+  if (!known || (hello.kind != StreamKind::kUnix && early.caller != person(hello.from).endpoint.key))
+    throw Error(ErrorCode::kRemote, fmt::format("it is not the rank {} that it says it is", hello.from));
+  streams_.admit(hello, std::move(early.socket));
+} catch (const Error& e) {
+  log::warn("refused a stream: {}", e.what());
+}
+
 void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first) {
   const Hello hello = decodeHello(first.payload);
   const int side = hello.person.rank - tree::childOf(rank(), 0);
   if (side < 0 || side > 1 || hello.size != size() || hello.person.rank >= size())
     throw Error(ErrorCode::kRemote, fmt::format("{} is no child of rank {}", describe(hello.person), rank()));
+  if (!line->isFrom(hello.person.endpoint.key))
+    throw Error(ErrorCode::kRemote, fmt::format("not {} itself", describe(hello.person)));
   Child& child = children_[static_cast<size_t>(side)];
   if (child.line || child.left)
     throw Error(ErrorCode::kRemote, fmt::format("{} comes a second time", describe(hello.person)));
@@ -277,7 +333,7 @@ void Member::requestStream(int peer, uint64_t key, StreamKind kind) {
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("a stream to rank {} under key {:#x} is already asked for", peer, key));
   reactor_.post([this, peer, key, kind] {
-    if (!leaving_) streams_.request(person(peer), request_.id, key, kind);
+    if (!leaving_) streams_.request(person(peer), memberContext(request_, key_, person(peer).endpoint), key, kind);
   });
 }
 

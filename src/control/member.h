@@ -39,6 +39,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   Desk& desk() noexcept { return desk_; }
   uint64_t id() const noexcept { return id_; }  // once it has joined
   const Secret& secret() const noexcept { return request_.id.secret; }
+  const noise::KeyPair& key() const noexcept { return key_; }  // the rank's own
   int rank() const noexcept { return request_.rank; }
   int size() const noexcept { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
@@ -62,6 +63,13 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
     bool left = false;     // said goodbye, or is gone for good
   };
 
+  // A stream that came before this rank knew whose key is whose.
+  struct EarlyStream {
+    StreamHello hello;
+    noise::Key caller;
+    SecureSocket socket;
+  };
+
   // What could not be posted for lack of memory.
   struct InShort {
     bool any = false;
@@ -77,8 +85,13 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void requireSecret() const;
   Listener::Request listenRequest() const;
   void arrived(const std::shared_ptr<Line>& line, Frame& first);
+  void requireCaller(const Line& line, int rank) const;
+  void streamArrived(Line& line, const Frame& first);
+  void takeEarlyStreams();
+  void admitEarly(EarlyStream& early);
   void childArrived(const std::shared_ptr<Line>& line, const Frame& first);
   std::future<void> beginLeave();
+  void learned(const Secret& secret) noexcept;
   void placed(const std::shared_ptr<Line>& line, const Person& parent);
   void onFrame(int side, Frame& frame);  // side: of a child, or kParent
   void noteLeaving(int side);
@@ -94,7 +107,8 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void onShare(int side, const Bytes& payload);
   void passUp(uint64_t sequence);
   void onTable(const std::shared_ptr<const Bytes>& payload);
-  void enter(const std::vector<Bytes>& table);
+  void enter();
+  const char* wrongIn(const std::vector<Person>& people) const;
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc
@@ -113,6 +127,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   static constexpr uint64_t kJoinSequence = 0;
 
   JoinRequest request_;
+  const noise::KeyPair key_ = noise::drawKeyPair();
   uint64_t id_ = 0;
   Person self_;
   Desk desk_;
@@ -127,6 +142,9 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   Person parentPerson_;
   std::shared_ptr<Line> parent_;
   std::array<Child, 2> children_;
+  std::vector<EarlyStream> earlyStreams_;
+  std::vector<Bytes> joinTable_;  // as the tree told it; from the root:
+  std::optional<KeysDigest> keys_;
   bool parentLeaving_ = false;  // its owner has left
   bool ownerLeft_ = false, leaving_ = false, flooded_ = false, revoked_ = false;
   std::optional<Failure> early_;  // heard of before this rank had joined

@@ -1,5 +1,7 @@
 // The tree's way of giving everyone everyone's blob: shares go up, the table comes down. Joining uses it too, with the
 // ranks' records as blobs, as exchange #0.
+#include <utility>
+
 #include "control/member.h"
 #include "control/tree.h"
 
@@ -50,24 +52,38 @@ void Member::onTable(const std::shared_ptr<const Bytes>& payload) {
     const auto blob = in.block();
     table.emplace_back(blob.begin(), blob.end());
   }
-  if (sequence == kJoinSequence) return enter(table);
-  desk_.tableCame(sequence, std::move(table));
+  if (sequence != kJoinSequence) return desk_.tableCame(sequence, std::move(table));
+  joinTable_ = std::move(table);
+  enter();
 }
 
-// Joined: from here on everyone is known, and any thread may look.
-void Member::enter(const std::vector<Bytes>& table) {
-  if (joined() || joining_.over()) return;
+// What is wrong with the table that came through the hands of other ranks; nullptr: nothing.
+const char* Member::wrongIn(const std::vector<Person>& people) const {
+  std::vector<noise::Key> keys;
+  for (const Person& person : people) keys.push_back(person.endpoint.key);
+  if (digestOf(keys) != *keys_) return "a rank in the tree has changed the table of all ranks' keys";
+  for (const Child& child : children_)
+    if (child.line && child.person.endpoint.key != keys[static_cast<size_t>(child.person.rank)])
+      return "a rank in the tree is not the one that it says it is";
+  return nullptr;
+}
+
+// Joined, when table and digest are there: from here on everyone is known, and any thread may look.
+void Member::enter() {
+  if (joined() || joining_.over() || joinTable_.empty() || !keys_) return;
   std::vector<Person> people;
   std::vector<Bytes> cards;
-  for (const Bytes& blob : table) {
+  for (const Bytes& blob : std::exchange(joinTable_, {})) {
     Record record = decodeRecord(blob);
     people.push_back(std::move(record.person));
     cards.push_back(std::move(record.card));
   }
+  if (const char* wrong = wrongIn(people)) return joining_.fail(ErrorCode::kRemote, wrong);
   people_ = std::move(people);
   cards_ = std::move(cards);
   joining_.succeed();
   desk_.joined();
+  takeEarlyStreams();
   if (early_) learn(*early_, nullptr);
 }
 

@@ -86,9 +86,8 @@ ShrinkResult Member::shrink(const JoinRequest& like) {
 
 Dial::Target Member::targetFor(int rank) const {
   const Endpoint& endpoint = person(rank).endpoint;
-  return {{request_.id.secret, request_.id.job, endpoint.id, encryptionOf(request_)},
-          request_.network.unixSockets ? unixNamesOf(endpoint) : std::vector<std::string>(),
-          endpoint.addresses};
+  return {memberContext(request_, key_, endpoint),
+          request_.network.unixSockets ? unixNamesOf(endpoint) : std::vector<std::string>(), endpoint.addresses};
 }
 
 // Returns when the neighbours have been told, so that the process may end at once: they know then that it left.

@@ -30,6 +30,7 @@ std::string getUnixName(Reader& in) {
 }
 
 void put(Writer& out, const Endpoint& endpoint) {
+  for (const std::byte b : endpoint.key) out.value(b);
   out.value(endpoint.id).text(endpoint.unixName).value(static_cast<uint16_t>(endpoint.addresses.size()));
   for (const Address& address : endpoint.addresses) {
     out.value<uint8_t>(address.v6).value(address.port).value(address.scope);
@@ -39,6 +40,7 @@ void put(Writer& out, const Endpoint& endpoint) {
 
 Endpoint getEndpoint(Reader& in) {
   Endpoint endpoint;
+  for (std::byte& b : endpoint.key) b = in.value<std::byte>();
   endpoint.id = in.value<uint64_t>();
   endpoint.unixName = getUnixName(in);
   const size_t count = in.value<uint16_t>();
@@ -103,6 +105,7 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
     case Kind::kShrinkCall:
     case Kind::kShrinkProbe:
     case Kind::kShrinkCommit:
+    case Kind::kKeys:
       return kNumbers;
     case Kind::kHello:
     case Kind::kTree:
@@ -122,6 +125,20 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
       return std::min(kMaxFrameBytes, kBesideShare + count * (kMostShareBytes + kBesideShare));
   }
   return 0;
+}
+
+HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called) {
+  HandshakeContext context{request.id.secret, request.id.job, called.id, encryptionOf(request)};
+  context.named = true;
+  context.own = own;
+  context.peer = called.key;
+  return context;
+}
+
+KeysDigest digestOf(std::span<const noise::Key> keys) noexcept {
+  KeysDigest digest;
+  hashInto(digest.data(), digest.size(), keys.data(), keys.size_bytes());
+  return digest;
 }
 
 std::string describe(const Person& person) {
@@ -178,7 +195,7 @@ Hello decodeHello(std::span<const std::byte> bytes) {
 
 Bytes encode(const Place& place) {
   Writer out;
-  out.value(place.draw).value<uint8_t>(place.parent.has_value());
+  out.value(place.draw).block(place.secret).value<uint8_t>(place.parent.has_value());
   if (place.parent) put(out, *place.parent);
   return out.take();
 }
@@ -187,6 +204,8 @@ Place decodePlace(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Place place;
   place.draw = in.value<uint64_t>();
+  const auto secret = in.block();
+  place.secret.assign(secret.begin(), secret.end());
   if (in.value<bool>()) place.parent = getPerson(in);
   return place;
 }
@@ -294,7 +313,9 @@ ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes) {
 
 Bytes encode(const ShrinkTry& proposal) {
   Writer out;
-  out.block(encode(proposal.id)).value(static_cast<uint32_t>(proposal.survivors.size()));
+  UniqueId id = proposal.id;
+  id.secret = {};
+  out.block(encode(id)).block(proposal.parcel).value(static_cast<uint32_t>(proposal.survivors.size()));
   for (const int rank : proposal.survivors) out.value<int32_t>(rank);
   return out.take();
 }
@@ -307,6 +328,8 @@ ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes) {
   if (id.size() != raw.size()) throw Error(ErrorCode::kRemote, "a unique id of the wrong length");
   std::copy(id.begin(), id.end(), raw.begin());
   proposal.id = decode(raw);
+  const auto parcel = in.block();
+  proposal.parcel.assign(parcel.begin(), parcel.end());
   for (auto count = in.value<uint32_t>(); count > 0; --count) proposal.survivors.push_back(in.value<int32_t>());
   return proposal;
 }

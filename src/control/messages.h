@@ -1,5 +1,6 @@
 // What the control plane's frames carry.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ enum class Kind : uint8_t {
   kAlive,  // empty: a sign of life
   // in the tree
   kLeaving,  // empty: the rank's owner has left in good order; its part of the tree stays for those who need it
+  // from the root, when all have come
+  kKeys,  // KeysDigest: what the table in the tree must say
 };
 
 // The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends
@@ -49,9 +52,10 @@ size_t mostBytes(Kind kind, int ranks) noexcept;
 // The most bytes of a mail's body, and of what a rank gives to an exchange. A longer text is cut.
 inline constexpr size_t kMostMailBytes = size_t{1} << 20, kMostShareBytes = size_t{1} << 20;
 
-// Where somebody listens. `id` is what the hello must name.
+// Where somebody listens. `id` is what the hello must name, `key` what only the one who listens there can answer for.
 struct Endpoint {
   uint64_t id = 0;
+  noise::Key key{};
   std::string unixName;  // empty: none
   std::vector<Address> addresses;
 };
@@ -76,8 +80,14 @@ struct Hello {
   Agreement agreement;      // to the root
 };
 
+// A hash of all ranks' keys, in order: by it a rank knows that nobody in the tree has put a key of its own into the
+// table.
+using KeysDigest = std::array<std::byte, 32>;
+KeysDigest digestOf(std::span<const noise::Key> keys) noexcept;
+
 struct Place {
   uint64_t draw = 0;  // the root's, at random: tells its job from others that have met at the same place
+  Bytes secret;       // the one that the root has drawn, wrapped (Line::wrap); empty: the id has one
   std::optional<Person> parent;
 };
 
@@ -114,9 +124,10 @@ struct ShrinkCall {
   uint64_t serial = 0;  // how many shrinks of this plane the rank has behind it
 };
 
-// The new plane that a leader proposes.
+// The new plane that a leader proposes. The secret of `id` does not travel with it: `parcel` has it, for one survivor.
 struct ShrinkTry {
   UniqueId id;
+  Bytes parcel;
   std::vector<int> survivors;  // by their old ranks, in order
 };
 
@@ -124,6 +135,9 @@ struct ShrinkTried {
   uint64_t job = 0;
   std::optional<Refusal> refusal;  // why it could not be joined
 };
+
+// What both ends of a connection to that rank prove; `own` is the keys of the rank that asks.
+HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called);
 
 // What this rank's hellos say.
 inline Encryption encryptionOf(const JoinRequest& request) noexcept {

@@ -1,9 +1,11 @@
 #include "control/plane.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
 #include "control/member.h"
+#include "control/parcel.h"
 #include "control/root.h"
 #include "control/tree.h"
 
@@ -54,14 +56,30 @@ class TreePlane : public Plane {
     ShrinkResult result = member_->shrink(like);
     return std::make_unique<TreePlane>(std::move(result.member), std::move(result.oldRanks));
   }
-  UniqueId openChildRoot(const Network& network, Deadline lifetime) override {
+  Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
-    place.id = childId(place.id);
-    UniqueId told = openRootAt(place, network, lifetime);
-    told.secret = {};
+    const Secret drawn = place.id.secret;
+    place.id = inherit(place.id, member_->secret());
+    UniqueId id = openRootAt(place, network, lifetime);
+    id.secret = {};
+    const RawUniqueId raw = encode(id);
+    Bytes told(raw.begin(), raw.end());
+    for (const int rank : members) {
+      const Bytes parcel = sealFor(member_->person(rank).endpoint.key, member_->key(), id.job, drawn);
+      told.insert(told.end(), parcel.begin(), parcel.end());
+    }
     return told;
   }
-  UniqueId childId(const UniqueId& told) const override { return inherit(told, member_->secret()); }
+  UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
+    RawUniqueId raw;
+    if (told.size() < raw.size() + (place + 1) * kParcelBytes)
+      throw Error(ErrorCode::kRemote, fmt::format("rank {} told no place to meet at for this rank", leader));
+    std::copy_n(told.begin(), raw.size(), raw.begin());
+    UniqueId id = decode(raw);
+    id.secret = openFrom(member_->person(leader).endpoint.key, member_->key(), id.job,
+                         told.subspan(raw.size() + place * kParcelBytes, kParcelBytes));
+    return inherit(id, member_->secret());
+  }
   int oldRank(int rank) const override { return oldRanks_.empty() ? rank : oldRanks_.at(static_cast<size_t>(rank)); }
 
  private:

@@ -3,8 +3,8 @@
 // Ranks first meet at the root, whose addresses the unique id carries; each is told its parent in a tree, connects to
 // it, and the tree then gathers everyone's card and hands the table down: O(log n) rounds. The tree stays up: it routes
 // mailbox messages, carries failures and abort, and is kept by one thread per rank that sleeps in epoll.
-// Every connection, to the root, in the tree or a data stream, proves the secret with a keyed MAC over both nonces
-// (libsodium) before a byte is allocated for it; frames are versioned and length-checked.
+// Every connection, to the root, in the tree or a data stream, proves the secret (base/handshake.h) before a byte is
+// allocated for it; frames are versioned and length-checked.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -168,10 +168,12 @@ class Plane {
   // Of a plane that shrink() made: the rank that `rank` had before. Otherwise the same rank.
   virtual int oldRank(int rank) const = 0;
 
-  // A root for a communicator of some of these ranks, and the id by which they join it: what openChildRoot() returned
-  // on one rank may be told to the others in the clear, and gives each who knows this plane's secret the whole id.
-  virtual UniqueId openChildRoot(const Network& network, Deadline lifetime) = 0;
-  virtual UniqueId childId(const UniqueId& told) const = 0;
+  // A root for a communicator of some of these ranks. What it returns may be told to all: only `members` can read in it
+  // the secret by which they join.
+  virtual Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) = 0;
+  // The id in what openChildRoot() returned on rank `leader`, for this rank, which stands at `place` among the members.
+  // Throws Error(kRemote) when it is not from there or not for this rank.
+  virtual UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const = 0;
 };
 
 }  // namespace tutti::control

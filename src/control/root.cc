@@ -95,6 +95,7 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
       id_(place.id),
       doubt_(place.doubt) {
   id_.addresses = listener_.endpoint().addresses;
+  if (isPublic(id_)) fillRandom(drawn_.data(), drawn_.size());
   listener_.whenStarved([this](int error) {
     refuse(ErrorCode::kRemote, "the process that made the unique id can let no further rank in: " + errnoText(error));
   });
@@ -188,22 +189,33 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
   pulse_->watch(line, [this, rank](const std::string& how) { onSilence(rank, how); });
   reactor_.after(std::chrono::milliseconds(std::max<int64_t>(0, hello.leftMs)),
                  [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
+  const bool all = guests_.size() == static_cast<size_t>(size_);
   // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
-  if (guests_.size() == static_cast<size_t>(size_)) listener_.close();
+  if (all) listener_.close();
   place(rank);
   for (const int side : {0, 1}) place(tree::childOf(rank, side));
+  if (all) tellKeys();
+}
+
+void Root::tellKeys() {
+  std::vector<noise::Key> keys;
+  for (const auto& [rank, guest] : guests_) keys.push_back(guest.person.endpoint.key);
+  const KeysDigest digest = digestOf(keys);
+  const auto told = std::make_shared<const Bytes>(digest.begin(), digest.end());
+  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kKeys, told);
 }
 
 // A rank whose parent has yet to come is placed when that one comes.
 void Root::place(int rank) {
   const auto at = guests_.find(rank);
   if (at == guests_.end() || at->second.placed) return;
-  Place answer{draw_, {}};
+  Place answer{draw_, {}, {}};
   if (rank > 0) {
     const auto parent = guests_.find(tree::parentOf(rank));
     if (parent == guests_.end()) return;
     answer.parent = parent->second.person;
   }
+  if (isPublic(id_)) answer.secret = at->second.line->wrap(drawn_);
   at->second.placed = true;
   ++placed_;
   at->second.line->send(Kind::kPlace, encode(answer));

@@ -40,6 +40,7 @@ void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept;
 class Root : public Kept {
  public:
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
+  ~Root() override { wipe(drawn_.data(), drawn_.size()); }
   void run() override;
   void hurry() override { halt(); }
   void halt() override;
@@ -60,6 +61,7 @@ class Root : public Kept {
   std::string differenceFrom(const Hello& hello) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
   void place(int rank);
+  void tellKeys();
   void onFrame(int rank, Frame& frame);
   void onGone(int rank, const std::string& why);
   void onSilence(int rank, const std::string& how);
@@ -76,6 +78,7 @@ class Root : public Kept {
   UniqueId id_;
   std::string doubt_;
   const uint64_t draw_ = randomNumber();
+  Secret drawn_{};              // for those whom the id gives none; zero: it has one
   std::optional<Pulse> pulse_;  // as the first rank wants it
   int size_ = 0;                // not known before the first rank has come
   std::map<int, Guest> guests_;

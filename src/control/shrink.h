@@ -111,6 +111,7 @@ class Shrink {
   std::vector<int> missing() const;
   void leadOn();
   void propose();
+  void tellProposal(ShrinkTry proposal);
   void noteTried(int rank, const ShrinkTried& how);
   void again();
   void probe();

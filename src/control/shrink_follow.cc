@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "control/member.h"
+#include "control/parcel.h"
 #include "control/shrink.h"
 
 namespace tutti::control {
@@ -78,6 +79,7 @@ void Shrink::onLeader(Frame& frame) try {
     case Kind::kShrinkTry: {
       ShrinkTry proposal = decodeShrinkTry(frame.payload);
       requireRanksOf(home_.size(), proposal.survivors);
+      proposal.id.secret = openFrom(home_.person(leader_).endpoint.key, home_.key(), proposal.id.job, proposal.parcel);
       return startTrial(std::move(proposal));
     }
     case Kind::kShrinkAgain:

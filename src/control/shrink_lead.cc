@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "control/member.h"
+#include "control/parcel.h"
 #include "control/shrink.h"
 
 namespace tutti::control {
@@ -114,19 +115,28 @@ void Shrink::propose() {
   ShrinkTry proposal;
   for (int rank = 0; rank < home_.size(); ++rank)
     if (rank == home_.rank() || callers_.contains(rank)) proposal.survivors.push_back(rank);
+  RootPlace place = anyRootPlace();
+  const Secret drawn = place.id.secret;
   try {
-    RootPlace place = anyRootPlace();
     place.id = inherit(place.id, home_.secret());
     root_ = startRoot(place, call_->like.network, call_->like.deadline);
+    proposal.id = root_->id();
+    proposal.id.secret = drawn;
+    tellProposal(proposal);
   } catch (const Error& e) {
     return endAll(e.code(), fmt::format("{} cannot open a root for the new communicator: {}",
                                         describe(home_.person(home_.rank())), e.what()));
   }
-  proposal.id = root_->id();
-  proposal.id.secret = {};  // every survivor derives it
-  for (auto& [rank, caller] : callers_) caller.joined = false;
-  tellCallers(Kind::kShrinkTry, encode(proposal));
   startTrial(std::move(proposal));
+}
+
+void Shrink::tellProposal(ShrinkTry proposal) {
+  for (auto& [rank, caller] : callers_) {
+    caller.joined = false;
+    if (caller.serial != serial()) continue;
+    proposal.parcel = sealFor(home_.person(rank).endpoint.key, home_.key(), proposal.id.job, proposal.id.secret);
+    caller.line->send(Kind::kShrinkTry, encode(proposal));
+  }
 }
 
 void Shrink::noteTried(int rank, const ShrinkTried& how) {

@@ -18,11 +18,11 @@ const char* nameOf(StreamKind kind) noexcept { return kind == StreamKind::kUnix 
 
 }  // namespace
 
-void Streams::request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind) {
+void Streams::request(const Person& peer, const HandshakeContext& context, uint64_t key, StreamKind kind) {
   if (self_ > peer.rank) return;
   const Wanted wanted{peer, key, kind};
   const auto call = calls_.insert(calls_.end(), Call{});
-  Dial::Target target{{id.secret, id.job, peer.endpoint.id, encryption_}, {}, {}};
+  Dial::Target target{context, {}, {}};
   if (kind == StreamKind::kUnix)
     target.unixNames = unixNamesOf(peer.endpoint);
   else
@@ -86,15 +86,11 @@ void Streams::giveUp(CallAt call, const Wanted& wanted) {
              wanted.kind == StreamKind::kUnix ? MailUse::kNoUnixStream : MailUse::kNoTcpStream, encodeWords(why)});
 }
 
-void Streams::arrived(Line& line, const Frame& first) {
-  const StreamHello hello = decodeStreamHello(first.payload);
-  if (line.overUnix() != (hello.kind == StreamKind::kUnix))
-    throw Error(ErrorCode::kRemote, "a stream of the wrong kind");
+void Streams::admit(const StreamHello& hello, SecureSocket socket) {
   if (hello.from < 0 || hello.from >= self_)
     throw Error(
         ErrorCode::kRemote,
         fmt::format("a stream from rank {}, which rank {} calls and not the other way round", hello.from, self_));
-  SecureSocket socket = line.take();
   if (inTheClear(socket, hello.kind)) throw Error(ErrorCode::kRemote, kInTheClear);
   if (!desk_.park(hello.from, hello.key, hello.kind, std::move(socket)))
     throw Error(ErrorCode::kRemote,

@@ -16,10 +16,10 @@ class Streams {
   Streams(Reactor& reactor, Desk& desk, int self, Encryption encryption, SendMail sendMail)
       : reactor_(reactor), desk_(desk), self_(self), encryption_(encryption), sendMail_(std::move(sendMail)) {}
 
-  // This rank wants a stream to `peer`. The higher rank has only to wait.
-  void request(const Person& peer, const UniqueId& id, uint64_t key, StreamKind kind);
-  // A caller at the listener wants one. Throws Error(kRemote) for bytes that are no hello.
-  void arrived(Line& line, const Frame& first);
+  // This rank wants a stream to `peer`, and proves `context` there. The higher rank has only to wait.
+  void request(const Person& peer, const HandshakeContext& context, uint64_t key, StreamKind kind);
+  // One has come, from the rank that `hello` names. Throws Error(kRemote) where it may not.
+  void admit(const StreamHello& hello, SecureSocket socket);
   // The peer could not reach this rank.
   void refused(const Mail& mail);
   void stop() noexcept;

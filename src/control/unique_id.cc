@@ -72,9 +72,14 @@ std::string toString(const Address& address) {
   return fmt::format(fmt::runtime(address.v6 ? "[{}]:{}" : "{}:{}"), ipOf(address), address.port);
 }
 
+bool isPublic(const UniqueId& id) noexcept { return id.secret == Secret{}; }
+
 UniqueId inherit(UniqueId told, const Secret& parent) {
   told.place = "where one of the parent communicator's ranks has opened a root";
-  hashInto(told.secret.data(), told.secret.size(), &told.job, sizeof told.job, parent.data(), parent.size());
+  Writer both;
+  both.value(told.job).block(told.secret);
+  const Bytes bytes = both.take();
+  hashInto(told.secret.data(), told.secret.size(), bytes.data(), bytes.size(), parent.data(), parent.size());
   return told;
 }
 

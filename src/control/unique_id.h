@@ -36,8 +36,12 @@ struct UniqueId {
   std::string door;
 };
 
-// The id of a communicator that is made of another one's ranks: its secret follows from the parent's, so that what the
-// ranks tell each other about it - `told`, whose own secret does not count - gives nothing away.
+// Whether everyone knows its secret: the launcher gave none. Then the root draws one, and hands it to each rank that it
+// places; the ranks let nobody in who does not prove that one.
+bool isPublic(const UniqueId& id) noexcept;
+
+// The id of a communicator that is made of another one's ranks: its secret follows from the parent's and from that of
+// `told`, which its root has drawn, and which only the ranks that it is for have been told (control/parcel.h).
 UniqueId inherit(UniqueId told, const Secret& parent);
 
 RawUniqueId encode(const UniqueId& id);

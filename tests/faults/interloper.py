@@ -5,8 +5,8 @@ import select
 import socket
 import threading
 
-HELLO = 8 + 1 + 32  # a caller's first message; then, after the answer, its proof of 32 bytes
-PROOF = 32
+HELLO = 8 + 32 + 48 + 1 + 16  # the longest first message of a caller; then, after the answer, its last one
+PROOF = 16
 
 
 class Interloper:

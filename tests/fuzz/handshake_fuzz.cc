@@ -1,5 +1,7 @@
 // The hello, with a stranger at the other end who says anything, or with a man in the middle of two who know the
 // secret. A stranger never gets in; the two get in with the same keys, or not at all where a byte was changed.
+#include <array>
+
 #include "base/handshake.h"
 #include "fuzz/socket_pair.h"
 
@@ -9,8 +11,15 @@ namespace {
 using Role = Handshake::Role;
 using Status = Handshake::Status;
 
-HandshakeContext context(Encryption encryption = Encryption::kOff) {
+// The two ends of hellos with keys of their own: [0] calls [1].
+const std::array<noise::KeyPair, 2> kPairs{noise::drawKeyPair(), noise::drawKeyPair()};
+
+HandshakeContext context(Role role, uint8_t kind, Encryption encryption = Encryption::kOff) {
   HandshakeContext made;
+  made.local = kind % 3 == 1;
+  made.named = kind % 3 == 2;
+  made.own = kPairs[role == Role::kClient ? 0 : 1];
+  if (role == Role::kClient) made.peer = kPairs[1].open;
   made.encryption = encryption;
   made.secret.fill(std::byte{0x5a});
   made.job = 7;
@@ -20,7 +29,7 @@ HandshakeContext context(Encryption encryption = Encryption::kOff) {
 
 void meetStranger(Role role, Input in) {
   const SocketPair pair;
-  Handshake handshake(role, context());
+  Handshake handshake(role, context(role, in.take<uint8_t>()));
   Status status = handshake.advance(pair.ours.get());
   while (!in.empty() && status != Status::kFailed) {
     pair.write(in.bytes(1 + in.take<uint8_t>()));
@@ -47,7 +56,9 @@ void standBetween(Input in) {
   // Two that differ in what they want sealed part as well.
   const auto wants = [&] { return static_cast<Encryption>(in.take<uint8_t>() % 2); };
   const Encryption ours = wants(), theirs = wants();
-  Handshake client(Role::kClient, context(ours)), server(Role::kServer, context(theirs));
+  const auto kind = in.take<uint8_t>();
+  Handshake client(Role::kClient, context(Role::kClient, kind, ours));
+  Handshake server(Role::kServer, context(Role::kServer, kind, theirs));
   bool changed = false;
   Status a = Status::kWantsRead, b = Status::kWantsRead;
   for (int i = 0; i < 4; ++i) {

@@ -10,6 +10,7 @@
 #include "control/desk.h"
 #include "control/gathering.h"
 #include "control/messages.h"
+#include "control/parcel.h"
 
 namespace tutti::control {
 namespace {
@@ -102,20 +103,21 @@ TEST(FramesOfAKind, HoldWhatIsHonest) {
   const std::string longText(1 << 20, 'x');
   Hello hello;
   hello.person.host = std::string(255, 'h');
-  hello.person.endpoint = {1, std::string(107, 'u'), std::vector<Address>(256)};
+  hello.person.endpoint = {1, {}, std::string(107, 'u'), std::vector<Address>(256)};
   hello.agreement.assign(20, {std::string(100, 'n'), std::string(500, 'v')});
   const auto expectFits = [](Kind kind, const Bytes& payload) {
     EXPECT_LE(payload.size(), mostBytes(kind, kRanks)) << static_cast<int>(kind);
   };
   expectFits(Kind::kHello, encode(hello));
-  expectFits(Kind::kPlace, encode(Place{1, hello.person}));
+  expectFits(Kind::kPlace, encode(Place{1, Bytes(kParcelBytes), hello.person}));
+  expectFits(Kind::kKeys, Bytes(sizeof(KeysDigest)));
   expectFits(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, longText}));
   expectFits(Kind::kFailure, encode(Failure{1, Stop::kError, ErrorCode::kRemote, longText}));
   expectFits(Kind::kShrinkWait, encodeWords(longText));
   expectFits(Kind::kShrinkTried, encode(ShrinkTried{1, Refusal{ErrorCode::kRemote, longText}}));
   expectFits(Kind::kStream, encode(StreamHello{}));
   expectFits(Kind::kShrinkCall, encode(ShrinkCall{}));
-  expectFits(Kind::kShrinkTry, encode(ShrinkTry{{}, std::vector<int>(kRanks)}));
+  expectFits(Kind::kShrinkTry, encode(ShrinkTry{{}, Bytes(kParcelBytes), std::vector<int>(kRanks)}));
   expectFits(Kind::kMail, encode(Mail{0, 1, 2, MailUse::kMailbox, Bytes(kMostMailBytes)}));
   Gathering all(0, 1);
   all.addOwn(0, Bytes(kMostShareBytes));

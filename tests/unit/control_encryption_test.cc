@@ -86,26 +86,77 @@ TEST(EncryptedHello, GivesEachUseAndDirectionAKeyOfItsOwn) {
   const Greeting greeting = greet(contextWith(Encryption::kOn), contextWith(Encryption::kOn));
   ASSERT_TRUE(greeting.done());
   std::set<CipherKey> keys;
-  for (const auto use : {Handshake::Use::kControl, Handshake::Use::kData}) {
+  for (const auto use : {Handshake::Use::kControl, Handshake::Use::kData, Handshake::Use::kSecret}) {
     const SessionKeys client = greeting.sides[0]->keys(use), server = greeting.sides[1]->keys(use);
     EXPECT_EQ(client.send, server.receive);
     EXPECT_EQ(client.receive, server.send);
     keys.insert({client.send, server.send});
   }
-  EXPECT_EQ(keys.size(), 4u);
+  EXPECT_EQ(keys.size(), 6u);
 }
 
-// The flags are in the clear, and yet nobody on the way can switch encryption off, nor change anything else.
+// Nobody on the way can switch encryption off, nor change anything else. The client says its last word before it can
+// know what becomes of it.
 TEST(EncryptedHello, FailsWhenOneBitOfItIsFlipped) {
-  constexpr size_t kBytes = 8 + 1 + 32 + 32;
+  constexpr size_t kFirst = 8 + 32 + 1 + 16, kBytes = kFirst + 16;
   for (size_t at = 0; at < kBytes; ++at) {
     for (const auto server : {Encryption::kOn, Encryption::kAsCalled}) {
-      InterceptedPair pair({Tampering::kFlip, at, 1, static_cast<uint8_t>(at == 8 ? 0 : at % 8)});
+      InterceptedPair pair({Tampering::kFlip, at, 1, static_cast<uint8_t>(at % 8)});
       const Greeting greeting = greet(contextWith(Encryption::kOn), contextWith(server), pair.left, pair.right);
-      EXPECT_EQ(greeting.status[0], Handshake::Status::kFailed) << at;
+      EXPECT_EQ(greeting.status[0], at < kFirst ? Handshake::Status::kFailed : Handshake::Status::kDone) << at;
       EXPECT_EQ(greeting.status[1], Handshake::Status::kFailed) << at;
     }
   }
+}
+
+struct NamedPair {
+  HandshakeContext client = contextWith(Encryption::kOn), server = client;
+  NamedPair() {
+    client.named = server.named = true;
+    client.own = noise::drawKeyPair();
+    server.own = noise::drawKeyPair();
+    client.peer = server.own.open;
+  }
+};
+
+TEST(NamedHello, TellsTheServerWhoCalls) {
+  const NamedPair named;
+  const Greeting greeting = greet(named.client, named.server);
+  ASSERT_TRUE(greeting.done()) << greeting.error(0) << greeting.error(1);
+  EXPECT_EQ(greeting.sides[1]->peerKey(), named.client.own.open);
+  EXPECT_EQ(greeting.sides[0]->keys().send, greeting.sides[1]->keys().receive);
+}
+
+TEST(NamedHello, IsAnsweredOnlyByTheOneThatWasMeant) {
+  NamedPair named;
+  named.server.own = noise::drawKeyPair();
+  const Greeting greeting = greet(named.client, named.server);
+  EXPECT_EQ(greeting.status[0], Handshake::Status::kFailed);
+  EXPECT_EQ(greeting.status[1], Handshake::Status::kFailed);
+  NamedPair guessing;
+  guessing.client.secret[0] = std::byte{1};
+  EXPECT_EQ(greet(guessing.client, guessing.server).status[1], Handshake::Status::kFailed);
+}
+
+TEST(NamedHello, FailsWhenOneBitOfItIsFlipped) {
+  constexpr size_t kFirst = 8 + 32 + 48 + 1 + 16, kBytes = kFirst + 16;
+  for (size_t at = 0; at < kBytes; ++at) {
+    const NamedPair named;
+    InterceptedPair pair({Tampering::kFlip, at, 1, static_cast<uint8_t>(at % 8)});
+    const Greeting greeting = greet(named.client, named.server, pair.left, pair.right);
+    EXPECT_EQ(greeting.status[1], Handshake::Status::kFailed) << at;
+  }
+}
+
+TEST(LocalHello, GivesFreshKeysAndMeetsNoOtherKind) {
+  HandshakeContext local = contextWith(Encryption::kOff);
+  local.local = true;
+  const Greeting first = greet(local, local), second = greet(local, local);
+  ASSERT_TRUE(first.done() && second.done());
+  EXPECT_EQ(first.sides[0]->keys().send, first.sides[1]->keys().receive);
+  EXPECT_NE(first.sides[0]->keys().send, second.sides[0]->keys().send);
+  EXPECT_EQ(greet(local, contextWith(Encryption::kOff)).status[1], Handshake::Status::kFailed);
+  EXPECT_EQ(greet(contextWith(Encryption::kOff), local).status[1], Handshake::Status::kFailed);
 }
 
 // Two lines, each on a loop of its own, and what happened at the right one.
@@ -158,7 +209,7 @@ class SealedLines : public testing::Test {
       EXPECT_EQ(outcome.frames[i].payload, payloadOf(int(i), bytes));
     }
   }
-  static constexpr size_t kHello = 8 + 1 + 32 + 32;  // from the left
+  static constexpr size_t kHello = 8 + 32 + 1 + 16 + 16;  // from the left
 };
 
 TEST_F(SealedLines, CarryFramesOfAnySize) {
@@ -287,7 +338,7 @@ TEST_F(SealedLines, AreWhatStreamsOfDataComeOver) {
     Line::Events here, there;
     here.ready = [&] { left->send(Kind::kStream, encode(StreamHello{0, 9, StreamKind::kTcp})); };
     there.frame = [&](Frame& frame) {
-      refused = thrownBy([&] { streams.arrived(*right, frame); }).text;
+      refused = thrownBy([&] { streams.admit(decodeStreamHello(frame.payload), right->take()); }).text;
       loop.stop();
     };
     left->setEvents(std::move(here));

@@ -122,7 +122,7 @@ TEST(Messages, RanksAreListedShortly) {
 
 TEST(Messages, ShortenedOnesAreRefused) {
   Hello hello;
-  hello.person = {3, "host", 41, {9, "name", {address(true, 1)}}};
+  hello.person = {3, "host", 41, {9, {}, "name", {address(true, 1)}}};
   const Bytes whole = encode(hello);
   EXPECT_EQ(decodeHello(whole).person.endpoint.addresses, hello.person.endpoint.addresses);
   for (size_t n = 0; n < whole.size(); ++n) EXPECT_THROW(decodeHello(std::span(whole).first(n)), Error) << n;
@@ -199,7 +199,7 @@ TEST(Handshake, RefusesAnotherSecretJobOrListener) {
   }
 }
 
-// Every byte of the client's two messages matters, and a recorded hello is worth nothing to another server.
+// A recorded hello gets an answer that helps nobody, and what came after it then is worth nothing now.
 TEST(Handshake, RefusesBentAndReplayedHellos) {
   const HandshakeContext context{{}, 1, 2};
   SocketPair pair;

@@ -33,7 +33,7 @@ bool hangsUp(int fd) {
   return false;
 }
 
-const std::string kHelloMagic = std::string("tuttiHi") + char(3);
+const std::string kHelloMagic = std::string("tuttiHi") + char(4);
 
 class Stranger : public testing::TestWithParam<bool> {};
 class Guest : public testing::TestWithParam<bool> {};
@@ -83,7 +83,8 @@ TEST_P(Stranger, WhoSaysNothingIsDroppedAfterAWhile) {
 }
 
 // Speaks the hello to its end, as one who knows the secret.
-void proveSecret(int fd, const HandshakeContext& context) {
+void proveSecret(int fd, HandshakeContext context) {
+  context.local = isUnix(fd);
   Handshake hello(Handshake::Role::kClient, context);
   for (auto status = Handshake::Status::kWantsRead; status != Handshake::Status::kDone;) {
     ASSERT_NE(status, Handshake::Status::kFailed) << hello.error();

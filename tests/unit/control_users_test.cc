@@ -1,4 +1,5 @@
-// Unix sockets serve their own user only, at both ends. Needs root, to be another user.
+// Unix sockets serve their own user only, at both ends, and what comes over TCP needs a secret that other users do not
+// have. Needs root, to be another user.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,7 +9,9 @@
 #include <filesystem>
 
 #include "base/handshake.h"
+#include "base/keeper.h"
 #include "control/launcher.h"
+#include "control/member.h"
 #include "control/root.h"
 #include "control/socket.h"
 #include "control_ranks.h"
@@ -128,6 +131,91 @@ TEST(Users, WhoHoldsTheOnlyNameIsTold) {
   for (const std::string& word :
        {fmt::format("process {} of user 65534", squatter.pid()), std::string("XDG_RUNTIME_DIR")})
     EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
+}
+
+// Two ranks of one host for whose job no secret was given.
+class WithoutASecret : public testing::Test {
+ protected:
+  void SetUp() override {
+    RootPlace place;
+    place.id.job = randomNumber();
+    place.tcp = false;
+    const UniqueId id = openRootAt(place, {}, soon());
+    for (int r = 0; r < 2; ++r) {
+      members_.push_back(std::make_shared<Member>(requestFor(id, r, 2)));
+      Keeper::instance().start(members_.back());
+    }
+    for (const auto& member : members_) ASSERT_TRUE(member->desk().awaitJoined(soon()));
+  }
+  void TearDown() override {
+    for (const auto& member : members_) member->leave();
+  }
+
+  // What everybody on the host can know of rank 1: where it listens, and how the others name it.
+  HandshakeContext guessed() const {
+    HandshakeContext context = members_[0]->targetFor(1).context;
+    context.secret = {};
+    return context;
+  }
+  Address doorOfRank1() const { return members_[0]->targetFor(1).addresses.at(0); }
+
+  // 0: hung up on; 1: nobody is there; 2: let in. Allocates nothing.
+  static int joinAt(const Address& door, const HandshakeContext& context) {
+    const UniqueFd fd = dialTcp(door);
+    pollfd ready{fd.get(), POLLOUT, 0};
+    if (!fd || ::poll(&ready, 1, 20000) != 1) return 1;
+    Handshake hello(Handshake::Role::kClient, context);
+    ready.events = POLLIN;
+    for (;;) {
+      const auto status = hello.advance(fd.get());
+      if (status == Handshake::Status::kDone) return 2;
+      if (status == Handshake::Status::kFailed) return 0;
+      if (::poll(&ready, 1, 20000) != 1) return 3;
+    }
+  }
+
+  std::vector<std::shared_ptr<Member>> members_;
+};
+
+TEST_F(WithoutASecret, TheRanksHaveOneThatWasDrawn) {
+  EXPECT_NE(members_[0]->secret(), Secret{});
+  EXPECT_EQ(members_[0]->secret(), members_[1]->secret());
+  EXPECT_EQ(joinAt(doorOfRank1(), members_[0]->targetFor(1).context), 2);
+}
+
+TEST_F(WithoutASecret, NobodyGetsInOverTcpWithAnEmptyOne) { EXPECT_EQ(joinAt(doorOfRank1(), guessed()), 0); }
+
+TEST_F(WithoutASecret, AnotherUserDoesNotGetInOverTcp) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const Address door = doorOfRank1();
+  const HandshakeContext context = guessed();
+  EXPECT_EQ(statusOf(asNobody([&] { return joinAt(door, context); })), 0);
+}
+
+// Where strangers may come to the root, they come too late for the ranks.
+TEST(WithoutASecretAtAnAddress, TheRanksHaveOneThatWasDrawn) {
+  Network network;
+  network.unixSockets = false;
+  RootPlace place;
+  place.id.job = randomNumber();
+  const UniqueId id = openRootAt(place, network, soon());
+  std::vector<std::shared_ptr<Member>> members;
+  for (int r = 0; r < 3; ++r) {
+    members.push_back(std::make_shared<Member>(requestFor(id, r, 3, soon(), network)));
+    Keeper::instance().start(members.back());
+  }
+  for (const auto& member : members) {
+    EXPECT_TRUE(member->desk().awaitJoined(soon()));
+    EXPECT_NE(member->secret(), Secret{});
+    EXPECT_EQ(member->secret(), members[0]->secret());
+  }
+  for (const auto& member : members) member->leave();
+}
+
+// The secrets of a communicator's children follow from its own, and their roots are called over TCP as well.
+TEST_F(WithoutASecret, ChildrenHaveOneThatFollowsFromIt) {
+  UniqueId told = anyRootPlace().id;
+  EXPECT_NE(inherit(told, members_[0]->secret()).secret, inherit(told, Secret{}).secret);
 }
 
 }  // namespace

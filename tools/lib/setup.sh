@@ -30,7 +30,7 @@ fail() {
   exit 1
 }
 
-# One line each: the Debian package, and the command or header that shows it is there. First what it takes to build the
+# One line each: the Debian package, and the command, header or module of Debian's Python that shows it is there. First what it takes to build the
 # library and the measuring programs, then what the tests and the checks need beyond that.
 commands_to_build="
 cmake cmake
@@ -59,6 +59,9 @@ libbenchmark-dev benchmark/benchmark.h
 libboost-context-dev boost/context/fiber.hpp
 zlib1g-dev zlib.h
 "
+modules_to_check="
+python3-dissononce dissononce
+"
 
 # Prints the packages of the list whose header the compiler does not find; all of them when there is no compiler.
 missing_headers() {
@@ -74,6 +77,13 @@ missing_commands() {
   local package program
   while read -r package program; do
     [ -z "$package" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || echo "$package"
+  done <<<"$1"
+}
+
+missing_modules() {
+  local package module
+  while read -r package module; do
+    [ -z "$package" ] || /usr/bin/python3 -c "import $module" 2>/dev/null || echo "$package"
   done <<<"$1"
 }
 
@@ -99,11 +109,11 @@ require_cmake() {
 
 # setup build|check: installs what is missing for that, or says what to install and stops.
 setup() {
-  local missing programs=$commands_to_build headers=$headers_to_build
+  local missing programs=$commands_to_build headers=$headers_to_build modules=
   if [ "$1" = check ]; then
-    programs+=$commands_to_check headers+=$headers_to_check
+    programs+=$commands_to_check headers+=$headers_to_check modules+=$modules_to_check
   fi
-  mapfile -t missing < <(missing_commands "$programs" && missing_headers "$headers")
+  mapfile -t missing < <(missing_commands "$programs" && missing_headers "$headers" && missing_modules "$modules")
   [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
   require_cmake
 }
