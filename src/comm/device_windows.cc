@@ -91,6 +91,7 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
   const Bytes message = Writer().value(Say::kOffer).value(window).value(needsDescriptor).block(offered.record).take();
   for (Peer& peer : peers_) {
     plane_.post(peer.rank, kMailbox, message);
+    ++peer.owes[window];
     if (!needsDescriptor) continue;
     peer.toSend.push_back(window);
     requestStream(peer);
@@ -109,12 +110,18 @@ void DeviceWindows::withdraw(uint16_t window) {
   const std::lock_guard lock(mutex_);
   windows_[window].withdrawn = true;
   windows_[window].answersOwed += peers_.size();
-  for (const Peer& peer : peers_) tell(peer, Say::kWithdrawn, window);
+  for (Peer& peer : peers_) {
+    tell(peer, Say::kWithdrawn, window);
+    ++peer.owes[window];
+  }
 }
 
-void DeviceWindows::hearAnswer(Say what, uint16_t window) {
+// Nobody answers for another: a window is open only when all have mapped it.
+void DeviceWindows::hearAnswer(Peer& peer, Say what, uint16_t window) {
+  if (peer.owes[window] == 0)
+    throw Error(ErrorCode::kRemote, fmt::format("rank {} answers what it was not asked", peer.rank));
+  --peer.owes[window];
   Window& of = windows_[window];
-  if (of.answersOwed == 0) throw Error(ErrorCode::kRemote, "a peer answers what it was not asked");
   of.refused = of.refused || what == Say::kRefused;
   if (--of.answersOwed != 0) return;
   of.descriptor.reset();
@@ -156,7 +163,7 @@ void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
   } else if (what == Say::kWithdrawn) {
     hearWithdrawal(peer, window);
   } else {
-    hearAnswer(what, window);
+    hearAnswer(peer, what, window);
   }
 }
 

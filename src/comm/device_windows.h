@@ -69,7 +69,8 @@ class DeviceWindows {
     std::deque<uint16_t> toSend;         // this rank's windows
     std::deque<Offer> toMap;             // offers whose descriptor has not come
     std::array<std::unique_ptr<engine::DeviceMemory>, cuda::kWindows> mapped;
-    std::bitset<cuda::kWindows> offered;  // from its offer until this rank has let it go
+    std::array<uint8_t, cuda::kWindows> owes{};  // answers, of this rank's windows
+    std::bitset<cuda::kWindows> offered;         // from its offer until this rank has let it go
     std::vector<uint16_t> leaving;
   };
 
@@ -81,7 +82,7 @@ class DeviceWindows {
   void withdraw(uint16_t window);
   void hear(Peer& peer, std::span<const std::byte> message);
   void hearOffer(Peer& peer, Offer offer, bool needsDescriptor);
-  void hearAnswer(Say what, uint16_t window);
+  void hearAnswer(Peer& peer, Say what, uint16_t window);
   void hearWithdrawal(Peer& peer, uint16_t window);
   void requestStream(Peer& peer);
   void passDescriptors(Peer& peer);
