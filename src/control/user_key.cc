@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kName = "tutti-key";
 
-// Whether the file behind the descriptor is this user's, and no other user's mode bits are set.
-bool isOwn(int fd) noexcept {
+// Whether what the descriptor leads to is this user's, and closed to all others.
+bool isPrivate(int fd) noexcept {
   struct stat file {};
   return ::fstat(fd, &file) == 0 && file.st_uid == ::geteuid() && (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
@@ -25,7 +25,7 @@ bool isOwn(int fd) noexcept {
 std::optional<UserKey> readKey(int folder) {
   const UniqueFd file(::openat(folder, kName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   UserKey key{};
-  if (!file || !isOwn(file.get())) return std::nullopt;
+  if (!file || !isPrivate(file.get())) return std::nullopt;
   if (::read(file.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size())) return std::nullopt;
   return key;
 }
@@ -44,7 +44,7 @@ void drawKey(int folder) {
 
 std::optional<UserKey> userKeyIn(const std::string& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd || !isOwn(fd.get())) return std::nullopt;
+  if (!fd || !isPrivate(fd.get())) return std::nullopt;
   if (const auto key = readKey(fd.get())) return key;
   drawKey(fd.get());
   return readKey(fd.get());

@@ -18,6 +18,7 @@
 #include "control/launcher_names.h"
 #include "control/plane.h"
 #include "support/other_user.h"
+#include "support/sanitized.h"
 #include "support/variables.h"
 
 namespace tutti::settings {
@@ -207,16 +208,15 @@ TEST(SettingsOfOthers, DISABLED_InAPrivilegedProcess) {
 
 TEST(Settings, OfWhoeverStartsAPrivilegedProgramDoNotCount) {
   if (!test::mayBeAnotherUser()) GTEST_SKIP() << "needs root";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer may not do in a privileged process what it must";
   const test::Settings set({{"TUTTI_JOB", "theirs"}, {"TUTTI_CHANNELS", "3"}});
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    // As nobody who has started a program of root's: only the number of the real user differs.
-    if (::setresuid(test::kNobody, 0, 0) != 0) ::_exit(99);
-    ::execl("/proc/self/exe", "other", "--gtest_also_run_disabled_tests",
-            "--gtest_output=", "--gtest_filter=SettingsOfOthers.DISABLED_InAPrivilegedProcess",
-            static_cast<char*>(nullptr));
-    ::_exit(98);
-  }
+  // As nobody who has started a program of root's: only the number of the real user differs.
+  const pid_t pid = test::asUser(0, [] {
+    if (::setresuid(test::kNobody, 0, 0) != 0) return 99;
+    return ::execl("/proc/self/exe", "other", "--gtest_also_run_disabled_tests",
+                   "--gtest_output=", "--gtest_filter=SettingsOfOthers.DISABLED_InAPrivilegedProcess",
+                   static_cast<char*>(nullptr));
+  });
   const int status = test::statusOf(pid);
   if (status == kUnprivileged) GTEST_SKIP() << "this system does not tell a program of its privileges";
   EXPECT_EQ(status, 0);
