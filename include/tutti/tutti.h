@@ -156,7 +156,8 @@ TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const in
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
- * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. */
+ * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. tuttiSystemError on one rank
+ * fails `comm` on all. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
                                        const tuttiConfig_t* config);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <system_error>
 
 #include "api/check.h"
 #include "api/configuration.h"
@@ -37,6 +39,24 @@ tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* c
   const bool inBackground = isNonBlocking(config);
   *comm = inBackground ? joinInBackground(rank, size, std::move(join)) : makeHandle(join({}));
   return inBackground ? tuttiInProgress : tuttiSuccess;
+}
+
+// What fails on this rank alone, for lack of memory, say, the others would not hear of: they would wait for it as long
+// as a join may take. As with every collective, the communicator fails.
+template <class Body>
+void orTellTheOthers(comm::Communicator& communicator, Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kSystem) communicator.fail(error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    communicator.fail(outOfMemory);
+    throw;
+  } catch (const std::system_error& error) {  // no further thread, mostly
+    communicator.fail(errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, error.what()); }));
+    throw;
+  }
 }
 
 // All or none: nobody else would end those that have been made.
@@ -147,8 +167,10 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     checkPointer(child, name, "child");
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
       invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
-    const auto made = visit->split(color, key, resolveForChild(config, *visit, name));
-    *child = made ? makeHandle(made) : nullptr;
+    orTellTheOthers(*visit, [&] {
+      const auto made = visit->split(color, key, resolveForChild(config, *visit, name));
+      *child = made ? makeHandle(made) : nullptr;
+    });
   });
 }
 

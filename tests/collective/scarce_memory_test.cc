@@ -325,9 +325,10 @@ constexpr Step kSteps[] = {
     },
 };
 
-tuttiResult_t runPair(Step step) {
+tuttiResult_t runPair(Step step, const char* transports = nullptr) {
   const tuttiUniqueId id = newId();
-  const tuttiConfig_t config = testConfig();
+  tuttiConfig_t config = testConfig();
+  config.transports = transports;
   const auto run = [&](int rank, int left) {
     tuttiComm_t comm = nullptr;
     CHECK_TUTTI(tuttiCommInitRankConfig(&comm, 2, id, rank, &config));
@@ -351,6 +352,27 @@ TEST_P(ScarceMemory, ACallFailsOnBothRanksOrSucceeds) {
   allowManyDescriptors();
   for (const Step step : std::span(kSteps).first(kSanitized ? 1 : std::size(kSteps)))
     failEachAllocation([step] { return runPair(step); });
+}
+
+// What makes a link between processes is of its own for each transport.
+TEST_P(ScarceMemory, ALinkFailsOnBothRanksOrStands) {
+  allowManyDescriptors();
+  constexpr const char* kTransports[] = {"shm", "tcp"};
+  for (const char* transports : std::span(kTransports).first(kSanitized ? 1 : std::size(kTransports)))
+    EXPECT_GT(failEachAllocation([=] { return runPair(kSteps[0], transports); }), 20) << transports;
+}
+
+// The other rank is told, rather than left to wait for a part of the split that never comes; whoever of them leads it.
+TEST_P(ScarceMemory, ASplitOfTwoFailsOnBothRanksOrSucceeds) {
+  allowManyDescriptors();
+  constexpr Step kSplits[] = {
+      [](tuttiComm_t parent, int rank, int*) {
+        return ended([&](auto made) { return tuttiCommSplit(parent, 0, rank, made, nullptr); });
+      },
+      [](tuttiComm_t parent, int rank, int*) {
+        return ended([&](auto made) { return tuttiCommSplit(parent, 0, -rank, made, nullptr); });
+      }};
+  for (const Step split : kSplits) EXPECT_GT(failEachAllocation([split] { return runPair(split); }), 20);
 }
 
 }  // namespace
