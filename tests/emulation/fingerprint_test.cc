@@ -9,6 +9,7 @@
 #include "emulation/gpu_ranks.h"
 #include "kernels/cuda/collective.h"
 #include "schedule/builders.h"
+#include "support/patience.h"
 
 namespace tutti::test {
 namespace {
@@ -32,6 +33,7 @@ class LoneReceiver {
     seat_.report = &report_;
     seat_.progress = &progress_;
     seat_.size = 2;
+    seat_.deadlineNs = static_cast<uint64_t>(longWait() / std::chrono::nanoseconds(1));  // for data that never comes
     ends_[seat_.endIndex(protocol, 0, 0)].fifo = fifo_ = link::Fifo::over(aligned, kSlotBytes, kDepth);
     call_.collective = Collective::kSendRecv;
     call_.root = 0;
