@@ -17,7 +17,12 @@ std::optional<Bytes> AttemptLine::poll() {
 
 void AttemptLine::requestStream(StreamKind kind) {
   ++asked_.counts[static_cast<size_t>(kind)];
-  meeting_.requestStream(kind);
+  try {
+    meeting_.requestStream(kind);
+  } catch (...) {  // no memory: the peer would wait for it
+    asked_.refused = true;
+    throw;
+  }
 }
 
 std::optional<SecureSocket> AttemptLine::pollStream() {
