@@ -18,6 +18,7 @@
 #include "control/unique_id.h"
 #include "support/api_ranks.h"
 #include "support/patience.h"
+#include "support/record_folder.h"
 #include "support/sanitized.h"
 #include "support/scarce_memory.h"
 #include "support/variables.h"
@@ -70,7 +71,7 @@ TEST(NoMemory, TheOthersHearOfAnAbortThatShouldLeaveARecord) {
     const Settings records({Setting{"TUTTI_DUMP_DIR", folder}});
     abortWithEverLess();
   }
-  std::filesystem::remove_all(folder);
+  removeRecordFolder(folder);
 }
 
 // The other rank never comes. Without memory for a time-out either, the join ends at once, and never for nothing.
@@ -198,7 +199,7 @@ TEST(NoMemory, TheWriterOfRecordsGoesOnWhenThereIsMemoryAgain) {
     EXPECT_FALSE(std::filesystem::is_empty(folder));
   }
   ::unsetenv("TUTTI_DUMP_DIR");
-  std::filesystem::remove_all(folder);
+  removeRecordFolder(folder);
 }
 
 uint64_t jobOf(const tuttiUniqueId& id) {

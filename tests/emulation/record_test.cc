@@ -10,6 +10,7 @@
 #include "doctor/records.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
+#include "support/record_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -43,7 +44,7 @@ class DeviceRecorder : public ::testing::Test {
   }
   void TearDown() override {
     finish();
-    fs::remove_all(folder_);
+    removeRecordFolder(folder_);
   }
 
   cudaStream_t stream(int rank) const { return *streams_[static_cast<size_t>(rank)]; }
