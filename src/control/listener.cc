@@ -97,22 +97,26 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
   if (sockets_.empty()) nowhere(request, unixError);
 }
 
-// 0, or why there is none: where the first name is not to be had, the others would lead callers astray.
+// 0, or why there is none. Where the first name is held by a job of this user's, the others would lead callers to it;
+// of another user's socket they think nothing, and go on to the next name.
 int Listener::openUnix(const Request& request) {
+  int error = 0;
   for (const std::string& name : request.unixNames) {
     UniqueFd fd = listenUnix(name);
-    if (!fd && endpoint_.unixName.empty()) return errno;
-    if (!fd) {
-      log::warn(
-          "{} holds the name @{}, under which ranks would find this job that do not share a folder of yours with rank "
-          "0; all others meet at a name that nobody else can know",
-          describe(holderOf(name)), name);
+    if (fd) {
+      if (endpoint_.unixName.empty()) endpoint_.unixName = name;
+      add(std::move(fd));
       continue;
     }
-    if (endpoint_.unixName.empty()) endpoint_.unixName = name;
-    add(std::move(fd));
+    error = errno;
+    const auto holder = holderOf(name);
+    const bool others = error == EADDRINUSE && holder && holder->uid != ::geteuid();
+    if (endpoint_.unixName.empty() && !others) return error;
+    log::warn("{} holds the name @{}, one of two at which ranks look for rank 0: {}", describe(holder), name,
+              endpoint_.unixName.empty() ? "they meet at the other, which can be worked out by everybody"
+                                         : "those that share no folder of yours with rank 0 do not find it");
   }
-  return 0;
+  return endpoint_.unixName.empty() ? error : 0;
 }
 
 // One port serves all addresses, so that a range of ports counts ranks and not addresses.

@@ -49,8 +49,9 @@ enum class Kind : uint8_t {
 // The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends
 // more is refused.
 size_t mostBytes(Kind kind, int ranks) noexcept;
-// The most bytes of a mail's body, and of what a rank gives to an exchange. A longer text is cut.
-inline constexpr size_t kMostMailBytes = size_t{1} << 20, kMostShareBytes = size_t{1} << 20;
+// The most bytes of a mail's body, and of what a rank gives to an exchange: the leader of a split an id, and a parcel
+// for each of up to 2^14 ranks. A longer text is cut.
+inline constexpr size_t kMostMailBytes = size_t{1} << 20, kMostShareBytes = (size_t{1} << 20) + 4096;
 
 // Where somebody listens. `id` is what the hello must name, `key` what only the one who listens there can answer for.
 struct Endpoint {
