@@ -1,5 +1,6 @@
 // The whole of a program: options, processes, threads, and each thread's walk through types, operators, roots and
 // sizes.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -233,9 +234,20 @@ int runProcess(const Collective& collective, Options& options) {
   return runRanks(collective, options, joinAll(options, processes));
 }
 
+// Where one of the first three descriptors was closed, nothing else shall get its number and what is printed there: it
+// leads to where nothing can be written, and what is to be printed is an error.
+void keepStandardDescriptors() {
+  for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY)) {
+    if (fd <= STDERR_FILENO) continue;
+    ::close(fd);
+    return;
+  }
+}
+
 }  // namespace
 
 int runProgram(const Collective& collective, int argc, char** argv) {
+  keepStandardDescriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long (ulimit -f) is an error like any other
   try {
     std::optional<Options> options = parseOptions(argc, argv, collective.program);

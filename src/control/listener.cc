@@ -109,12 +109,17 @@ int Listener::openUnix(const Request& request) {
       continue;
     }
     error = errno;
-    const auto holder = holderOf(name);
-    const bool others = error == EADDRINUSE && holder && holder->uid != ::geteuid();
+    const auto holder = error == EADDRINUSE ? holderOf(name) : std::nullopt;
+    const bool others = holder && holder->uid != ::geteuid();
     if (endpoint_.unixName.empty() && !others) return error;
-    log::warn("{} holds the name @{}, one of two at which ranks look for rank 0: {}", describe(holder), name,
-              endpoint_.unixName.empty() ? "they meet at the other, which can be worked out by everybody"
-                                         : "those that share no folder of yours with rank 0 do not find it");
+    const char* const what = endpoint_.unixName.empty()
+                                 ? "they meet at the other, which can be worked out by everybody"
+                                 : "those that share no folder of yours with rank 0 do not find it";
+    if (error == EADDRINUSE)
+      log::warn("{} holds the name @{}, one of two at which ranks look for rank 0: {}", describe(holder), name, what);
+    else
+      log::info("there is no Unix socket @{}, one of two at which ranks look for rank 0 ({}): {}", name,
+                errnoText(error), what);
   }
   return endpoint_.unixName.empty() ? error : 0;
 }

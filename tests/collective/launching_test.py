@@ -299,6 +299,22 @@ class Output(Programs):
                             "cannot write /dev/full: No space left on device")
         self.assertFalse(os.path.exists("/dev/full.0"))
 
+    # What is made first must not get its number, and be written to in its place.
+    def test_a_closed_output_is_a_failure(self):
+        program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
+        for closed in (1, 2):
+            for arguments in (("--ranks", "2", *SMALL), ("-t", "2", *SMALL)):
+                with self.subTest(closed=closed, arguments=arguments):
+                    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False,
+                                          env=dict(os.environ, TUTTI_DEBUG="trace"), timeout=60 * perf_jobs.patience(),
+                                          preexec_fn=lambda fd=closed: os.close(fd))
+                    if closed == 1:
+                        self.assertEqual(done.returncode, 1, done.stderr)
+                        self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)
+                    else:
+                        self.assertEqual(done.returncode, 0, done.stdout)
+                        self.assertIn("0 OK", done.stdout)
+
     def test_half_a_file_does_not_stay(self):
         program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
         for option in ("-J", "--plot"):
