@@ -275,12 +275,14 @@ inline Bytes payloadFrom(control::Kind kind, Input& in) {
   return payload;
 }
 
+constexpr int kVeryOften = 20000;
+
 // A frame, some of them many times over: what is dear once must not be without bound.
 inline void sayAny(Hostile& line, const Running& rank, Input& in) {
   const auto kind = static_cast<control::Kind>(in.take<uint8_t>() % 32);
   const auto times = in.take<uint8_t>();
   const Bytes payload = payloadFrom(kind, in);
-  for (int left = times > 250 ? 1 << (times - 240) : 1; left > 0; --left) {
+  for (int left = times == 255 ? kVeryOften : 1; left > 0; --left) {
     line.say(kind, payload);
     line.push(rank);
   }

@@ -67,11 +67,11 @@ class World {
     if (stage >= Stage::kJoined) finishJoining(now(), lie);
   }
 
+  // The rank's thread; the rank itself goes with this.
   void end() {
     for (Hostile& line : lines_) line.part(*running_);
     lines_.clear();
     running_.reset();
-    member_.reset();
   }
 
  private:
