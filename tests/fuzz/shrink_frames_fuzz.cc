@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kSoon(2), kShrinkTime(2000);
 // The thread of the rank's owner.
 class Owner {
  public:
-  Owner(control::Member& member, const control::JoinRequest& like) : thread_([&member, like] { shrink(member, like); }) {}
+  Owner(control::Member& member, const control::JoinRequest& like)
+      : thread_([&member, like] { shrink(member, like); }) {}
   ~Owner() { thread_.join(); }
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
