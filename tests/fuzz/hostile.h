@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/frame.h"
@@ -46,9 +47,12 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   bool over() const noexcept { return over_; }
+  // Once an input.
+  bool takesAFlood() noexcept { return !std::exchange(flooded_, true); }
 
  private:
   Kept& kept_;
+  bool flooded_ = false;
   std::atomic<bool> over_{false};
   std::thread thread_;
 };
@@ -277,12 +281,12 @@ inline Bytes payloadFrom(control::Kind kind, Input& in) {
 
 constexpr int kVeryOften = 20000;
 
-// A frame, some of them many times over: what is dear once must not be without bound.
-inline void sayAny(Hostile& line, const Running& rank, Input& in) {
+// A frame, one of them many times over: what is kept of it must not be without bound.
+inline void sayAny(Hostile& line, Running& rank, Input& in) {
   const auto kind = static_cast<control::Kind>(in.take<uint8_t>() % 32);
   const auto times = in.take<uint8_t>();
   const Bytes payload = payloadFrom(kind, in);
-  for (int left = times == 255 ? kVeryOften : 1; left > 0; --left) {
+  for (int left = times == 255 && rank.takesAFlood() ? kVeryOften : 1; left > 0; --left) {
     line.say(kind, payload);
     line.push(rank);
   }

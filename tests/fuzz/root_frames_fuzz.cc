@@ -30,7 +30,7 @@ Bytes soundHello(Input& in) {
   return encode(hello);
 }
 
-void step(control::Root& root, const Running& running, std::vector<Hostile>& lines, Input& in) {
+void step(control::Root& root, Running& running, std::vector<Hostile>& lines, Input& in) {
   const auto what = in.take<uint8_t>();
   if (what % 8 < 2 || lines.empty()) {
     HandshakeContext context = control::rootContext(root.id());
@@ -58,7 +58,7 @@ void run(Input in) {
   const control::RootPlace place = placeFrom(in.take<uint8_t>());
   control::Root root(place, {}, Deadline::in(test::longWait()));
   std::vector<Hostile> lines;
-  const Running running(root);
+  Running running(root);
   for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(root, running, lines, in);
   for (Hostile& line : lines) line.part(running);
 }

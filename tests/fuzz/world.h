@@ -31,7 +31,7 @@ class World {
   }
 
   control::Member& member() noexcept { return *member_; }
-  const Running& running() const noexcept { return *running_; }
+  Running& running() noexcept { return *running_; }
   int rank() const noexcept { return member_->rank(); }
   int size() const noexcept { return size_; }
   uint64_t job() const noexcept { return job_; }
