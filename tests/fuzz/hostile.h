@@ -85,9 +85,17 @@ class Hostile {
     out_.push(static_cast<uint8_t>(kind), std::make_shared<const Bytes>(std::move(payload)));
     (void)out_.flush(fd_.get());
   }
-  // Until the rank has taken all that was said, or will not.
-  void push(const Running& rank) {
-    while (isOpen() && !rank.over() && !out_.empty() && out_.flush(fd_.get()) && !out_.empty()) {
+  // The same frame many times, until the rank has taken all of them, or will not.
+  void flood(control::Kind kind, const Bytes& payload, int times, const Running& rank) {
+    Writer one;
+    one.value('T').value('f').value<uint8_t>(1).value(kind).block(payload);
+    const Bytes frame = one.take();
+    Bytes all;
+    for (; times > 0; --times) all.insert(all.end(), frame.begin(), frame.end());
+    for (size_t sent = 0; isOpen() && sent < all.size() && !rank.over();) {
+      const ssize_t n = ::send(fd_.get(), all.data() + sent, all.size() - sent, MSG_NOSIGNAL);
+      if (n > 0) sent += static_cast<size_t>(n);
+      if (n > 0) continue;
       if (ended()) return fd_.reset();
       awaitEvents(fd_.get(), POLLIN | POLLOUT, Deadline::in(std::chrono::milliseconds(10)));
     }
@@ -286,10 +294,8 @@ inline void sayAny(Hostile& line, Running& rank, Input& in) {
   const auto kind = static_cast<control::Kind>(in.take<uint8_t>() % 32);
   const auto times = in.take<uint8_t>();
   const Bytes payload = payloadFrom(kind, in);
-  for (int left = times == 255 && rank.takesAFlood() ? kVeryOften : 1; left > 0; --left) {
-    line.say(kind, payload);
-    line.push(rank);
-  }
+  line.say(kind, payload);
+  if (times == 255 && rank.takesAFlood()) line.flood(kind, payload, kVeryOften, rank);
 }
 
 }  // namespace tutti::fuzz
