@@ -151,7 +151,7 @@ Bytes Gpu::exportMemory(const engine::DeviceMemory& memory) const {
 
 std::unique_ptr<engine::DeviceMemory> Gpu::importMemory(std::span<const std::byte> bytes) {
   const Exported exported = Exported::read(bytes);
-  if (!exported.isOfThisProcess()) return mapExported(context_, exported);
+  if (!isOfThisProcess(exported)) return mapExported(context_, exported);
   auto block = findBlock(exported);
   std::string why;
   if (!reach(block->context().ordinal(), why)) throw Error(ErrorCode::kCuda, why);

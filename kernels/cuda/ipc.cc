@@ -3,8 +3,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <bit>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "base/process_object.h"
@@ -14,7 +15,8 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr uint32_t kMemoryMagic = 0x74754d32;  // names the form of the record, and changes with it
+static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(engine::MemoryHandle));
+static_assert(sizeof(FabricHandle) == sizeof(engine::MemoryHandle));
 
 uint64_t processNumber() {
   struct Drawn {
@@ -58,7 +60,8 @@ class Mapped : public engine::DeviceMemory {
   Mapped(SharedContext context, const Exported& exported) : context_(std::move(context)) {
     const Aside aside(*context_);
     void* mapped = nullptr;
-    check(cudaIpcOpenMemHandle(&mapped, *exported.handle, cudaIpcMemLazyEnablePeerAccess), context_->ordinal(),
+    const auto handle = std::bit_cast<cudaIpcMemHandle_t>(*exported.handle);
+    check(cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess), context_->ordinal(),
           "mapping {} bytes of a GPU's memory from process {} (both processes must run as one user, see the GPU that "
           "has the memory, and share the IPC and PID namespaces of a container)",
           exported.bytes, exported.pid);
@@ -107,18 +110,16 @@ class OverFabric : public engine::DeviceMemory {
   std::unique_ptr<Virtual> memory_;
 };
 
-// Empty for memory that only the fabric can hand out, or nothing.
-Bytes ipcHandleOf(const DeviceBytes& block, const Allocation& all) {
-  if (block.asVirtual() != nullptr) return {};
+// None for memory that only the fabric can hand out, or nothing.
+std::optional<engine::MemoryHandle> ipcHandleOf(const DeviceBytes& block, const Allocation& all) {
+  if (block.asVirtual() != nullptr) return std::nullopt;
   cudaIpcMemHandle_t handle{};
   check(cudaIpcGetMemHandle(&handle, all.begin), block.context().ordinal(), "exporting {} bytes", block.bytes());
-  const auto bytes = std::as_bytes(std::span(&handle, 1));
-  return {bytes.begin(), bytes.end()};
+  return std::bit_cast<engine::MemoryHandle>(handle);
 }
 
-Bytes fabricHandleOf(const DeviceBytes& block) {
-  if (block.asVirtual() == nullptr || !block.asVirtual()->fabric()) return {};
-  return {block.asVirtual()->fabric()->begin(), block.asVirtual()->fabric()->end()};
+std::optional<engine::MemoryHandle> fabricHandleOf(const DeviceBytes& block) {
+  return block.asVirtual() == nullptr ? std::nullopt : block.asVirtual()->fabric();
 }
 
 }  // namespace
@@ -128,55 +129,21 @@ Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& u
   const bool isWhole = block->asVirtual() != nullptr;
   const Allocation all =
       isWhole ? Allocation{block->data(), block->bytes()} : allocationAround(block->context(), block->data());
-  return Writer()
-      .value(kMemoryMagic)
-      .value(processNumber())
-      .value(static_cast<int32_t>(::getpid()))
-      .value(Tickets::ofProcess().leave(block))
-      .block(std::as_bytes(std::span(uuid)))
-      .value(static_cast<uint64_t>(block->bytes()))
-      .value(static_cast<uint64_t>(block->data() - all.begin))
-      .block(ipcHandleOf(*block, all))
-      .block(fabricHandleOf(*block))
-      .take();
-}
-
-namespace {
-
-template <class Target>
-void fill(Target& target, std::span<const std::byte> block, const char* what) {
-  if (block.size() != sizeof target)
-    throw Error(ErrorCode::kRemote, fmt::format("a record of a GPU's memory has {} bytes for its {}, not {}",
-                                                block.size(), what, sizeof target));
-  std::memcpy(&target, block.data(), sizeof target);
-}
-
-template <class Target>
-void fill(std::optional<Target>& target, std::span<const std::byte> block, const char* what) {
-  if (!block.empty()) fill(target.emplace(), block, what);
-}
-
-}  // namespace
-
-Exported Exported::read(std::span<const std::byte> bytes) {
-  Reader in(bytes);
-  if (in.value<uint32_t>() != kMemoryMagic)
-    throw Error(ErrorCode::kRemote,
-                "a peer sent something else than a record of a GPU's memory: do all ranks run the same version?");
   Exported exported;
-  exported.process = in.value<uint64_t>();
-  exported.pid = in.value<int32_t>();
-  exported.ticket = in.value<uint64_t>();
-  fill(exported.uuid, in.block(), "GPU");
-  exported.bytes = in.value<uint64_t>();
-  exported.offset = in.value<uint64_t>();
-  fill(exported.handle, in.block(), "handle");
-  fill(exported.fabric, in.block(), "handle of the fabric");
-  if (!in.empty()) throw Error(ErrorCode::kRemote, "a record of a GPU's memory goes on behind its end");
-  return exported;
+  exported.process = processNumber();
+  exported.pid = ::getpid();
+  exported.ticket = Tickets::ofProcess().leave(block);
+  exported.uuid = uuid;
+  exported.bytes = block->bytes();
+  exported.offset = static_cast<uint64_t>(block->data() - all.begin);
+  exported.handle = ipcHandleOf(*block, all);
+  exported.fabric = fabricHandleOf(*block);
+  return encode(exported);
 }
 
-bool Exported::isOfThisProcess() const noexcept { return process == processNumber() && pid == ::getpid(); }
+bool isOfThisProcess(const Exported& exported) noexcept {
+  return exported.process == processNumber() && exported.pid == ::getpid();
+}
 
 std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported) {
   auto block = Tickets::ofProcess().find(exported.ticket);

@@ -1,14 +1,13 @@
 #include "kernels/cuda/users_buffer.h"
 
-#include <cstring>
-
+#include "engine/memory_record.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
 
 namespace tutti::cuda {
 namespace {
 
-constexpr uint32_t kBufferMagic = 0x74754231;  // names the form of the record, and changes with it
+using Record = engine::BufferRecord;
 
 // The buffer in its allocation, which has to hold all of it.
 Allocation allocationOf(const Context& context, const std::byte* buffer, size_t bytes) {
@@ -47,26 +46,6 @@ class Held {
   CUmemGenericAllocationHandle handle_ = 0;
 };
 
-struct Record {
-  uint64_t wholeBytes = 0, offset = 0, bytes = 0;
-  std::optional<FabricHandle> fabric;
-
-  static Record read(std::span<const std::byte> from) {
-    Reader in(from);
-    if (in.value<uint32_t>() != kBufferMagic)
-      throw Error(ErrorCode::kRemote,
-                  "a peer sent something else than a record of a buffer: do all ranks run the same "
-                  "version?");
-    Record record{in.value<uint64_t>(), in.value<uint64_t>(), in.value<uint64_t>(), {}};
-    const auto fabric = in.block();
-    if (!in.empty() || (!fabric.empty() && fabric.size() != sizeof(FabricHandle)) ||
-        record.offset > record.wholeBytes || record.bytes > record.wholeBytes - record.offset)
-      throw Error(ErrorCode::kRemote, "a peer's record of a buffer contradicts itself");
-    if (!fabric.empty()) std::memcpy(record.fabric.emplace().data(), fabric.data(), fabric.size());
-    return record;
-  }
-};
-
 class Accepted : public engine::DeviceMemory {
  public:
   Accepted(std::unique_ptr<Virtual> whole, const Record& record) : whole_(std::move(whole)) {
@@ -91,10 +70,9 @@ engine::BufferOffer offerBuffer(const Context& context, const std::byte* buffer,
   const Held held(context, buffer);
   const Allocation all = allocationOf(context, buffer, bytes);
   engine::BufferOffer offer;
-  Bytes fabric;
+  Record record{all.bytes, static_cast<uint64_t>(buffer - all.begin), bytes, {}};
   if (held.goesBy(CU_MEM_HANDLE_TYPE_FABRIC)) {
-    fabric.resize(sizeof(FabricHandle));
-    held.exportTo(fabric.data(), CU_MEM_HANDLE_TYPE_FABRIC);
+    held.exportTo(record.fabric.emplace().data(), CU_MEM_HANDLE_TYPE_FABRIC);
   } else if (held.goesBy(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
     int descriptor = -1;
     held.exportTo(&descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -103,13 +81,7 @@ engine::BufferOffer offerBuffer(const Context& context, const std::byte* buffer,
     throw Error(ErrorCode::kCuda,
                 fmt::format("GPU {}: the buffer's memory was made to be shared with nobody", context.ordinal()));
   }
-  offer.record = Writer()
-                     .value(kBufferMagic)
-                     .value(static_cast<uint64_t>(all.bytes))
-                     .value(static_cast<uint64_t>(buffer - all.begin))
-                     .value(static_cast<uint64_t>(bytes))
-                     .block(fabric)
-                     .take();
+  offer.record = encode(record);
   return offer;
 }
 

@@ -96,9 +96,12 @@ bool Member::begin() noexcept {
   return false;
 }
 
-// Whoever still waits at the desk must not wait for a thread that is gone.
+// Whoever still waits at the desk must not wait for a thread that is gone. Calls that are under way keep themselves
+// alive, and their sockets, until they are told.
 void Member::end(bool inGoodOrder) noexcept {
   if (!inGoodOrder) cutAll();
+  joining_.stop();
+  streams_.stop();
   const Failure& last = inGoodOrder ? takenDown_ : brokenDown_;
   const std::string_view why = inGoodOrder ? "the process is ending" : std::string_view(brokenDown_.text);
   desk_.notJoined(last.code, why);
@@ -284,13 +287,16 @@ void Member::route(Bytes&& payload) {
     route(encode(Mail{to, mail.from, mail.key, MailUse::kLeft, {}}));
 }
 
+// Mail may come before this rank knows everyone.
+std::string Member::nameOf(int rank) const { return joined() ? describe(person(rank)) : fmt::format("rank {}", rank); }
+
 void Member::mailForMe(Mail mail) {
   if (mail.use == MailUse::kQuestion) return answer(mail);
   if (ownerLeft_) return;
   if (mail.use == MailUse::kMailbox) {
     if (desk_.deliver(mail.from, mail.key, std::move(mail.body))) return;
     learn({mail.from, Stop::kError, ErrorCode::kRemote,
-           fmt::format("{} has filled the mailboxes of {} with what nobody there takes", describe(person(mail.from)),
+           fmt::format("{} has filled the mailboxes of {} with what nobody there takes", nameOf(mail.from),
                        describe(self_))},
           nullptr);
   } else if (mail.use == MailUse::kAnswer || mail.use == MailUse::kLeft)

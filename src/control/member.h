@@ -100,6 +100,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void onSilence(int side, const std::string& how);
   void watchOver(int side, const std::shared_ptr<Line>& line);
   void route(Bytes&& payload);
+  std::string nameOf(int rank) const;
   void mailForMe(Mail mail);
   void answer(const Mail& question);
   bool joined() const noexcept { return !people_.empty(); }

@@ -61,6 +61,8 @@ void Member::onTable(const std::shared_ptr<const Bytes>& payload) {
 const char* Member::wrongIn(const std::vector<Person>& people) const {
   std::vector<noise::Key> keys;
   for (const Person& person : people) keys.push_back(person.endpoint.key);
+  for (int r = 0; r < size(); ++r)
+    if (people[static_cast<size_t>(r)].rank != r) return "a rank in the table of all ranks says that it is another";
   if (digestOf(keys) != *keys_) return "a rank in the tree has changed the table of all ranks' keys";
   for (const Child& child : children_)
     if (child.line && child.person.endpoint.key != keys[static_cast<size_t>(child.person.rank)])

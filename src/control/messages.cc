@@ -323,11 +323,7 @@ Bytes encode(const ShrinkTry& proposal) {
 ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes) {
   Reader in(bytes);
   ShrinkTry proposal;
-  RawUniqueId raw;
-  const auto id = in.block();
-  if (id.size() != raw.size()) throw Error(ErrorCode::kRemote, "a unique id of the wrong length");
-  std::copy(id.begin(), id.end(), raw.begin());
-  proposal.id = decode(raw);
+  proposal.id = decodeTold(in.block());
   const auto parcel = in.block();
   proposal.parcel.assign(parcel.begin(), parcel.end());
   for (auto count = in.value<uint32_t>(); count > 0; --count) proposal.survivors.push_back(in.value<int32_t>());

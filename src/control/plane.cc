@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "control/invitation.h"
 #include "control/member.h"
-#include "control/parcel.h"
 #include "control/root.h"
 #include "control/tree.h"
 
@@ -60,25 +60,13 @@ class TreePlane : public Plane {
     RootPlace place = anyRootPlace();
     const Secret drawn = place.id.secret;
     place.id = inherit(place.id, member_->secret());
-    UniqueId id = openRootAt(place, network, lifetime);
-    id.secret = {};
-    const RawUniqueId raw = encode(id);
-    Bytes told(raw.begin(), raw.end());
-    for (const int rank : members) {
-      const Bytes parcel = sealFor(member_->person(rank).endpoint.key, member_->key(), id.job, drawn);
-      told.insert(told.end(), parcel.begin(), parcel.end());
-    }
-    return told;
+    const UniqueId id = openRootAt(place, network, lifetime);
+    std::vector<noise::Key> keys;
+    for (const int rank : members) keys.push_back(member_->person(rank).endpoint.key);
+    return invite(id, drawn, keys, member_->key());
   }
   UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
-    RawUniqueId raw;
-    if (told.size() < raw.size() + (place + 1) * kParcelBytes)
-      throw Error(ErrorCode::kRemote, fmt::format("rank {} told no place to meet at for this rank", leader));
-    std::copy_n(told.begin(), raw.size(), raw.begin());
-    UniqueId id = decode(raw);
-    id.secret = openFrom(member_->person(leader).endpoint.key, member_->key(), id.job,
-                         told.subspan(raw.size() + place * kParcelBytes, kParcelBytes));
-    return inherit(id, member_->secret());
+    return inherit(invitationOf(told, place, member_->person(leader).endpoint.key, member_->key()), member_->secret());
   }
   int oldRank(int rank) const override { return oldRanks_.empty() ? rank : oldRanks_.at(static_cast<size_t>(rank)); }
 

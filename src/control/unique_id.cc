@@ -124,6 +124,18 @@ UniqueId decode(const RawUniqueId& raw) {
   return id;
 }
 
+UniqueId decodeTold(std::span<const std::byte> bytes) {
+  RawUniqueId raw;
+  if (bytes.size() != raw.size())
+    throw Error(ErrorCode::kRemote, fmt::format("a unique id of {} bytes, not {}", bytes.size(), raw.size()));
+  std::copy(bytes.begin(), bytes.end(), raw.begin());
+  try {
+    return decode(raw);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kRemote, e.what());
+  }
+}
+
 std::string toHex(const RawUniqueId& raw) {
   std::string text;
   for (const std::byte b : raw) text += fmt::format("{:02x}", static_cast<unsigned>(b));

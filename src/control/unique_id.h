@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ RawUniqueId encode(const UniqueId& id);
 // Throws Error(kInvalidArgument) when the bytes are not a unique id of this version (checked by a magic and a
 // checksum).
 UniqueId decode(const RawUniqueId& raw);
+// The same of what a peer has told: throws Error(kRemote), also for another length.
+UniqueId decodeTold(std::span<const std::byte> raw);
 
 std::string toHex(const RawUniqueId& raw);
 RawUniqueId fromHex(const std::string& text);  // throws Error(kInvalidArgument)

@@ -1,0 +1,238 @@
+// What hostile ranks tell of their GPUs' memory: the records and verdicts of set-up, then offers of registered buffers,
+// answers, withdrawals, and descriptors beside the numbers of windows. On a GPU that is none: its memory is the host's.
+// What is no such message ends the matter with an Error or a line in the log, no table is written outside of itself,
+// and no descriptor stays open.
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/pass_fd.h"
+#include "comm/device_peers.h"
+#include "comm/device_windows.h"
+#include "fuzz/socket_pair.h"
+
+namespace tutti::fuzz {
+namespace {
+
+constexpr int kMostSteps = 128, kRanks = 3;
+
+struct HostMemory : engine::DeviceMemory {
+  explicit HostMemory(size_t size) : kept(size) {
+    data = kept.data();
+    bytes = size;
+  }
+  std::vector<std::byte> kept;
+};
+
+uint8_t firstOf(std::span<const std::byte> record) { return record.empty() ? 0 : static_cast<uint8_t>(record[0]); }
+
+// A record's first byte says what this makes of it.
+class NoGpu : public engine::Device {
+ public:
+  int ordinal() const noexcept override { return 0; }
+  const engine::DeviceTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override { return std::make_unique<HostMemory>(bytes); }
+  std::unique_ptr<engine::DeviceMemory> allocateForUsers(size_t bytes) override { return allocate(bytes); }
+  std::unique_ptr<engine::DeviceMemory> allocateForPeers(size_t bytes) override {
+    poolBytes_ = bytes;
+    return allocate(bytes);
+  }
+  std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override { return allocate(bytes); }
+  std::unique_ptr<engine::DeviceMemory> pin(std::byte*, size_t bytes) override { return allocate(bytes); }
+  Bytes exportMemory(const engine::DeviceMemory&) const override { return Bytes(4); }
+  std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override {
+    if (firstOf(exported) % 4 == 3) throw Error(ErrorCode::kRemote, "a record that is none");
+    return allocate(firstOf(exported) % 4 == 2 ? 16 : poolBytes_);
+  }
+  bool goesToOtherHosts(std::span<const std::byte> exported) const override { return firstOf(exported) % 2 == 0; }
+  engine::BufferOffer offerBuffer(const std::byte*, size_t bytes) override {
+    engine::BufferOffer offer{Bytes(4), {}};
+    if (bytes % 2 != 0) offer.descriptor = UniqueFd(::dup(STDERR_FILENO));
+    return offer;
+  }
+  std::unique_ptr<engine::DeviceMemory> acceptBuffer(std::span<const std::byte> record, const UniqueFd&) override {
+    if (firstOf(record) % 2 != 0) throw Error(ErrorCode::kRemote, "a record that is none");
+    return allocate(64);
+  }
+  bool opensTo(const std::byte*, int) override { return true; }
+  std::vector<engine::Joint> jointsTo(std::span<const Bytes> exported, std::string&) const override {
+    return std::vector<engine::Joint>(exported.size(), engine::Joint::kNvlink);
+  }
+  bool reach(int, std::string&) override { return true; }
+  void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  void writePattern(std::byte* to, size_t bytes, uint64_t) override { std::memset(to, 1, bytes); }
+  bool checkPattern(const std::byte*, size_t, uint64_t) override { return true; }
+  uint32_t freeBlocks() const noexcept override { return 0; }
+  void reserve(uint32_t) override {}
+  void giveBack(uint32_t) noexcept override {}
+  std::unique_ptr<engine::LaunchOrder> newOrder() override { return nullptr; }
+  void launch(const cuda::Launch&, uint32_t, std::span<const engine::DeviceStream>,
+              std::span<engine::LaunchOrder* const>) override {}
+  bool streamsWait(std::string&) noexcept override { return false; }
+  std::unique_ptr<engine::SideQueue> newSideQueue() override { return nullptr; }
+  void beside(std::span<engine::SideQueue* const>, std::span<const engine::DeviceStream>,
+              std::span<engine::LaunchOrder* const>, const std::function<void()>&) override {}
+  uint64_t readWord(const uint64_t* word) override { return *word; }
+  void writeWords(std::span<const engine::WordOp>) override {}
+  bool captures(engine::DeviceStream) override { return false; }
+  void drain(engine::LaunchOrder&) override {}
+  bool finished(engine::LaunchOrder&) noexcept override { return true; }
+
+ private:
+  engine::DeviceTraits traits_;
+  size_t poolBytes_ = 0;
+};
+
+// The others' words, in the hands of the input.
+class Hearsay : public control::Plane {
+ public:
+  explicit Hearsay(Input& in) : in_(in) {}
+
+  bool awaitJoined(Deadline) override { return true; }
+  void leave() noexcept override {}
+  uint64_t id() const noexcept override { return 7; }
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return kRanks; }
+  std::span<const std::byte> card(int) const override { return {}; }
+  std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline) override {
+    std::vector<Bytes> all(kRanks, Bytes(mine.begin(), mine.end()));
+    for (int rank = 1; rank < kRanks; ++rank) bend(all[static_cast<size_t>(rank)]);
+    return all;
+  }
+  void post(int, uint64_t, std::span<const std::byte>) override {}
+  std::optional<Bytes> poll(int from, uint64_t) override {
+    auto& waiting = mail_[from];
+    if (waiting.empty()) return std::nullopt;
+    Bytes first = std::move(waiting.front());
+    waiting.pop_front();
+    return first;
+  }
+  void requestStream(int, uint64_t, control::StreamKind) override {}
+  std::optional<SecureSocket> pollStream(int peer, uint64_t) override {
+    SocketPair& pair = streams_[peer];
+    if (!pair.ours) return std::nullopt;
+    return SecureSocket{std::move(pair.ours), std::nullopt};
+  }
+  void ask(int, std::span<const std::byte>) override {}
+  std::optional<control::Answer> lastAnswer(int) const override { return std::nullopt; }
+  std::vector<int> wayTo(int) const override { return {}; }
+  uint64_t awaitNews(uint64_t seen, Deadline) override { return seen; }
+  const std::atomic<bool>& failed() const noexcept override { return failed_; }
+  std::optional<control::Failure> failure() const override { return std::nullopt; }
+  void fail(const control::Failure&) noexcept override {}
+  std::unique_ptr<control::Plane> shrink(const control::JoinRequest&) override { return nullptr; }
+  int oldRank(int rank) const override { return rank; }
+  Bytes openChildRoot(const control::Network&, Deadline, std::span<const int>) override { return {}; }
+  control::UniqueId childId(std::span<const std::byte>, int, size_t) const override { return {}; }
+
+  void say(int from, Bytes message) { mail_[from].push_back(std::move(message)); }
+  SocketPair& stream(int peer) { return streams_[peer]; }
+
+ private:
+  // As it would be, with a byte changed, or anything.
+  void bend(Bytes& told) {
+    const auto how = in_.take<uint8_t>();
+    if (how % 4 == 3) {
+      const auto bytes = in_.bytes(in_.take<uint8_t>());
+      told.assign(bytes.begin(), bytes.end());
+    } else if (how % 4 == 2 && !told.empty()) {
+      const auto place = in_.take<uint8_t>(), change = in_.take<uint8_t>();
+      told[place % told.size()] ^= std::byte{change};
+    }
+  }
+
+  Input& in_;
+  std::map<int, std::deque<Bytes>> mail_;
+  std::map<int, SocketPair> streams_;
+  std::atomic<bool> failed_{false};
+};
+
+std::vector<topology::Card> cardsOf() {
+  std::vector<topology::Card> cards(kRanks);
+  for (size_t rank = 0; rank < kRanks; ++rank) {
+    cards[rank].device = 0;
+    cards[rank].gpu = rank;
+    cards[rank].processToken = rank;
+  }
+  return cards;
+}
+
+comm::DeviceShape shapeOf() {
+  comm::DeviceShape shape;
+  shape.size = kRanks;
+  shape.depth = 2;
+  shape.slotBytes.fill(4096);
+  return shape;
+}
+
+void step(Hearsay& plane, comm::DeviceWindows& windows, Input& in) {
+  static std::byte buffers[256];
+  const auto what = in.take<uint8_t>();
+  const int peer = 1 + what / 8 % (kRanks - 1);
+  const auto& handle = buffers[what / 8];
+  switch (what % 8) {
+    case 0: {
+      const uint8_t say = in.take<uint8_t>() % 6;
+      Writer message;
+      message.value(say).value<uint16_t>(in.take<uint8_t>());
+      if (say == 0) message.value<uint8_t>(in.take<uint8_t>() % 2).block(in.bytes(in.take<uint8_t>() % 8));
+      return plane.say(peer, message.take());
+    }
+    case 1: {
+      const auto bytes = in.bytes(in.take<uint8_t>() % 16);
+      return plane.say(peer, {bytes.begin(), bytes.end()});
+    }
+    case 2: {
+      const auto window = in.take<uint8_t>();
+      const auto count = in.take<uint8_t>() % 4;
+      const std::vector<int> files(count, STDERR_FILENO);
+      const uint16_t number = window;
+      sendWithFds(plane.stream(peer).theirs.get(), std::as_bytes(std::span(&number, 1)), files);
+      return;
+    }
+    case 3:
+      return plane.stream(peer).write(in.bytes(in.take<uint8_t>() % 4));
+    case 4:
+      return windows.add(&handle, {&handle, in.take<uint8_t>()});
+    case 5:
+      return windows.remove(&handle);
+    case 6:
+      (void)windows.share({&handle, 1}, what >= 128);
+      return;
+    default:
+      windows.look(what < 128);
+  }
+}
+
+void run(Input in) {
+  Hearsay plane(in);
+  NoGpu device;
+  const auto cards = cardsOf();
+  try {
+    const comm::DevicePeers peers(plane, device, cards, shapeOf(), Deadline::never());
+    comm::DeviceWindows windows(plane, device, peers, cards);
+    for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(plane, windows, in);
+    windows.look(true);
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::kRemote || error.code() == ErrorCode::kSystem);
+  }
+}
+
+size_t openFiles() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const size_t before = tutti::fuzz::openFiles();
+  tutti::fuzz::run({data, size});
+  tutti::fuzz::require(tutti::fuzz::openFiles() == before);
+  return 0;
+}

@@ -1,0 +1,149 @@
+// A rank whose owner calls shrink(), among hostile survivors: led by one, or leading them. They call and hang up, and
+// say frames in any order, some of which make a new plane come about. Its owner gets an answer when the rank is told to
+// end, all that was begun on the way ends as well, and no descriptor stays open.
+#include "base/deadline.h"
+#include "control/parcel.h"
+#include "fuzz/world.h"
+
+namespace tutti::fuzz {
+namespace {
+
+using control::Kind;
+
+constexpr int kMostSteps = 48;
+constexpr std::chrono::milliseconds kSoon(2), kShrinkTime(2000);
+
+// The thread of the rank's owner.
+class Owner {
+ public:
+  Owner(control::Member& member, const control::JoinRequest& like)
+      : thread_([&member, like] { shrink(member, like); }) {}
+  ~Owner() { thread_.join(); }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+ private:
+  static void shrink(control::Member& member, const control::JoinRequest& like) {
+    try {
+      const auto result = member.shrink(like);
+      require(result.member->desk().hasJoined() && !result.oldRanks.empty());
+      result.member->leaveLater();
+    } catch (const Error& error) {
+      require(*error.what() != '\0');
+    }
+  }
+  std::thread thread_;
+};
+
+control::JoinRequest likeOf() {
+  control::JoinRequest like;
+  like.deadline = Deadline::in(kShrinkTime);
+  like.heartbeat = std::chrono::milliseconds(0);
+  return like;
+}
+
+class Shrinking {
+ public:
+  explicit Shrinking(World& world) : world_(world) {}
+  ~Shrinking() {
+    for (const auto& root : roots_) root->halt();
+  }
+  Shrinking(const Shrinking&) = delete;
+  Shrinking& operator=(const Shrinking&) = delete;
+
+  // What the rank has told of the job that is tried.
+  void listen() {
+    for (Hostile& line : world_.lines())
+      while (const auto frame = line.heard())
+        if (static_cast<Kind>(frame->type) == Kind::kShrinkTry) job_ = control::decodeShrinkTry(frame->payload).id.job;
+  }
+  void welcome(int at) {
+    if (auto line = world_.answer(at, Deadline::in(kSoon))) world_.lines().push_back(std::move(*line));
+  }
+  void step(Input& in) {
+    const auto what = in.take<uint8_t>();
+    auto& lines = world_.lines();
+    Hostile& line = lines[what / 16 % lines.size()];
+    const auto from = static_cast<int>(what / 16 % static_cast<unsigned>(world_.size()));
+    switch (what % 16) {
+      case 0:
+      case 1:
+      case 2:
+        return welcome(from);
+      case 3:
+      case 4:
+        lines.push_back(world_.call(from));
+        return lines.back().say(what % 16 == 3 ? Kind::kShrinkCall : Kind::kShrinkProbe,
+                                encode(control::ShrinkCall{from, in.take<uint8_t>() / 128U}));
+      case 5:
+        return line.close();
+      case 6:
+        return propose(line, in);
+      case 7:
+        listen();
+        return line.say(Kind::kShrinkTried, encode(control::ShrinkTried{job_, {}}));
+      case 8:
+        return line.say(Kind::kShrinkCommit, Writer().value(job_).take());
+      case 9:
+        return line.write(in.bytes(in.take<uint8_t>()));
+      case 10:
+        std::this_thread::sleep_for(kSoon);
+        return;
+      default:
+        return sayAny(line, world_.running(), in);
+    }
+  }
+
+ private:
+  // As the leader does, with a root to meet at, or with none.
+  void propose(Hostile& line, Input& in) {
+    const auto how = in.take<uint8_t>();
+    control::RootPlace place = control::anyRootPlace();
+    place.tcp = false;
+    control::ShrinkTry proposal;
+    for (int rank = 0; rank < world_.size(); ++rank)
+      if ((how >> rank & 1) != 0) proposal.survivors.push_back(rank);
+    job_ = proposal.id.job = place.id.job;
+    const control::Secret drawn = place.id.secret;
+    const int leader = how >> 5 & 1;
+    proposal.parcel = control::sealFor(world_.person(world_.rank()).endpoint.key, World::keyOf(leader), job_, drawn);
+    if ((how & 0x40) == 0) {
+      place.id = control::inherit(place.id, world_.member().secret());
+      roots_.push_back(control::startRoot(place, {}, Deadline::in(kShrinkTime)));
+    }
+    line.say(Kind::kShrinkTry, encode(proposal));
+  }
+
+  World& world_;
+  uint64_t job_ = 0;
+  std::vector<std::shared_ptr<control::Root>> roots_;
+};
+
+void run(Input in) {
+  const bool leads = in.take<uint8_t>() % 2 == 0;
+  World world(leads ? 0 : 1, leads ? 3 : 5);
+  world.letCome(World::Stage::kJoined);
+  std::optional<Owner> owner(std::in_place, world.member(), likeOf());
+  Shrinking shrinking(world);
+  if (!leads) shrinking.welcome(0);
+  for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) shrinking.step(in);
+  world.member().leaveLater();
+  world.end();
+  owner.reset();
+}
+
+}  // namespace
+}  // namespace tutti::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tutti;
+  const size_t before = fuzz::openFiles();
+  fuzz::run({data, size});
+  // New planes and roots end in threads of the library's.
+  const auto deadline = Deadline::in(test::longWait());
+  while (fuzz::openFiles() != before) {
+    fuzz::require(!deadline.passed());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return 0;
+}

@@ -1,0 +1,175 @@
+// One rank of a job whose root and other ranks are in the hands of the input, which may let it join in good order.
+#pragma once
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "control/member.h"
+#include "control/root.h"
+#include "control/tree.h"
+#include "fuzz/hostile.h"
+
+namespace tutti::fuzz {
+
+class World {
+ public:
+  // How far the rank is let come before the input takes over.
+  enum class Stage : uint8_t { kCalled, kPlaced, kHasChildren, kJoined };
+
+  World(int rank, int size)
+      : size_(size), rootDoor_(nameOf(job_, size)), member_(std::make_shared<control::Member>(request(rank))) {
+    for (int r = 0; r < size; ++r) {
+      doors_.push_back(std::make_unique<Door>(nameOf(job_, r)));
+      control::Person person{r, "n" + std::to_string(r), 1000 + r, {}};
+      person.endpoint.id = static_cast<uint64_t>(100 + r);
+      person.endpoint.key = keyPairs()[static_cast<size_t>(r)].open;
+      person.endpoint.unixName = doors_.back()->name();
+      people_.push_back(person);
+    }
+    running_.emplace(*member_);
+  }
+
+  control::Member& member() noexcept { return *member_; }
+  Running& running() noexcept { return *running_; }
+  int rank() const noexcept { return member_->rank(); }
+  int size() const noexcept { return size_; }
+  uint64_t job() const noexcept { return job_; }
+  const control::Person& person(int rank) const { return people_[static_cast<size_t>(rank)]; }
+  static const noise::KeyPair& keyOf(int rank) { return keyPairs()[static_cast<size_t>(rank)]; }
+  std::vector<Hostile>& lines() noexcept { return lines_; }
+
+  // A new call to the rank's listener, of that rank.
+  Hostile call(int from) {
+    HandshakeContext context = contextOf(rank());
+    context.own = keyOf(from);
+    context.peer = people_[static_cast<size_t>(rank())].endpoint.key;
+    return Hostile::call(people_[static_cast<size_t>(rank())].endpoint.unixName, context);
+  }
+  // Who has called that rank.
+  std::optional<Hostile> answer(int at, Deadline deadline) {
+    HandshakeContext context = contextOf(at);
+    context.own = keyOf(at);
+    return doors_[static_cast<size_t>(at)]->open(context, deadline);
+  }
+
+  // `lie`: not 0, and a record in the table has another rank's number.
+  void letCome(Stage stage, uint8_t lie = 0) {
+    const auto now = [] { return Deadline::in(test::longWait()); };
+    // A call that was given up on the way is followed by another.
+    std::optional<Frame> hello;
+    for (const auto deadline = now(); !hello;) {
+      auto root = rootDoor_.open(control::rootContext(id()), deadline);
+      require(root.has_value());
+      hello = root->hear(control::Kind::kHello);
+      if (hello) lines_.push_back(std::move(*root));
+    }
+    people_[static_cast<size_t>(rank())] = control::decodeHello(hello->payload).person;
+    if (stage >= Stage::kPlaced) place(now());
+    if (stage >= Stage::kHasChildren) sendChildren();
+    if (stage >= Stage::kJoined) finishJoining(now(), lie);
+  }
+
+  // The rank's thread; the rank itself goes with this.
+  void end() {
+    for (Hostile& line : lines_) line.part(*running_);
+    lines_.clear();
+    running_.reset();
+  }
+
+ private:
+  static const std::array<noise::KeyPair, 8>& keyPairs() {
+    static const auto pairs = [] {
+      std::array<noise::KeyPair, 8> made;
+      for (auto& pair : made) pair = noise::drawKeyPair();
+      return made;
+    }();
+    return pairs;
+  }
+  static uint64_t nextJob() {
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+  }
+  static std::string nameOf(uint64_t job, int rank) {
+    return "tutti-fuzz-" + std::to_string(::getpid()) + "-" + std::to_string(job) + "-" + std::to_string(rank);
+  }
+  control::UniqueId id() const {
+    control::UniqueId id;
+    id.secret.fill(std::byte{0x5a});
+    id.job = job_;
+    id.door = rootDoor_.name();
+    return id;
+  }
+  control::JoinRequest request(int rank) const {
+    control::JoinRequest request;
+    request.id = id();
+    request.rank = rank;
+    request.size = size_;
+    request.deadline = Deadline::in(test::longWait());
+    request.heartbeat = std::chrono::milliseconds(0);
+    request.respond = [](std::span<const std::byte> question) { return toBytes(question); };
+    return request;
+  }
+  HandshakeContext contextOf(int listener) const {
+    HandshakeContext context{id().secret, job_, people_[static_cast<size_t>(listener)].endpoint.id, Encryption::kOff};
+    context.named = true;
+    return context;
+  }
+
+  void place(Deadline deadline) {
+    control::Place place{7, {}, {}};
+    const int parent = control::tree::parentOf(rank());
+    if (parent >= 0) place.parent = person(parent);
+    lines_[0].say(control::Kind::kPlace, encode(place));
+    if (parent < 0) return;
+    auto line = answer(parent, deadline);
+    require(line.has_value());
+    lines_.push_back(std::move(*line));
+  }
+  void sendChildren() {
+    for (const int side : {0, 1}) {
+      const int child = control::tree::childOf(rank(), side);
+      lines_.push_back(call(child));
+      lines_.back().say(control::Kind::kTree, encode(control::Hello{person(child), size_, 0, 0, {}}));
+    }
+  }
+  Bytes record(int rank, uint8_t lie) const {
+    control::Record record{person(rank), {}};
+    if (rank != 0 && rank != member_->rank()) record.person.rank += lie;
+    return encode(record);
+  }
+  void finishJoining(Deadline deadline, uint8_t lie) {
+    for (const int side : {0, 1}) {
+      const int child = control::tree::childOf(rank(), side);
+      const Bytes entries = Writer().value<int32_t>(child).block(record(child, lie)).take();
+      lines_[lines_.size() - 2 + static_cast<size_t>(side)].say(control::Kind::kGatherUp,
+                                                                Writer().value<uint64_t>(0).block(entries).take());
+    }
+    std::vector<noise::Key> keys;
+    Writer table;
+    table.value<uint64_t>(0);
+    for (int r = 0; r < size_; ++r) {
+      keys.push_back(person(r).endpoint.key);
+      table.block(record(r, lie));
+    }
+    const control::KeysDigest digest = control::digestOf(keys);
+    lines_[0].say(control::Kind::kKeys, {digest.begin(), digest.end()});
+    if (rank() != 0) lines_[1].say(control::Kind::kGatherDown, table.take());
+    try {
+      require(member_->desk().awaitJoined(deadline) && lie == 0);
+    } catch (const Error&) {
+      require(lie != 0);
+    }
+  }
+
+  uint64_t job_ = nextJob();
+  int size_;
+  Door rootDoor_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<control::Person> people_;
+  std::shared_ptr<control::Member> member_;
+  std::optional<Running> running_;
+  std::vector<Hostile> lines_;  // the root's, the parent's where there is one, the children's, and more
+};
+
+}  // namespace tutti::fuzz
