@@ -190,7 +190,8 @@ void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first)
 }
 
 void Member::watchOver(int side, const std::shared_ptr<Line>& line) {
-  line->expectRanks(size());
+  const bool up = side == kParent;
+  line->expectRanks(up ? size() : static_cast<int>(tree::subtree(tree::childOf(rank(), side), size()).size()));
   Line::Events events;
   events.frame = [this, side](Frame& frame) { onFrame(side, frame); };
   events.closed = [this, side](const std::string& why) { onGone(side, why); };

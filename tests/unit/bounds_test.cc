@@ -201,16 +201,37 @@ TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
   EXPECT_TRUE(hears(Desk::kMostStreams));
 }
 
+// What the child that is rank 1 hands in of these ranks.
+Bytes shareOf(const std::vector<int>& ranks) {
+  Writer out;
+  for (const int rank : ranks) out.value<int32_t>(rank).block(Bytes(1));
+  return out.take();
+}
+
 TEST(Gatherings, OfAChildAreSoManyAtOnce) {
   Gathering gathering(0, 2);
-  uint64_t sequence = 1;
-  const auto share = [&] { gathering.addChild(sequence++, Gathering::Source::kFirstChild, {}); };
-  EXPECT_THROW(
-      {
-        for (int i = 0; i < 1000; ++i) share();
-      },
-      Error);
-  EXPECT_LT(sequence, 100u);
+  const auto share = [&](uint64_t sequence) {
+    gathering.addChild(sequence, Gathering::Source::kFirstChild, shareOf({1}));
+  };
+  for (uint64_t sequence = 1; sequence <= 4; ++sequence) share(sequence);
+  EXPECT_THROW(share(5), Error);
+  gathering.addOwn(1, {});
+  EXPECT_TRUE(gathering.take(1));
+  share(5);
+}
+
+TEST(Gatherings, OfAChildHaveItsSubtreeAndNoOther) {
+  Gathering gathering(0, 6);
+  const std::vector<std::vector<int>> wrong = {
+      {},        {1, 3},       {1, 3, 3},  {1, 3, 4, 4}, {1, 3, 2},
+      {1, 3, 5}, {0, 1, 3, 4}, {1, 3, -1}, {1, 3, 6},    {1, 3, std::numeric_limits<int>::min()}};
+  for (const auto& ranks : wrong)
+    EXPECT_THROW(gathering.addChild(1, Gathering::Source::kFirstChild, shareOf(ranks)), Error)
+        << testing::PrintToString(ranks);
+  gathering.addChild(1, Gathering::Source::kFirstChild, shareOf({4, 1, 3}));
+  gathering.addChild(1, Gathering::Source::kSecondChild, shareOf({2, 5}));
+  gathering.addOwn(1, Bytes(1));
+  EXPECT_EQ(Gathering::toTable(*gathering.take(1), 6).size(), 6u);
 }
 
 }  // namespace
