@@ -316,6 +316,18 @@ TEST_F(Surrounded, HearsOfAFailureThatIsOfNoRank) {
   EXPECT_EQ(failure->text, "the power");
 }
 
+TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {
+  constexpr size_t kProbes = 20;
+  std::vector<Hostile> lines;
+  const size_t before = fuzz::openFiles();
+  for (size_t i = 0; i < kProbes; ++i) {
+    lines.push_back(world_.call(2));
+    lines.back().say(Kind::kShrinkProbe, encode(ShrinkCall{2, 0}));
+    ASSERT_TRUE(lines.back().hear(Kind::kShrinkWait)) << i;
+  }
+  EXPECT_LE(fuzz::openFiles(), before + kProbes + 1) << "this end of each, and the other of the last";
+}
+
 TEST(AChild, WithANumberThatIsNoRankIsHungUpOn) {
   World world(1, 5);
   world.letCome(World::Stage::kPlaced);
