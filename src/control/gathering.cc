@@ -21,11 +21,31 @@ void Gathering::addOwn(uint64_t sequence, std::span<const std::byte> blob) {
   add(sequence, Source::kSelf, Writer().value<int32_t>(rank_).block(blob).take());
 }
 
+// Every rank of a child's subtree once, and nobody else: what a child hands in of another would be kept until the top
+// refuses it.
+void Gathering::requireSubtree(Source child, std::span<const std::byte> entries) const {
+  std::vector<bool> due(static_cast<size_t>(size_), false);
+  const auto below = tree::subtree(tree::childOf(rank_, static_cast<int>(child)), size_);
+  for (const int rank : below) due[static_cast<size_t>(rank)] = true;
+  size_t count = 0;
+  for (Reader in(entries); !in.empty(); ++count) {
+    const auto rank = in.value<int32_t>();
+    in.block();
+    if (rank < 0 || rank >= size_ || !due[static_cast<size_t>(rank)])
+      throw Error(ErrorCode::kRemote, fmt::format("a share with rank {}, which comes twice or is not below", rank));
+    due[static_cast<size_t>(rank)] = false;
+  }
+  if (count != below.size())
+    throw Error(ErrorCode::kRemote, fmt::format("a share of {} ranks, and not of {}", count, below.size()));
+}
+
 void Gathering::addChild(uint64_t sequence, Source child, std::span<const std::byte> entries) {
-  // A rank begins one when it has the last one's table, or has given that one up.
-  constexpr size_t kMostRounds = 64;
+  // A rank begins one when it has the last one's table, so that one is under way; more are when it gives them up, and
+  // then the ranks no longer agree on which is which.
+  constexpr size_t kMostRounds = 4;
   if (rounds_.size() >= kMostRounds && !rounds_.contains(sequence))
     throw Error(ErrorCode::kRemote, fmt::format("shares of {} set-up exchanges at once", kMostRounds + 1));
+  requireSubtree(child, entries);
   add(sequence, child, entries);
 }
 

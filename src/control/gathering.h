@@ -18,8 +18,8 @@ class Gathering {
   Gathering(int rank, int size) : rank_(rank), size_(size) {}
 
   void addOwn(uint64_t sequence, std::span<const std::byte> blob);
-  // `entries` are those of the child's whole subtree. Throws Error(kRemote) when the child has already given its share,
-  // or gives it to more exchanges than can be under way.
+  // `entries` are those of the child's whole subtree. Throws Error(kRemote) when they are not, when the child has
+  // already given its share, or gives it to more exchanges than can be under way.
   void addChild(uint64_t sequence, Source child, std::span<const std::byte> entries);
   // The entries of this rank's subtree, once all have come; gives them once.
   std::optional<Bytes> take(uint64_t sequence);
@@ -37,6 +37,7 @@ class Gathering {
     bool came[3] = {false, false, false};
   };
   bool expects(Source source) const noexcept;
+  void requireSubtree(Source child, std::span<const std::byte> entries) const;
   void add(uint64_t sequence, Source source, std::span<const std::byte> entries);
 
   int rank_, size_;

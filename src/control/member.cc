@@ -176,11 +176,12 @@ void Member::admitEarly(EarlyStream& early) try {
 
 void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first) {
   const Hello hello = decodeHello(first.payload);
-  const int side = hello.person.rank - tree::childOf(rank(), 0);
-  if (side < 0 || side > 1 || hello.size != size() || hello.person.rank >= size())
+  const bool isRank = hello.person.rank >= 0 && hello.person.rank < size();
+  if (!isRank || tree::parentOf(hello.person.rank) != rank() || hello.size != size())
     throw Error(ErrorCode::kRemote, fmt::format("{} is no child of rank {}", describe(hello.person), rank()));
   if (!line->isFrom(hello.person.endpoint.key))
     throw Error(ErrorCode::kRemote, fmt::format("not {} itself", describe(hello.person)));
+  const int side = hello.person.rank - tree::childOf(rank(), 0);
   Child& child = children_[static_cast<size_t>(side)];
   if (child.line || child.left)
     throw Error(ErrorCode::kRemote, fmt::format("{} comes a second time", describe(hello.person)));
@@ -190,7 +191,8 @@ void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first)
 }
 
 void Member::watchOver(int side, const std::shared_ptr<Line>& line) {
-  line->expectRanks(size());
+  const bool up = side == kParent;
+  line->expectRanks(up ? size() : static_cast<int>(tree::subtree(tree::childOf(rank(), side), size()).size()));
   Line::Events events;
   events.frame = [this, side](Frame& frame) { onFrame(side, frame); };
   events.closed = [this, side](const std::string& why) { onGone(side, why); };
@@ -215,9 +217,8 @@ void Member::onFrame(int side, Frame& frame) try {
   const auto kind = static_cast<Kind>(frame.type);
   if (kind == Kind::kGoodbye) return onGoodbye(side);
   if (kind == Kind::kLeaving) return noteLeaving(side);
-  if (kind == Kind::kFailure)
-    return learn(decodeFailure(frame.payload), (side == kParent ? parent_ : children_[size_t(side)].line).get());
-  if (kind == Kind::kMail) return route(std::move(frame.payload));
+  if (kind == Kind::kFailure) return onFailure(side, decodeFailure(frame.payload));
+  if (kind == Kind::kMail) return onMail(side, std::move(frame.payload));
   if (kind == Kind::kGatherUp && side != kParent) return onShare(side, frame.payload);
   if (kind == Kind::kGatherDown && side == kParent)
     return onTable(std::make_shared<const Bytes>(std::move(frame.payload)));
@@ -227,6 +228,13 @@ void Member::onFrame(int side, Frame& frame) try {
   learn({who.rank, Stop::kError, ErrorCode::kRemote,
          fmt::format("{} said what cannot be understood: {}", describe(who), e.what())},
         nullptr);
+}
+
+// Of no rank (-1), or of one that there is: what is kept of the failures of ranks has an end.
+void Member::onFailure(int side, const Failure& failure) {
+  if (failure.rank < -1 || failure.rank >= size())
+    throw Error(ErrorCode::kRemote, fmt::format("a failure of rank {} of {}", failure.rank, size()));
+  learn(failure, (side == kParent ? parent_ : children_[size_t(side)].line).get());
 }
 
 void Member::noteLeaving(int side) { (side == kParent ? parentLeaving_ : children_[size_t(side)].leaving) = true; }
@@ -272,15 +280,29 @@ void Member::onSilence(int side, const std::string& how) {
   checkLeave();
 }
 
+// Only from ranks behind that line: what waits here of a rank is counted, and nobody may have it counted as another's.
+void Member::onMail(int side, Bytes&& payload) {
+  const auto from = Reader(payload).value<int32_t>();
+  if (from < 0 || from >= size() || sideOf(from) != side)
+    throw Error(ErrorCode::kRemote, fmt::format("a mail from rank {}, which is not on that side", from));
+  route(std::move(payload));
+}
+
+int Member::sideOf(int other) const {
+  const int hop = tree::nextHop(rank(), other);
+  if (hop < 0) return kParent;
+  return hop == rank() ? kNoSide : hop - tree::childOf(rank(), 0);
+}
+
 // The payload begins with the two ranks, so that a mail which only passes through is not unpacked.
 void Member::route(Bytes&& payload) {
   Reader in(payload);
   const int from = in.value<int32_t>(), to = in.value<int32_t>();
   if (from < 0 || from >= size() || to < 0 || to >= size())
     throw Error(ErrorCode::kRemote, fmt::format("a mail from rank {} for rank {} of {}", from, to, size()));
-  const int hop = tree::nextHop(rank(), to);
-  if (hop == rank()) return mailForMe(decodeMail(payload));
-  const auto& line = hop < 0 ? parent_ : children_[size_t(hop - tree::childOf(rank(), 0))].line;
+  const int side = sideOf(to);
+  if (side == kNoSide) return mailForMe(decodeMail(payload));
+  const auto& line = side == kParent ? parent_ : children_[size_t(side)].line;
   if (line && line->isOpen()) return line->send(Kind::kMail, std::move(payload));
   // Nobody is left there who could read it. Whoever asked something must not wait.
   if (Mail mail = decodeMail(payload); mail.use == MailUse::kQuestion)

@@ -94,6 +94,9 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void learned(const Secret& secret) noexcept;
   void placed(const std::shared_ptr<Line>& line, const Person& parent);
   void onFrame(int side, Frame& frame);  // side: of a child, or kParent
+  void onFailure(int side, const Failure& failure);
+  void onMail(int side, Bytes&& payload);
+  int sideOf(int other) const;  // on the way to that rank; kNoSide: it is this one
   void noteLeaving(int side);
   void onGoodbye(int side);
   void onGone(int side, const std::string& why);
@@ -124,7 +127,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void lineParted();
   void joinFailed(ErrorCode code, const std::string& text);
 
-  static constexpr int kParent = 2;
+  static constexpr int kParent = 2, kNoSide = 3;
   static constexpr uint64_t kJoinSequence = 0;
 
   JoinRequest request_;

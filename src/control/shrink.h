@@ -104,6 +104,7 @@ class Shrink {
   void tried(const ShrinkTried& how);
   void drop(std::optional<Trial>& trial);
   // shrink_lead.cc: being called, and leading
+  void tellLast(int rank, const std::shared_ptr<Line>& line, Kind kind, Bytes payload);
   void keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& call);
   void onCaller(int rank, Frame& frame);
   void callerGone(int rank);
@@ -154,7 +155,8 @@ class Shrink {
   std::shared_ptr<Root> root_;
 
   std::map<int, Informed> informed_;
-  std::shared_ptr<Line> lastUp_;  // to the leader of what was committed, until it says that all know
+  std::map<int, std::weak_ptr<Line>> lastTold_;  // the line over which that rank was told the last thing
+  std::shared_ptr<Line> lastUp_;                 // to the leader of what was committed, until it says that all know
   Reactor::Token settleTimer_ = 0;
   std::function<void()> left_;
 };

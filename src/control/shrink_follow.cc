@@ -111,7 +111,7 @@ void Shrink::leaderGone() {
 }
 
 void Shrink::giveUp(int rank, const std::string& why) {
-  gone_.emplace(rank, why);
+  if (!gone_.emplace(rank, why).second) return;  // and all that follows from it is done
   if (const auto at = callers_.find(rank); at != callers_.end()) {
     at->second.line->close();
     callers_.erase(at);

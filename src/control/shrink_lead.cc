@@ -14,31 +14,35 @@ constexpr size_t kMaxProbes = 256;
 // An attempt fails because someone has gone, and then succeeds without that one. So many failures are something else.
 constexpr int kMaxFailures = 100;
 
-void tellLast(const std::shared_ptr<Line>& line, Kind kind, Bytes payload) {
+}  // namespace
+
+// --- being called ---
+
+// Of a rank that calls again and again one line at most is still open.
+void Shrink::tellLast(int rank, const std::shared_ptr<Line>& line, Kind kind, Bytes payload) {
+  std::weak_ptr<Line>& last = lastTold_[rank];
+  if (const auto old = last.lock(); old && old != line) old->close();
+  last = line;
   line->setEvents({});
   line->send(kind, std::move(payload));
   line->finish();
 }
-
-}  // namespace
-
-// --- being called ---
 
 void Shrink::arrived(const std::shared_ptr<Line>& line, const Frame& first) {
   const ShrinkCall call = decodeShrinkCall(first.payload);
   if (call.rank < 0 || call.rank >= home_.size() || call.rank == home_.rank())
     throw Error(ErrorCode::kRemote, fmt::format("a call to shrink from rank {} of {}", call.rank, home_.size()));
   if (const auto at = gone_.find(call.rank); at != gone_.end())
-    return tellLast(line, Kind::kShrinkEnd,
+    return tellLast(call.rank, line, Kind::kShrinkEnd,
                     encode(Refusal{ErrorCode::kRemote, "the others go on without this rank: " + at->second}));
   const bool probes = static_cast<Kind>(first.type) == Kind::kShrinkProbe;
   if (call.serial < serial()) {
     const Bytes job = Writer().value(committed_[call.serial]).take();
-    if (probes) return tellLast(line, Kind::kShrinkCommit, job);
+    if (probes) return tellLast(call.rank, line, Kind::kShrinkCommit, job);
     inform(call.rank, line, committed_[call.serial]);
     return settle();
   }
-  if (probes) return tellLast(line, Kind::kShrinkWait, encodeWords(waitText()));
+  if (probes) return tellLast(call.rank, line, Kind::kShrinkWait, encodeWords(waitText()));
   keepCaller(line, call);
 }
 
@@ -221,7 +225,8 @@ void Shrink::tellCallers(Kind kind, const Bytes& payload) {
 }
 
 void Shrink::endAll(ErrorCode code, Text text) {
-  for (const auto& [rank, caller] : callers_) tellLast(caller.line, Kind::kShrinkEnd, encode(Refusal{code, text}));
+  for (const auto& [rank, caller] : callers_)
+    tellLast(rank, caller.line, Kind::kShrinkEnd, encode(Refusal{code, text}));
   callers_.clear();
   end(code, text);
 }

@@ -42,7 +42,9 @@ void Shrink::inform(int rank, const std::shared_ptr<Line>& line, uint64_t job) {
   };
   line->setEvents(std::move(events));
   line->send(Kind::kShrinkCommit, Writer().value(job).take());
-  informed_[rank] = {line, false};
+  Informed& informed = informed_[rank];
+  if (informed.line) informed.line->close();
+  informed = {line, false};
 }
 
 void Shrink::leaderWasHeard(std::shared_ptr<Line> line) {

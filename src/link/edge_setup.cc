@@ -23,8 +23,10 @@
 namespace tutti::link {
 namespace {
 
-// What a peer may say: in words, of how many transports, how often, and of how many streams for one.
-constexpr size_t kMostReason = 4096, kMostNames = 64, kMostMessages = 4096, kMostStreams = 8;
+// What a peer may say: in words, of how many transports, how often, and of how many streams for one. Of blobs, each
+// transport has a few, of some hundred bytes.
+constexpr size_t kMostReason = 4096, kMostNames = 64, kMostMessages = 256, kMostStreams = 8;
+constexpr size_t kMostBlobBytes = size_t{64} << 10, kMostBytes = size_t{1} << 20;  // of one, of all in a set-up
 
 struct Hello {
   uint32_t slotBytes = 0, depth = 0;
@@ -114,8 +116,8 @@ struct EdgeSetup::State {
   std::vector<std::string> failures;  // "name: reason" for each transport that was left out or has failed
   std::optional<Hello> peerHello;
   std::vector<Transport*> agreed;
-  uint32_t next = 0;  // candidate to try
-  size_t heard = 0;   // messages
+  uint32_t next = 0;                 // candidate to try
+  size_t heard = 0, heardBytes = 0;  // messages, and of their blobs
   std::optional<Attempt> attempt;
   // The peer may be one attempt ahead: its mail waits here until this end begins the same attempt.
   std::map<uint32_t, std::vector<Bytes>> earlyBlobs;
@@ -160,6 +162,8 @@ void EdgeSetup::State::deliver(Bytes message) {
     throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
   if (kind == EdgeMessage::kBlob) {
     const auto blob = in.block();
+    if (blob.size() > kMostBlobBytes || (heardBytes += blob.size()) > kMostBytes)
+      throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
     if (attempt && attempt->line.attempt() == number) return attempt->line.arrived({blob.begin(), blob.end()});
     if (number >= next) earlyBlobs[number].emplace_back(blob.begin(), blob.end());
   } else if (kind == EdgeMessage::kVerdict) {

@@ -21,8 +21,9 @@ enum class StreamKind : uint8_t { kUnix, kTcp };
 class Meeting {
  public:
   virtual ~Meeting() = default;
-  virtual void put(std::span<const std::byte> blob) = 0;  // arrives at the peer's poll(), in order
-  virtual std::optional<Bytes> poll() = 0;                // the next blob of the peer, if it has come
+  // Arrives at the peer's poll(), in order. While a transport is set up: 64 KiB at most, and 1 MiB in all.
+  virtual void put(std::span<const std::byte> blob) = 0;
+  virtual std::optional<Bytes> poll() = 0;  // the next blob of the peer, if it has come
   // Asks for a connected stream socket to the peer, authenticated at both ends. Both ends ask; the first pollStream()
   // that returns a value gives each its end. Throws Error when it cannot be had (and says why): that ends the request.
   virtual void requestStream(StreamKind kind) = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "link/attempt_line.h"
 #include "link/edge_memory.h"
 #include "support/edge_pair.h"
 #include "support/faulty_loopback.h"
@@ -293,6 +294,38 @@ TEST(EdgeSetup, WaitsForAPeerThatComesLate) {
   while (!first || !second) {
     if (!first) first = early.advance();
     if (!second) second = late.advance();
+  }
+}
+
+// What a peer says before this end has come so far waits here: but not without end.
+TEST(EdgeSetup, KeepsSoMuchOfAPeer) {
+  struct Said {
+    size_t bytes, times;
+    bool taken;
+  };
+  constexpr size_t kLongest = size_t{64} << 10;
+  for (const Said& said : {Said{kLongest, 1, true},
+                           {kLongest + 1, 1, false},
+                           {kLongest, 16, true},
+                           {kLongest, 17, false},
+                           {1, 256, true},
+                           {1, 257, false}}) {
+    EdgePair edges(4096, 4);
+    MeetingPair meetings;
+    Registry low;
+    fill(low);
+    EdgeSetup setup(low, edges.edge(0), std::move(meetings.ends[0]), longWait());
+    for (size_t i = 0; i < said.times; ++i)
+      meetings.ends[1]->put(
+          Writer().value(link::EdgeMessage::kBlob).value<uint32_t>(3).block(Bytes(said.bytes)).take());
+    std::string text;
+    try {
+      setup.advance();
+    } catch (const Error& failure) {
+      text = failure.what();
+    }
+    EXPECT_EQ(text.find("sent more than a set-up of a link takes") == std::string::npos, said.taken)
+        << said.times << " of " << said.bytes << " bytes: " << text;
   }
 }
 

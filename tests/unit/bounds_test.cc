@@ -11,6 +11,7 @@
 #include "control/gathering.h"
 #include "control/messages.h"
 #include "control/parcel.h"
+#include "fuzz/world.h"
 
 namespace tutti::control {
 namespace {
@@ -201,16 +202,142 @@ TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
   EXPECT_TRUE(hears(Desk::kMostStreams));
 }
 
+// What the child that is rank 1 hands in of these ranks.
+Bytes shareOf(const std::vector<int>& ranks) {
+  Writer out;
+  for (const int rank : ranks) out.value<int32_t>(rank).block(Bytes(1));
+  return out.take();
+}
+
 TEST(Gatherings, OfAChildAreSoManyAtOnce) {
   Gathering gathering(0, 2);
-  uint64_t sequence = 1;
-  const auto share = [&] { gathering.addChild(sequence++, Gathering::Source::kFirstChild, {}); };
-  EXPECT_THROW(
-      {
-        for (int i = 0; i < 1000; ++i) share();
-      },
-      Error);
-  EXPECT_LT(sequence, 100u);
+  const auto share = [&](uint64_t sequence) {
+    gathering.addChild(sequence, Gathering::Source::kFirstChild, shareOf({1}));
+  };
+  for (uint64_t sequence = 1; sequence <= 4; ++sequence) share(sequence);
+  EXPECT_THROW(share(5), Error);
+  gathering.addOwn(1, {});
+  EXPECT_TRUE(gathering.take(1));
+  share(5);
+}
+
+TEST(Gatherings, OfAChildHaveItsSubtreeAndNoOther) {
+  Gathering gathering(0, 6);
+  const std::vector<std::vector<int>> wrong = {
+      {},        {1, 3},       {1, 3, 3},  {1, 3, 4, 4}, {1, 3, 2},
+      {1, 3, 5}, {0, 1, 3, 4}, {1, 3, -1}, {1, 3, 6},    {1, 3, std::numeric_limits<int>::min()}};
+  for (const auto& ranks : wrong)
+    EXPECT_THROW(gathering.addChild(1, Gathering::Source::kFirstChild, shareOf(ranks)), Error)
+        << testing::PrintToString(ranks);
+  gathering.addChild(1, Gathering::Source::kFirstChild, shareOf({4, 1, 3}));
+  gathering.addChild(1, Gathering::Source::kSecondChild, shareOf({2, 5}));
+  gathering.addOwn(1, Bytes(1));
+  EXPECT_EQ(Gathering::toTable(*gathering.take(1), 6).size(), 6u);
+}
+
+// --- what neighbours in the tree say of others ---
+
+using fuzz::Hostile;
+using fuzz::World;
+
+// Rank 1 of 5, which has joined; and the lines of its neighbours.
+class Surrounded : public testing::Test {
+ protected:
+  Surrounded() { world_.letCome(World::Stage::kJoined); }
+  Hostile& parent() { return world_.lines()[1]; }
+  Hostile& child(int rank) { return world_.lines()[static_cast<size_t>(rank - 1)]; }
+  Desk& desk() { return world_.member().desk(); }
+  template <class Look>
+  auto await(Look look) {
+    const auto deadline = Deadline::in(tutti::test::longWait());
+    for (uint64_t seen = 0;;) {
+      auto found = look();
+      if (found || deadline.passed()) return found;
+      seen = desk().awaitNews(seen, deadline);
+    }
+  }
+  std::optional<Failure> awaitFailure() {
+    return await([this] { return desk().failure(); });
+  }
+
+  World world_{1, 5};
+};
+
+Bytes mailOf(int from) { return encode(Mail{from, 1, 7, MailUse::kMailbox, Bytes(1)}); }
+
+TEST_F(Surrounded, HasMailOfWhoIsOnThatSide) {
+  parent().say(Kind::kMail, mailOf(0));
+  parent().say(Kind::kMail, mailOf(2));
+  child(3).say(Kind::kMail, mailOf(3));
+  child(4).say(Kind::kMail, mailOf(4));
+  for (const int from : {0, 2, 3, 4}) EXPECT_TRUE(await([&] { return desk().poll(from, 7); })) << from;
+  EXPECT_FALSE(desk().failure());
+}
+
+TEST_F(Surrounded, RefusesAChildsMailOfAnother) {
+  child(3).say(Kind::kMail, mailOf(4));
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 3);
+  EXPECT_NE(failure->text.find("a mail from rank 4"), std::string::npos) << failure->text;
+  EXPECT_THROW(desk().poll(4, 7), Error) << "nothing has come of rank 4";
+}
+
+TEST_F(Surrounded, RefusesTheParentsMailOfThoseBelow) {
+  parent().say(Kind::kMail, mailOf(3));
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 0);
+}
+
+TEST_F(Surrounded, RefusesMailOfItself) {
+  child(3).say(Kind::kMail, mailOf(1));
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 3);
+}
+
+class FailureOf : public Surrounded, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(NoRank, FailureOf,
+                         testing::Values(std::numeric_limits<int>::min(), -2, 5, std::numeric_limits<int>::max()));
+
+TEST_P(FailureOf, IsRefused) {
+  child(3).say(Kind::kFailure, encode(Failure{GetParam(), Stop::kSilence, ErrorCode::kRemote, "gone"}));
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 3);
+  EXPECT_NE(failure->text.find("cannot be understood"), std::string::npos) << failure->text;
+}
+
+TEST_F(Surrounded, HearsOfAFailureThatIsOfNoRank) {
+  child(3).say(Kind::kFailure, encode(Failure{-1, Stop::kError, ErrorCode::kRemote, "the power"}));
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->text, "the power");
+}
+
+TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {
+  constexpr size_t kProbes = 20;
+  std::vector<Hostile> lines;
+  const size_t before = fuzz::openFiles();
+  for (size_t i = 0; i < kProbes; ++i) {
+    lines.push_back(world_.call(2));
+    lines.back().say(Kind::kShrinkProbe, encode(ShrinkCall{2, 0}));
+    ASSERT_TRUE(lines.back().hear(Kind::kShrinkWait)) << i;
+  }
+  EXPECT_LE(fuzz::openFiles(), before + kProbes + 1) << "this end of each, and the other of the last";
+}
+
+TEST(AChild, WithANumberThatIsNoRankIsHungUpOn) {
+  World world(1, 5);
+  world.letCome(World::Stage::kPlaced);
+  for (const int rank : {std::numeric_limits<int>::min(), -1, 0, 1, 2, 5, std::numeric_limits<int>::max()}) {
+    Hostile line = world.call(3);
+    Person person = world.person(3);
+    person.rank = rank;
+    line.say(Kind::kTree, encode(Hello{person, 5, 0, 0, {}}));
+    EXPECT_FALSE(line.hear(Kind::kGatherDown)) << rank;
+  }
 }
 
 }  // namespace
