@@ -1,5 +1,5 @@
 // A key that the processes of one user on one host have in common, and other users do not know: of it, names are made
-// that nobody else can take first.
+// that nobody else can work out.
 #pragma once
 #include <array>
 #include <cstddef>

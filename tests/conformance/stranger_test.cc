@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "link/edge_memory.h"
+#include "support/open_files.h"
 #include "support/talker.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/fd_exchange.h"
@@ -348,12 +349,6 @@ TEST(P2pStranger, FindsNothingOnceTheMakerHasGivenUp) {
   p2p->open(edges.edge(0), *meetings.ends[0]).reset();
   const auto taker = p2p->open(edges.edge(1), *meetings.ends[1]);
   EXPECT_THROW(taker->advance(), Error);
-}
-
-size_t openFiles() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
 }
 
 // The mapping alone keeps the memory: no descriptor stays open, and no name appears anywhere.

@@ -4,7 +4,6 @@
 // and no descriptor stays open.
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "comm/device_peers.h"
 #include "comm/device_windows.h"
 #include "fuzz/socket_pair.h"
+#include "support/open_files.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -221,11 +221,7 @@ void run(Input in) {
   }
 }
 
-size_t openFiles() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
+using test::openFiles;
 
 }  // namespace
 }  // namespace tutti::fuzz

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,15 +20,12 @@
 #include "control/parcel.h"
 #include "control/socket.h"
 #include "fuzz/input.h"
+#include "support/open_files.h"
 #include "support/patience.h"
 
 namespace tutti::fuzz {
 
-inline size_t openFiles() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
+using test::openFiles;
 
 inline bool awaitEvents(int fd, short events, Deadline deadline) {
   pollfd one{fd, events, 0};

@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <filesystem>
 #include <vector>
 
 #include "fuzz/socket_pair.h"
 #include "link/edge_memory.h"
 #include "link/transport.h"
+#include "support/open_files.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
 
@@ -118,11 +118,7 @@ void meet(Input in) {
   }
 }
 
-size_t openFiles() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
+using test::openFiles;
 
 }  // namespace
 }  // namespace tutti::fuzz
