@@ -31,20 +31,25 @@ cudaError_t check(void* to, const void* from, size_t bytes, cudaMemcpyKind kind)
   return good ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// One aligned word is copied as a whole, and what was written before it is seen after it, as on a GPU: acquire and
-// release pair with those of streams that wait for words, write them and copy them.
-bool isWord(const void* to, const void* from, size_t bytes) {
-  return bytes == sizeof(uint64_t) &&
-         (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes == 0;
+// A few aligned words are copied as such, and what was written before each is seen after it, as on a GPU: acquire and
+// release pair with those of streams that wait for words, write them and copy them, and with looks of running kernels.
+constexpr size_t kMostWords = 8;
+bool areWords(const void* to, const void* from, size_t bytes) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  return bytes % kWord == 0 && bytes <= kMostWords * kWord &&
+         (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % kWord == 0;
 }
-void copyWord(void* to, const void* from) {
-  auto* const source = static_cast<uint64_t*>(const_cast<void*>(from));
-  const uint64_t word = std::atomic_ref(*source).load(std::memory_order_acquire);
-  std::atomic_ref(*static_cast<uint64_t*>(to)).store(word, std::memory_order_release);
+void copyWords(void* to, const void* from, size_t bytes) {
+  auto* const sources = static_cast<uint64_t*>(const_cast<void*>(from));
+  auto* const words = static_cast<uint64_t*>(to);
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) {
+    const uint64_t word = std::atomic_ref(sources[i]).load(std::memory_order_acquire);
+    std::atomic_ref(words[i]).store(word, std::memory_order_release);
+  }
 }
 
 Work copying(void* to, const void* from, size_t bytes) {
-  if (isWord(to, from, bytes)) return [=] { copyWord(to, from); };
+  if (areWords(to, from, bytes)) return [=] { copyWords(to, from, bytes); };
   return [=] { std::memmove(to, from, bytes); };
 }
 
