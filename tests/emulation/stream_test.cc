@@ -19,6 +19,12 @@ __global__ void waitFor(const uint32_t* flag, uint32_t value) {
 __global__ void set(uint32_t* flag, uint32_t value) { storeRelease(flag, value); }
 __global__ void timesTenPlus(uint32_t* word, uint32_t digit) { *word = *word * 10 + digit; }
 
+__global__ void copySecondOf(const uint64_t* words, uint64_t* seen) {
+  while (loadAcquire(words) == 0) {
+  }
+  *seen = loadRelaxed(words + 1);
+}
+
 void appendFromHost(void* word) {
   auto* value = static_cast<uint32_t*>(word);
   *value = *value * 10 + 4;
@@ -48,6 +54,17 @@ TEST_F(StreamTest, streamsOverlapAndLaunchesReturnAtOnce) {
   EXPECT_EQ(cudaStreamQuery(one), cudaErrorNotReady);
   ASSERT_EQ(launch(set, 1, 1, 0, two, flag.data(), 1), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(one), cudaSuccess);
+}
+
+// A kernel that runs meanwhile sees each word as a whole; under tsan, too, it may look.
+TEST_F(StreamTest, aFewWordsAreCopiedAsWords) {
+  TestStream one, two;
+  Pinned<uint64_t> words(2), seen(1), from(2, ~uint64_t{0});
+  ASSERT_EQ(launch(copySecondOf, 1, 1, 0, one, words.data(), seen.data()), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(words.data(), from.data(), 2 * sizeof(uint64_t), cudaMemcpyDefault, two), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(one), cudaSuccess);
+  EXPECT_TRUE(seen[0] == 0 || seen[0] == ~uint64_t{0}) << seen[0];
+  ASSERT_EQ(cudaStreamSynchronize(two), cudaSuccess);
 }
 
 TEST_F(StreamTest, theNullStreamWaitsForBlockingStreamsAndTheyForIt) {
