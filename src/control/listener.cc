@@ -51,7 +51,7 @@ Address wildcard(bool v6, uint16_t port) {
   if (network.firstPort != 0)
     throw Error(ErrorCode::kSystem,
                 fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE): {}. Each rank of a host needs one for each "
-                            "communicator, and rank 0, or who made the unique id, one more while the ranks join: widen "
+                            "communicator, and the process where the ranks meet one more while the ranks join: widen "
                             "the range",
                             network.firstPort, network.lastPort, errnoText(error)));
   throw systemError("cannot listen for the other ranks", error);

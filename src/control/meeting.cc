@@ -220,7 +220,7 @@ UniqueId meetingPlace(const Launch& launch, const Network& network, const Patien
   if (launch.id) return decode(*launch.id);
   if (launch.idFile) return decode(waitForIdFile(*launch.idFile, patience));
   if (launch.size == 1)
-    return openRoot(network, patience.deadline());  // nobody else comes, whatever the place is called
+    return openRootHere(network, patience.deadline());  // nobody else comes, whatever the place is called
   if (!(launch.oneHost && network.unixSockets)) {
     if (launch.pmi >= 0) return shareThroughPmi(launch, network, patience);
     if (!launch.rootHost)

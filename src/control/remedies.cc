@@ -25,6 +25,10 @@ std::string whenTheSecretDiffers(const UniqueId& id) {
   return fmt::format("set the same {} on all ranks, and {} written alike", kSecretNames, id.alike);
 }
 
+std::string rootProcess(const UniqueId& id) {
+  return id.place.empty() ? "the process that made the unique id" : "the process where the ranks meet";
+}
+
 std::string rootIsOver(const UniqueId& id) {
   return id.place.empty()
              ? "the root's time is over, and its unique id has expired (TUTTI_JOIN_TIMEOUT_MS where it was "
