@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/deadline.h"
+#include "base/deadline_names.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/plain_text.h"
@@ -105,6 +106,7 @@ struct EdgeSetup::State {
   void moveOn();
   std::string peerName() const;
   [[noreturn]] void giveUp(ErrorCode code, const std::string& what) const;
+  [[noreturn]] void nothingAllowed() const;
 
   const Registry& registry;
   Edge edge;
@@ -135,6 +137,13 @@ void EdgeSetup::State::giveUp(ErrorCode code, const std::string& what) const {
   throw Error(code, fmt::format("rank {} {} {}. {}", edge.self, what, peerName(),
                                 said.empty() ? std::string("No transport was tried yet: the peer has not answered")
                                              : fmt::format("Tried: {}", fmt::join(said, "; "))));
+}
+
+// Nothing has failed: what would do has been left out, or is another place's.
+void EdgeSetup::State::nothingAllowed() const {
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("rank {} may use no transport to {} ({}): allow one that reaches it, such as tcp", edge.self,
+                          peerName(), fmt::join(failures, "; ")));
 }
 
 void EdgeSetup::State::sayHello() {
@@ -190,6 +199,7 @@ void EdgeSetup::State::agree() {
 }
 
 void EdgeSetup::State::startAttempt() {
+  if (agreed.empty()) nothingAllowed();
   if (next == agreed.size()) giveUp(ErrorCode::kSystem, "found no transport that works to");
   // A candidate that hangs must leave time for those after it.
   const auto left = static_cast<int>(agreed.size() - next);
@@ -289,7 +299,9 @@ std::unique_ptr<Connection> EdgeSetup::advance() {
       state.moveOn();
     }
   }
-  if (expired) state.giveUp(ErrorCode::kTimeout, "did not get a link in time to");
+  if (expired)
+    state.giveUp(ErrorCode::kTimeout,
+                 fmt::format("did not get a link within {} ms, its {}, to", state.patience.count(), kConnectDeadline));
   if (state.peerHello && !state.attempt) state.startAttempt();
   return nullptr;
 }

@@ -72,7 +72,7 @@ std::vector<Transport*> Registry::candidates(const topology::Card& self, const t
   for (size_t i = 0; i < transports_.size(); ++i) {
     Transport& transport = *transports_[i];
     const Reach reach =
-        allowed_[i] ? transport.reach(self, peer) : Reach{.reason = "left out by the list of transports"};
+        allowed_[i] ? transport.reach(self, peer) : Reach{.reason = "left out by TUTTI_TRANSPORT (config.transports)"};
     if (reach.possible) {
       usable.emplace_back(costOf(reach), &transport);
     } else if (excluded != nullptr) {

@@ -45,8 +45,8 @@ class EdgeSetup {
   EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting,
             std::chrono::milliseconds patience);
   ~EdgeSetup();
-  // The connection once both ends have agreed on it; null before. Throws Error(kTimeout or kSystem) that names the
-  // peer, each transport tried and what went wrong with it.
+  // The connection once both ends have agreed on it; null before. Throws Error that names the peer, each transport and
+  // what is wrong with it: kTimeout, kSystem when all that were tried have failed, kInvalidUsage when none may be used.
   std::unique_ptr<Connection> advance();
   const Edge& edge() const noexcept;
 

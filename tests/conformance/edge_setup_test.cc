@@ -249,6 +249,24 @@ TEST(EdgeSetup, NamesPeerAndEveryCandidateWhenNoneWorks) {
   EXPECT_EQ(chosen.codes[0], ErrorCode::kSystem);
 }
 
+// No fault of the system's: it is for the user to allow one.
+TEST(EdgeSetup, WhereNoneIsAllowedSaysWhoLeftItOut) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry registry;
+  registry.add(transports::makeShm());
+  registry.add(transports::makeTcp());
+  registry.narrow("shm");
+  edges.edge(0).selfCard.unixSockets = edges.edge(1).peerCard.unixSockets = false;
+  edges.edge(1).selfCard.unixSockets = edges.edge(0).peerCard.unixSockets = false;
+  auto chosen = choose(edges, meetings, registry, registry);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(chosen.codes[i], ErrorCode::kInvalidUsage);
+    EXPECT_NE(chosen.errors[i].find("shm: TUTTI_UNIX_SOCKETS=0; tcp: left out by TUTTI_TRANSPORT"), std::string::npos)
+        << chosen.errors[i];
+  }
+}
+
 TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
   const auto network = std::make_shared<FaultyNetwork>();
   EdgePair edges(4096, 4);
