@@ -7,18 +7,13 @@
 
 #include "base/costs.h"
 #include "base/error.h"
+#include "base/trimmed.h"
 
 namespace tutti::link {
 namespace {
 
 double costOf(const Reach& reach) noexcept {
   return reach.latencyUs + (reach.bandwidthGBs > 0 ? costs::kTypicalBytes / (reach.bandwidthGBs * 1e3) : 1e12);
-}
-
-std::string_view trimmed(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 std::vector<std::string_view> splitAtCommas(std::string_view list) {
