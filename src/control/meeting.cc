@@ -143,8 +143,14 @@ void warnIfGuessable(const Launch& launch) {
   });
 }
 
-const char* nameOfRoot(const Launch& launch) {
-  return launch.source.ends_with("/TUTTI_ROOT") ? "TUTTI_ROOT" : "what the launcher says of the place";
+// The variables that say where, as far as any do: the first two say who.
+std::string nameOfRoot(const Launch& launch) {
+  const size_t first = launch.source.find('/'), second = launch.source.find('/', first + 1);
+  if (first == std::string::npos) return launch.source;
+  if (second == std::string::npos) return "launcher";
+  std::string names = launch.source.substr(second + 1);
+  for (size_t at = 0; (at = names.find('/', at)) != std::string::npos;) names.replace(at, 1, ", ");
+  return names;
 }
 
 // Host names of pods appear a while after the pods: a name that is not known yet is asked for again.
@@ -154,7 +160,8 @@ std::vector<Address> resolveInTime(const Launch& launch, int family, const Patie
     try {
       return resolve(*launch.rootHost, launch.rootPort, family);
     } catch (const Error& e) {
-      if (patience.over()) throw Error(e.code(), fmt::format("{} ({})", e.what(), nameOfRoot(launch)));
+      if (patience.over())
+        throw Error(e.code(), fmt::format("{} ({}); tried until {}", e.what(), nameOfRoot(launch), patience.name()));
       if (!told) log::warn("{} ({}); trying again until the deadline", e.what(), nameOfRoot(launch));
       told = true;
     }

@@ -15,7 +15,7 @@ std::string whenNobodyIsThere(const UniqueId& id) {
     return "A unique id is good for one communicator, and has expired when the process that made it has ended or "
            "TUTTI_JOIN_TIMEOUT_MS there is over: make a new one, or set the variable higher before it is made";
   std::string text = fmt::format("The ranks meet {}: see whether rank 0 runs", id.place);
-  if (!id.alike.empty()) text += fmt::format(", and whether all ranks have the same {}", id.alike);
+  if (!id.alike.empty()) text += fmt::format(", and whether all ranks have the same {}, TUTTI_UNIX_SOCKETS", id.alike);
   return text;
 }
 

@@ -264,9 +264,9 @@ void EdgeSetup::State::moveOn() {
   if (!attempt->line.settle(attempt->peers->asked)) return;
   const std::string reason = reasonOf(*attempt->own, *attempt->peers);
   failures.push_back(fmt::format("{}: {}", attempt->transport.name(), reason));
-  const std::string text =
-      fmt::format("{} does not work to {}: {}; {}", attempt->transport.name(), peerName(), reason,
-                  next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
+  const std::string text = fmt::format(
+      "{} does not work from rank {} to {}: {}; {}", attempt->transport.name(), edge.self, peerName(), reason,
+      next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
   if (edge.self < edge.peer)  // both ends know the same: one says it
     log::warn("{}", text);
   else

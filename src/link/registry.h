@@ -18,7 +18,7 @@ namespace tutti::link {
 class Registry {
  public:
   void add(std::unique_ptr<Transport> transport);
-  // Narrows the list: "tcp", "shm,tcp" (only these) or "^verbs,tcp" (all but these). Throws Error(kInvalidArgument)
+  // Narrows the list: "tcp", "shm,tcp" (only these) or "^p2p,shm" (all but these). Throws Error(kInvalidArgument)
   // that lists the known names when one is unknown or none is left.
   void narrow(std::string_view list);
   // Usable transports between two ranks, cheapest first (latency + 64 KiB / bandwidth); the same list at both ends,
