@@ -62,6 +62,7 @@ class JoinOfAll {
 
 std::vector<std::shared_ptr<comm::Communicator>> joinAll(int ranks, const int* devices) {
   const comm::Config config = comm::Config::fromEnvironment();
+  settings::warnOfStrangeSettings();
   settings::tellForeignNames();
   const auto id = control::openRootHere(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
   JoinOfAll all(ranks);

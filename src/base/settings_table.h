@@ -162,7 +162,8 @@ const Setting* nearestSetting(std::string_view name);
 // A line for each TUTTI_* variable of the environment that is in no row: "TUTTI_TRANPORT is not a setting; ...".
 std::vector<std::string> strangeNames(const Environment& environment);
 
-// Warns of them, the first time it is called in a process.
-void warnOfStrangeNames();
+// Warns of them, and of a TUTTI_DEBUG that means nothing, the first time it is called in a process. For one rank of a
+// job to call: the others would say the same.
+void warnOfStrangeSettings();
 
 }  // namespace tutti::settings
