@@ -246,7 +246,8 @@ TEST(EdgeSetup, NamesPeerAndEveryCandidateWhenNoneWorks) {
     EXPECT_NE(error.find("fault at connect"), std::string::npos) << error;
   }
   EXPECT_NE(chosen.errors[0].find("rank 5 (host highhost"), std::string::npos) << chosen.errors[0];
-  EXPECT_EQ(chosen.codes[0], ErrorCode::kSystem);
+  EXPECT_EQ(chosen.codes[0], ErrorCode::kRemote);  // only the other end's system has refused anything
+  EXPECT_EQ(chosen.codes[1], ErrorCode::kSystem);
 }
 
 // No fault of the system's: it is for the user to allow one.
@@ -296,6 +297,7 @@ TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
   EXPECT_EQ(lowCode, ErrorCode::kTimeout);
   EXPECT_NE(errors[0].find("rank 5 (host highhost"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find("faulty: took too long, still connecting"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("within 1000 ms, its TUTTI_CONNECT_TIMEOUT_MS"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1].find("faulty: at the peer: took too long"), std::string::npos) << errors[1];
 }
 
