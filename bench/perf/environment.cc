@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -19,11 +20,30 @@ constexpr double kMostGBs = 1e6;
 
 std::string_view variableOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
-// How long to wait for the others is no answer to who and where.
-bool saysWhoAndWhere(std::string_view name) {
-  if (control::isLauncherName(name) || name == "TUTTI_PERF_PARENT") return true;
+bool saysWho(std::string_view name) {
+  for (const char* const own : {"TUTTI_LAUNCHER", "TUTTI_RANK", "TUTTI_SIZE", "TUTTI_PERF_PARENT"})
+    if (name == own) return true;
+  return control::isLauncherName(name);
+}
+
+// With whom and where, of those who have been told who they are. How long to wait for the others is no answer to that.
+bool saysWhere(std::string_view name) {
   const settings::Setting* setting = settings::findSetting(name);
-  return setting != nullptr && setting->section == settings::For::kJoining && name != "TUTTI_JOIN_TIMEOUT_MS";
+  return setting != nullptr && setting->section == settings::For::kJoining && name != "TUTTI_JOIN_TIMEOUT_MS" &&
+         !saysWho(name);
+}
+
+bool isSet(std::string_view entry) { return entry.size() > variableOf(entry).size() + 1; }  // empty is not set
+
+// A name that is no setting's, or a level of the log that there is not: the library goes on without it.
+bool isStrange(const std::string& entry) {
+  const std::string_view name = variableOf(entry);
+  if (!name.starts_with(settings::kPrefix) || name.starts_with(settings::kTestPrefix)) return false;
+  const settings::Setting* setting = settings::findSetting(name);
+  if (setting == nullptr || name != "TUTTI_DEBUG" || !isSet(entry)) return setting == nullptr;
+  std::string value = entry.substr(name.size() + 1);
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+  return fmt::format(", {}, ", setting->values).find(fmt::format(", {}, ", value)) == std::string::npos;
 }
 
 double bandwidthFrom(const char* name, const std::string& text) {
@@ -64,26 +84,29 @@ Entries shownOf(const Entries& entries) {
 Entries withoutLaunchers(const Entries& entries) {
   Entries kept;
   for (const std::string& entry : entries)
-    if (!saysWhoAndWhere(variableOf(entry))) kept.push_back(entry);
+    if (!saysWho(variableOf(entry)) && !saysWhere(variableOf(entry))) kept.push_back(entry);
   return kept;
 }
 
-bool nobodySaysWho(const Entries& entries) {
-  return std::ranges::all_of(entries,
-                             [&](const std::string& entry) {
-                               const std::string_view name = variableOf(entry);
-                               return entry.size() == name.size() + 1 || !saysWhoAndWhere(name);  // empty is not set
-                             }) ||
-         std::ranges::find(entries, "TUTTI_LAUNCHER=none") != entries.end();
+std::string placesOf(const Entries& entries) {
+  std::string names;
+  for (const std::string& entry : entries)
+    if (isSet(entry) && saysWhere(variableOf(entry)))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", variableOf(entry));
+  return names;
 }
 
-Entries withoutStrangeNames(const Entries& entries) {
+bool nobodyCounts(const Entries& entries) { return std::ranges::find(entries, "TUTTI_LAUNCHER=none") != entries.end(); }
+
+bool nobodySaysWho(const Entries& entries) {
+  const auto isSilent = [](const std::string& entry) { return !isSet(entry) || !saysWho(variableOf(entry)); };
+  return std::ranges::all_of(entries, isSilent) || nobodyCounts(entries);
+}
+
+Entries withoutStrange(const Entries& entries) {
   Entries kept;
-  for (const std::string& entry : entries) {
-    const std::string_view name = variableOf(entry);
-    const bool ours = name.starts_with(settings::kPrefix) && !name.starts_with(settings::kTestPrefix);
-    if (!ours || settings::findSetting(name) != nullptr) kept.push_back(entry);
-  }
+  for (const std::string& entry : entries)
+    if (!isStrange(entry)) kept.push_back(entry);
   return kept;
 }
 

@@ -22,10 +22,14 @@ Entries shownOf(const Entries& entries);
 
 // `entries` without whatever says who a process is and where the ranks meet.
 Entries withoutLaunchers(const Entries& entries);
-// Whether there is nothing of that, or TUTTI_LAUNCHER=none says that nothing of it counts: the process is on its own.
+// Whether nothing says who the process is, or TUTTI_LAUNCHER=none says that nothing of that counts: it is on its own.
 bool nobodySaysWho(const Entries& entries);
-// `entries` without the TUTTI_* variables that are no settings: the starter has said so, its ranks need not.
-Entries withoutStrangeNames(const Entries& entries);
+bool nobodyCounts(const Entries& entries);
+// The names of what is set there to say where the ranks meet, "TUTTI_ROOT, TUTTI_SECRET": those of a process on its own
+// meet by themselves, so it counts for nothing.
+std::string placesOf(const Entries& entries);
+// `entries` without the TUTTI_* variables of which the library has warned: the starter has said so, its ranks need not.
+Entries withoutStrange(const Entries& entries);
 
 // The bandwidth that the mean must reach, in GB/s: TUTTI_TESTS_MIN_BW or NCCL_TESTS_MIN_BW. Throws UsageError when it
 // is no number.

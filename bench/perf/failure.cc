@@ -11,11 +11,12 @@ namespace {
 struct Option {
   std::string_view field, name;
 };
-constexpr Option kOptions[] = {{"config.transports", "--transport"}, {"config.algorithm", "--algo"}};
+constexpr Option kOptions[] = {
+    {"config.transports", "--transport"}, {"config.algorithm", "--algo"}, {"config.operationTimeoutMs", "-T"}};
 
 std::string inOptions(std::string words) {
   for (const Option& option : kOptions)
-    if (const size_t at = words.find(option.field); at != std::string::npos)
+    for (size_t at = 0; (at = words.find(option.field, at)) != std::string::npos;)
       words.replace(at, option.field.size(), option.name);
   return words;
 }

@@ -15,6 +15,7 @@
 #include "perf/device.h"
 #include "perf/environment.h"
 #include "perf/failure.h"
+#include "perf/thread.h"
 
 namespace tutti::perf {
 namespace {
@@ -66,14 +67,14 @@ Comms joinFromThreads(const Cast& cast, const tuttiUniqueId& id, const tuttiConf
   std::mutex mutex;
   std::vector<std::thread> threads;
   for (size_t i = 0; i < comms.size(); ++i) {
-    threads.emplace_back([&, i] {
+    threads.push_back(startThread([&, i] {
       try {
         comms[i] = joinOne(cast, i, id, config);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
       }
-    });
+    }));
   }
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);

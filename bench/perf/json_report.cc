@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/limits.h"
 #include "perf/environment.h"
 #include "perf/failure.h"
 #include "perf/signals.h"
@@ -119,7 +120,7 @@ Json memoryOf(const Report& report) {
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 [[noreturn]] void cannotWrite(const std::string& path) {
-  throw UsageError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  throw UsageError(fmt::format("cannot write {}: {}{}", path, std::strerror(errno), limitBehind(errno)));
 }
 
 // What a full disk leaves of a file is of no use to anybody; what is no plain file, such as a device, stays.

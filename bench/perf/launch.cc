@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "perf/environment.h"
 #include "perf/failure.h"
 
@@ -40,7 +41,8 @@ class IdFile {
     for (const char c : id.internal) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
     // Memory files are made with every bit of the mode, and the library reads no id that others could.
     if (fd_ < 0 || fchmod(fd_, 0600) != 0 || write(fd_, hex.data(), hex.size()) != static_cast<ssize_t>(hex.size())) {
-      throw Failure(fmt::format("cannot hand over the unique id: {}", std::strerror(errno)));
+      throw Failure(fmt::format("cannot tell the ranks where to meet, which takes a short file in memory: {}{}",
+                                std::strerror(errno), limitBehind(errno)));
     }
   }
   ~IdFile() { close(fd_); }
@@ -58,7 +60,7 @@ struct Child {
 };
 
 Entries environmentFor(int rank, int ranks, const IdFile& id) {
-  Entries result = withoutStrangeNames(withoutLaunchers(wholeEnvironment()));
+  Entries result = withoutStrange(withoutLaunchers(wholeEnvironment()));
   result.push_back("TUTTI_LAUNCHER=tutti");
   result.push_back(fmt::format("TUTTI_RANK={}", rank));
   result.push_back(fmt::format("TUTTI_SIZE={}", ranks));
@@ -111,7 +113,9 @@ class Family {
     const IdFile file(id);
     for (int rank = 0; rank < options_.ranks; ++rank) {
       const pid_t pid = spawn(argumentsFor(rank, options_), environmentFor(rank, options_.ranks, file));
-      if (pid < 0) throw Failure(fmt::format("cannot start the process of rank {}: {}", rank, std::strerror(errno)));
+      if (pid < 0)
+        throw Failure(fmt::format("cannot start the process of rank {} of {}: {}{}", rank, options_.ranks,
+                                  std::strerror(errno), limitBehind(errno) + limitOfTasks(errno)));
       alive_.push_back({pid, rank});
     }
   }

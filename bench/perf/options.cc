@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/limits.h"
 #include "perf/environment.h"
 #include "perf/extras.h"
 #include "perf/failure.h"
@@ -122,7 +123,7 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
   addNumber(app, "-z,--blocking", raw.blocking, 0, 3,
             "with -y 0, wait for operations 0: after the timed loop; 1: after each, and for all ranks; 2: after each; "
             "3: after each, and for all ranks outside the measured time (0)");
-  addText(app, "--transport", options.transport, "LIST", "transports to use, as TUTTI_TRANSPORT: tcp, shm,tcp, ^verbs");
+  addText(app, "--transport", options.transport, "LIST", "transports to use, as TUTTI_TRANSPORT: tcp, shm,tcp, ^shm");
   addText(app, "--algo", options.algorithm, "NAME", "algorithm to use, as TUTTI_ALGO: ring, tree, ...");
   addNumber(app, "-T,--timeout", options.timeoutSeconds, 0, kMostAtOnce,
             "seconds that an operation may take; 0: the library's default (0)");
@@ -263,7 +264,7 @@ std::optional<size_t> Options::nextSize(size_t bytes) const {
 
 void printOut(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    throw Failure(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    throw Failure(fmt::format("cannot write to standard output: {}{}", std::strerror(errno), limitBehind(errno)));
 }
 
 std::optional<Options> parseOptions(int argc, const char* const* argv, const std::string& program) {

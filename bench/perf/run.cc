@@ -21,6 +21,7 @@
 #include "perf/launch.h"
 #include "perf/reporter.h"
 #include "perf/signals.h"
+#include "perf/thread.h"
 #include "perf/worker.h"
 
 namespace tutti::perf {
@@ -203,7 +204,9 @@ int runRanks(const Collective& collective, const Options& options, const std::ve
     }
   };
   std::vector<std::thread> threads;
-  for (int thread = 1; thread < options.threads; ++thread) threads.emplace_back(work, thread);
+  for (int thread = 1; thread < options.threads; ++thread) {
+    threads.push_back(startThread([&work, thread] { work(thread); }));
+  }
   work(0);
   for (std::thread& thread : threads) thread.join();
   return status.load(std::memory_order_relaxed);
@@ -215,6 +218,17 @@ int launch(const Options& options) {
   return launchLocal(options, signals);
 }
 
+// Not where the user has said so.
+void tellWhatDoesNotCount(const Collective& collective) {
+  const Entries all = wholeEnvironment();
+  const std::string names = placesOf(all);
+  if (names.empty() || nobodyCounts(all)) return;
+  std::fprintf(stderr,
+               "%s: nobody says that other processes take part (TUTTI_RANK and TUTTI_SIZE, or a launcher, would), so "
+               "the ranks meet by themselves: %s not used\n",
+               collective.program, (names + (names.find(',') == names.npos ? " is" : " are")).c_str());
+}
+
 // A process that this program started is a rank and starts none, whatever else it is told. So is one of a launcher's.
 int runProcess(const Collective& collective, Options& options) {
   holdRecordSignal();
@@ -223,9 +237,11 @@ int runProcess(const Collective& collective, Options& options) {
   // What needs no asking is not asked: the communicator that it takes would tell of itself, beside the one measured.
   const bool isOnly = nobodySaysWho(wholeEnvironment());
   options.sharesErrors = isOnly || isChild;
+  if (isOnly) tellWhatDoesNotCount(collective);
   if (mayStart && isOnly) return launch(options);
   if (isOnly && options.localRanks() > 1) return runRanks(collective, options, joinAlone(options));
   Processes processes(options);
+  if (!isOnly && processes.alone()) tellWhatDoesNotCount(collective);
   if (mayStart && processes.alone()) {
     processes.leave();
     return launch(options);

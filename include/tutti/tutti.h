@@ -54,7 +54,7 @@ typedef enum {
   tuttiSystemError = 2,     /* the operating system refused something */
   tuttiInternalError = 3,   /* a defect of this library */
   tuttiInvalidArgument = 4, /* one argument of this call is wrong in itself */
-  tuttiInvalidUsage = 5,    /* the call does not fit what was called before, here or on another rank */
+  tuttiInvalidUsage = 5,    /* a call or a setting does not fit the others, here or on another rank */
   tuttiRemoteError = 6,     /* another rank failed, left or aborted */
   tuttiInProgress = 7,
   tuttiTimeout = 8 /* a deadline passed */
@@ -118,7 +118,7 @@ typedef struct {
   int connectTimeoutMs;   /* default 20,000; TUTTI_CONNECT_TIMEOUT_MS wins */
   int operationTimeoutMs; /* default 1,800,000; TUTTI_OPERATION_TIMEOUT_MS wins */
   int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS wins */
-  const char* transports; /* as TUTTI_TRANSPORT, which wins: "tcp", "shm,tcp", "^verbs" */
+  const char* transports; /* as TUTTI_TRANSPORT, which wins: "tcp", "shm,tcp", "^shm" */
   const char* algorithm;  /* as TUTTI_ALGO, which wins: "ring", "tree", "oneshot", … */
   const char* name;       /* for logs and error texts; copied */
   int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever;

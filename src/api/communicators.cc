@@ -35,7 +35,10 @@ control::UniqueId decodeId(const tuttiUniqueId& id) {
 // Joins here and now, or in the background when the caller's struct says so. `join` reads nothing of the environment
 // (but for the system's resolver): while a thread of the library's looks through it, the program may change it.
 tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* config, Join join) {
-  if (rank == 0) settings::tellForeignNames();
+  if (rank == 0) {
+    settings::warnOfStrangeSettings();
+    settings::tellForeignNames();
+  }
   const bool inBackground = isNonBlocking(config);
   *comm = inBackground ? joinInBackground(rank, size, std::move(join)) : makeHandle(join({}));
   return inBackground ? tuttiInProgress : tuttiSuccess;
@@ -53,7 +56,7 @@ void orTellTheOthers(comm::Communicator& communicator, Body body) {
   } catch (const std::bad_alloc&) {
     communicator.fail(outOfMemory);
     throw;
-  } catch (const std::system_error& error) {  // no further thread, mostly
+  } catch (const std::system_error& error) {  // of a mutex, say
     communicator.fail(errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, error.what()); }));
     throw;
   }
@@ -98,6 +101,16 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
   return failed == tuttiSuccess ? result : failed;
 }
 
+// What is misspelt may be what is missing.
+control::Launch launchOrHints() {
+  try {
+    return control::readLaunch();
+  } catch (const Error&) {
+    settings::warnOfStrangeSettings();
+    throw;
+  }
+}
+
 comm::Config resolveForChild(const tuttiConfig_t* config, const comm::Communicator& parent, const char* call) {
   const comm::Config settings = resolve(config, parent.config(), call);
   tellOverridden(settings, parent.rank(), &parent.config());
@@ -118,6 +131,7 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
   return guarded(nullptr, [&] {
     checkPointer(id, "tuttiGetUniqueId", "id");
     const auto timeout = comm::Config::fromEnvironment().joinTimeout;
+    settings::warnOfStrangeSettings();
     const auto raw = control::encode(control::openRoot(control::Network::fromEnvironment(), Deadline::in(timeout)));
     std::memcpy(id->internal, raw.data(), raw.size());
   });
@@ -138,7 +152,7 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   const tuttiResult_t failed = guarded(nullptr, [&] {
     checkPointer(comm, name, "comm");
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    const control::Launch launch = control::readLaunch();
+    const control::Launch launch = launchOrHints();
     tellOverridden(settings, launch.rank);
     const auto self = comm::Self::find(settings);
     result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {

@@ -68,7 +68,7 @@ const char* tuttiGetErrorString(tuttiResult_t result) {
     case tuttiInvalidArgument:
       return "an argument is wrong";
     case tuttiInvalidUsage:
-      return "the call does not fit what was called before, here or on another rank";
+      return "a call or a setting does not fit the others, here or on another rank";
     case tuttiRemoteError:
       return "another rank failed, left or aborted";
     case tuttiInProgress:

@@ -41,7 +41,7 @@ tuttiResult_t guarded(tuttiComm_t comm, Body&& body) noexcept {
     return record(comm, static_cast<tuttiResult_t>(error.code()), error.what());
   } catch (const std::bad_alloc&) {
     return record(comm, tuttiSystemError, outOfMemory.what());
-  } catch (const std::system_error& error) {  // no further thread, mostly
+  } catch (const std::system_error& error) {  // of a mutex, say
     return record(comm, tuttiSystemError, error.what());
   } catch (const std::exception& error) {
     return record(comm, tuttiInternalError, error.what());

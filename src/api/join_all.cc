@@ -62,8 +62,9 @@ class JoinOfAll {
 
 std::vector<std::shared_ptr<comm::Communicator>> joinAll(int ranks, const int* devices) {
   const comm::Config config = comm::Config::fromEnvironment();
+  settings::warnOfStrangeSettings();
   settings::tellForeignNames();
-  const auto id = control::openRoot(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
+  const auto id = control::openRootHere(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
   JoinOfAll all(ranks);
   all.start(id, config, devices);
   return all.finish();

@@ -1,10 +1,8 @@
 #include "base/error.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <system_error>
+
+#include "base/limits.h"
 
 namespace tutti {
 
@@ -18,14 +16,7 @@ void setText(std::string& into, std::string_view text) noexcept {
   }
 }
 
-std::string errnoText(int errnoValue) {
-  const std::string text = std::generic_category().message(errnoValue);
-  rlimit limit{};
-  if (errnoValue != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return text;
-  // With the process: other ranks may get to read it.
-  return fmt::format("{}, of which ulimit -n allows {} to process {}: raise it", text, uint64_t{limit.rlim_cur},
-                     ::getpid());
-}
+std::string errnoText(int errnoValue) { return std::generic_category().message(errnoValue) + limitBehind(errnoValue); }
 
 Error systemError(const std::string& what, int errnoValue, std::source_location where) {
   return Error(ErrorCode::kSystem, fmt::format("{}: {} (errno {})", what, errnoText(errnoValue), errnoValue), where);

@@ -63,11 +63,7 @@ void Keeper::start(std::shared_ptr<Kept> kept) {
   std::lock_guard lock(mutex_);
   if (ending_) throw Error(ErrorCode::kSystem, "the process is ending");
   reap(finished);
-  try {
-    entry.thread = startThread([this, &entry, kept = std::move(kept)]() mutable { run(entry, std::move(kept)); });
-  } catch (const std::system_error& e) {
-    throw Error(ErrorCode::kSystem, fmt::format("cannot start a thread to work in the background: {}", e.what()));
-  }
+  entry.thread = startThread([this, &entry, kept = std::move(kept)]() mutable { run(entry, std::move(kept)); });
   entries_.splice(entries_.end(), fresh);
 }
 

@@ -38,27 +38,13 @@ struct Output {
     logger.set_pattern("tutti %v");
     logger.set_level(toSpdlog(level));
   }
-  const std::string asked = settings::text("TUTTI_DEBUG");
-  const Level level = levelByName(asked).value_or(Level::kWarn);  // an unknown name must not switch the warnings off
-  std::once_flag complained;
+  // An unknown name must not switch the warnings off.
+  const Level level = levelByName(settings::text("TUTTI_DEBUG")).value_or(Level::kWarn);
   std::mutex mutex;
   spdlog::logger logger{"tutti", std::make_shared<spdlog::sinks::stderr_sink_st>()};
 };
 
-void complainOf(Output& output) {
-  if (levelByName(output.asked)) return;
-  const FileSignalHeld held;
-  const std::lock_guard lock(output.mutex);
-  output.logger.warn(
-      "warning: TUTTI_DEBUG={}: choose one of trace, debug, info, version, warn, off; going on with warn",
-      output.asked);
-}
-
-Output& output() {
-  auto& output = ofThisProcess<Output>();
-  std::call_once(output.complained, complainOf, output);
-  return output;
-}
+Output& output() { return ofThisProcess<Output>(); }
 
 std::string_view nameOf(Level level) noexcept {
   if (level == Level::kVersion) return "version";

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/thread.h"
+#include "base/trimmed.h"
 
 namespace tutti {
 namespace {
@@ -27,6 +29,12 @@ bool writeAll(int fd, std::string_view text) noexcept {
 
 [[noreturn]] void notRead(int error) {
   throw Error(ErrorCode::kSystem, fmt::format("it cannot be read: {}", errnoText(error)));
+}
+
+// Of what stands in the way, what does not go away by itself.
+bool lasts(int error) noexcept {
+  constexpr int kLasting[] = {EACCES, EPERM, ELOOP, ENOTDIR, ENAMETOOLONG, ENXIO, ENODEV};
+  return std::ranges::find(kLasting, error) != std::end(kLasting);
 }
 
 const char* kindOf(mode_t mode) noexcept {
@@ -52,6 +60,16 @@ void requireTrust(const struct stat& file, const std::string& path) {
   if (theirs == 0) return;
   distrust(fmt::format("its mode is {:04o}: other users may {} what proves membership of the job; {}",
                        file.st_mode & 07777, (theirs & kChange) != 0 ? "change" : "read", remedyFor(file, path)));
+}
+
+// What can be seen of it from outside says more than the system's word.
+[[noreturn]] void notOpened(const std::string& path, int error) {
+  struct stat file {};
+  const bool seen = ::stat(path.c_str(), &file) == 0;
+  if (seen) requireTrust(file, path);
+  if (!lasts(error)) notRead(error);
+  const std::string remedy = error != EACCES ? "" : "; " + (seen ? remedyFor(file, path) : "see the folders above it");
+  distrust(fmt::format("it cannot be read: {}{}", errnoText(error), remedy));
 }
 
 std::string readUpTo(int fd, size_t bytes) {
@@ -84,13 +102,13 @@ int writePrivateFile(int folder, const std::string& path, std::string_view conte
 // What is judged is what is read: the descriptor, not the name.
 std::string readPrivateFile(const std::string& path, size_t mostBytes) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd) notOpened(path, errno);
   struct stat file {};
-  if (!fd || ::fstat(fd.get(), &file) != 0) notRead(errno);
+  if (::fstat(fd.get(), &file) != 0) notRead(errno);
   requireTrust(file, path);
-  std::string text = readUpTo(fd.get(), mostBytes + 1);
+  const std::string text = readUpTo(fd.get(), mostBytes + 1);
   if (text.size() > mostBytes) distrust(fmt::format("it has more than {} bytes", mostBytes));
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
-  return text;
+  return std::string(trimmed(text));
 }
 
 }  // namespace tutti

@@ -20,7 +20,8 @@ int64_t parse(const char* name, const std::string& text, int64_t low, int64_t hi
   const auto [stop, failure] = std::from_chars(text.data(), end, parsed);
   if (failure != std::errc() || stop != end || parsed < low || parsed > high)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}={}: expected a whole number from {} to {}", name, text, low, high));
+                high - low == 1 ? fmt::format("{}={}: expected {} or {}", name, text, low, high)
+                                : fmt::format("{}={}: expected a whole number from {} to {}", name, text, low, high));
   return parsed;
 }
 

@@ -81,11 +81,9 @@ std::string asMarkdown() {
       "**The environment wins.** A variable that is set overrides the field of a program's `tuttiConfig_t` that means "
       "the\n"
       "same; `TUTTI_DEBUG=info` names what was overridden. A variable that is empty counts as not set. A `TUTTI_*`\n"
-      "variable that is not listed here is reported, with the nearest name, when the first communicator is made; but "
-      "for\n"
-      "names that begin with `TUTTI_TEST_`, which belong to the tests. A program that runs with privileges which "
-      "whoever\n"
-      "started it has not (set-user-id) reads no variable at all.\n"
+      "variable that is not listed here is reported by rank 0, with the nearest name, when the first communicator is\n"
+      "made; but for names that begin with `TUTTI_TEST_`, which belong to the tests. A program that runs with\n"
+      "privileges which whoever started it has not (set-user-id) reads no variable at all.\n"
       "`NCCL_*` variables are not read, but for the one of nccl-tests that is named below; where one is set, rank 0 "
       "names\n"
       "the one of tutti's that does the same.\n";
@@ -123,10 +121,13 @@ std::vector<std::string> strangeNames(const Environment& environment) {
   return lines;
 }
 
-void warnOfStrangeNames() {
+void warnOfStrangeSettings() {
   static std::once_flag once;
   std::call_once(once, [] {
     for (const std::string& line : strangeNames(Environment())) log::warn("{}", line);
+    const std::string level = text("TUTTI_DEBUG");
+    if (!log::levelByName(level))
+      log::warn("TUTTI_DEBUG={}: choose one of {}; going on with warn", level, findSetting("TUTTI_DEBUG")->values);
   });
 }
 

@@ -46,7 +46,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "A file that holds the unique id in hex, or soon will; instead of TUTTI_ROOT. The library only reads it: "
      "docs/launchers.md says who writes it. It must be yours or root's, and nobody else's to read or write."},
     {"TUTTI_SECRET", For::kJoining, Type::kSecret, "", 0, 0, "any text",
-     "What every rank must know to join where the meeting place is an address."},
+     "What every rank must know to join where the meeting place is an address. White space around it does not count, "
+     "here and in TUTTI_SECRET_FILE."},
     {"TUTTI_SECRET_FILE", For::kJoining, Type::kPath, "", 0, 0, "",
      "A file with the secret; instead of TUTTI_SECRET. It must be yours or root's, and nobody else's to read or "
      "write."},
@@ -161,7 +162,8 @@ const Setting* nearestSetting(std::string_view name);
 // A line for each TUTTI_* variable of the environment that is in no row: "TUTTI_TRANPORT is not a setting; ...".
 std::vector<std::string> strangeNames(const Environment& environment);
 
-// Warns of them, the first time it is called in a process.
-void warnOfStrangeNames();
+// Warns of them, and of a TUTTI_DEBUG that means nothing, the first time it is called in a process. For one rank of a
+// job to call: the others would say the same.
+void warnOfStrangeSettings();
 
 }  // namespace tutti::settings

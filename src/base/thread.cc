@@ -3,6 +3,9 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/error.h"
+#include "base/limits.h"
+
 namespace tutti {
 
 SignalsHeld::SignalsHeld() noexcept {
@@ -41,6 +44,11 @@ FileSignalHeld::~FileSignalHeld() {
   if (!waited_ && fileSignalWaits()) ::sigtimedwait(&held, nullptr, &atOnce);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   errno = error;
+}
+
+void refuseThread(const std::system_error& error) {
+  throw Error(ErrorCode::kSystem,
+              fmt::format("cannot start a thread: {}{}", error.code().message(), limitOfTasks(error.code().value())));
 }
 
 SignalsHeld::~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <signal.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -33,12 +34,19 @@ class FileSignalHeld {
   bool waited_;  // for one that came earlier, and is the program's
 };
 
+// Throws Error(kSystem) that says why there is no further one.
+[[noreturn]] void refuseThread(const std::system_error& error);
+
 // A thread on which no handler of the program's runs: it begins with its creator's mask of signals, and a program that
-// keeps signals for one thread of its own knows nothing of this one. Throws std::system_error.
+// keeps signals for one thread of its own knows nothing of this one. Throws Error(kSystem).
 template <class Body>
 std::thread startThread(Body&& body) {
   const SignalsHeld held;
-  return std::thread(std::forward<Body>(body));
+  try {
+    return std::thread(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    refuseThread(error);
+  }
 }
 
 }  // namespace tutti

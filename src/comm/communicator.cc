@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/bytes.h"
+#include "base/deadline_names.h"
 #include "base/log.h"
 #include "comm/agreement.h"
 #include "comm/banner.h"
@@ -158,8 +159,9 @@ Error Communicator::explain(const cuda::Report& report) const {
         fmt::format("{} speaks of a buffer that {} has neither mapped nor opened to it, in {}: it is damaged, or "
                     "not to be trusted",
                     peer, self, nameCall(report.mine)));
-  return Error(ErrorCode::kTimeout, fmt::format("{} did not finish within {} ms: {} waits on its GPU for {}",
-                                                nameCall(report.mine), config_.operationTimeout.count(), self, peer));
+  return Error(ErrorCode::kTimeout,
+               fmt::format("{} did not finish within {} ms, the {} of {}, which waits on its GPU for {}",
+                           nameCall(report.mine), config_.operationTimeout.count(), kOperationDeadline, self, peer));
 }
 
 std::vector<topology::Card> Communicator::decodeCards() const {

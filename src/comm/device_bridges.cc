@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <thread>
 
+#include "base/deadline_names.h"
 #include "base/error.h"
+#include "control/messages.h"
 
 namespace tutti::comm {
 
@@ -12,13 +15,22 @@ DeviceBridges::DeviceBridges(Links& links, engine::Device& device, const std::ve
                              Deadline deadline) {
   while (!connect(links, peers, channels)) {
     if (deadline.passed())
-      throw Error(ErrorCode::kTimeout, "the links through host memory between GPUs did not come to stand in time");
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("this GPU's links through host memory to {} did not come to stand within {}",
+                              control::nameRanks(unconnected()), kConnectDeadline));
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   for (const auto& [key, connection] : ends_) {
     pinned_.push_back(device.pin(connection->memory.data(), connection->memory.size()));
     if (connection->send.driver) drivers_.emplace_back(key.first, connection->send.driver);
   }
+}
+
+std::vector<int> DeviceBridges::unconnected() const {
+  std::set<int> peers;
+  for (const auto& [key, connection] : ends_)
+    if (!connection) peers.insert(key.first);
+  return {peers.begin(), peers.end()};
 }
 
 // Helps all of them along; true when all stand.

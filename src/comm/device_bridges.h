@@ -40,6 +40,7 @@ class DeviceBridges {
 
  private:
   bool connect(Links& links, const std::vector<int>& peers, uint32_t channels);
+  std::vector<int> unconnected() const;
 
   std::map<std::pair<int, uint32_t>, link::Connection*> ends_;
   std::vector<std::unique_ptr<engine::DeviceMemory>> pinned_;

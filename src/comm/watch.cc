@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline_names.h"
 #include "base/log.h"
 #include "comm/communicator.h"
 #include "comm/neighbours.h"
@@ -217,9 +218,9 @@ void Watch::expire(const std::function<std::string()>& waits) {
     if (const auto said = decodeWhereabouts(answer->body); said && said->asked == static_cast<uint32_t>(number_))
       findCrossing(judgedRank_, *said);
   throw Error(ErrorCode::kTimeout,
-              fmt::format("{} did not finish within {} ms: rank {} waits for {}{}{}{}", call_.describe(number_),
-                          communicator_.config().operationTimeout.count(), communicator_.rank(), waits(), census(),
-                          crossing_.empty() ? "" : ". ", crossing_));
+              fmt::format("{} did not finish within {} ms, the {} of rank {}, which waits for {}{}{}{}",
+                          call_.describe(number_), communicator_.config().operationTimeout.count(), kOperationDeadline,
+                          communicator_.rank(), waits(), census(), crossing_.empty() ? "" : ". ", crossing_));
 }
 
 bool Watch::isSilent(int rank) const {

@@ -1,5 +1,6 @@
 #include "control/desk.h"
 
+#include "base/deadline_names.h"
 #include "base/log.h"
 
 namespace tutti::control {
@@ -176,9 +177,9 @@ std::vector<Bytes> Desk::awaitTable(uint64_t sequence, Deadline deadline) {
     return table;
   }
   if (failure_) throwFailure();
-  throw Error(
-      ErrorCode::kTimeout,
-      fmt::format("the ranks did not all come to set-up exchange #{} before its deadline{}", sequence, missing_));
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("the ranks did not all come to set-up exchange #{} before this rank's deadline, {}{}",
+                          sequence, kJoinDeadline, missing_));
 }
 
 void Desk::tableCame(uint64_t sequence, std::vector<Bytes> table) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/deadline_names.h"
 #include "control/remedies.h"
 #include "control/root.h"
 #include "control/used_jobs.h"
@@ -51,7 +52,8 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   root_->setEvents(std::move(events));
   root_->send(Kind::kHello, encode(Hello{self_, request_.size, request_.deadline.left().count(),
                                          request_.heartbeat.count(), request_.agreement}));
-  pulse_.watch(root_, [this](const std::string& how) { fail(ErrorCode::kRemote, "the root of the job " + how); });
+  pulse_.watch(root_,
+               [this](const std::string& how) { fail(ErrorCode::kRemote, rootProcess(request_.id) + " " + how); });
 }
 
 void Joining::onRootFrame(Frame& frame) try {
@@ -138,7 +140,8 @@ std::string Joining::obstacle() const {
 
 void Joining::onDeadline() {
   const auto text = [this] {
-    std::string what = fmt::format("rank {} of {} could not join before its deadline", request_.rank, request_.size);
+    std::string what = fmt::format("rank {} of {} could not join before its deadline, {}", request_.rank, request_.size,
+                                   kJoinDeadline);
     if (dial_) what += ": " + obstacle();
     return what + events_.missing();
   };

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/private_file.h"
+#include "base/trimmed.h"
 #include "control/launcher_table.h"
 
 namespace tutti::control {
@@ -209,7 +210,9 @@ void parseRoot(const std::string& text, Launch& launch) {
 }
 
 // Whoever knows it can join: it is not shown.
-RawUniqueId idFromEnvironment(const std::string& text) try { return fromHex(text); } catch (const Error& error) {
+UniqueId idFromEnvironment(const std::string& text) try {
+  return decode(fromHex(trimmed(text)));
+} catch (const Error& error) {
   throw Error(error.code(), fmt::format("TUTTI_ID: {}", error.what()));
 }
 
@@ -248,16 +251,24 @@ void readPlace(const Environment& environment, const Row& row, Launch& launch) {
 
 std::string secretFromFile(const std::string& path) try {
   std::string content = readPrivateFile(path, kMostFileBytes);
-  if (content.empty()) refuse("the file is empty");
+  if (content.empty()) refuse("there is nothing in it but white space, if anything");
   return content;
 } catch (const Error& error) {
   refuse(fmt::format("TUTTI_SECRET_FILE={}: {}", path, error.what()));
 }
 
+// As of a file's content, of which an editor or `echo` makes the last line whole, the space around it does not count.
+std::string secretFromVariable(const std::string& value) {
+  const std::string_view text = trimmed(value);
+  if (text.empty()) refuse("TUTTI_SECRET is nothing but white space");
+  return std::string(text);
+}
+
 void readSecret(const Environment& environment, Launch& launch) {
   const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
   if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
-  launch.secret = file ? secretFromFile(*file) : text;
+  if (file) launch.secret = secretFromFile(*file);
+  if (text) launch.secret = secretFromVariable(*text);
 }
 
 void readRow(const Environment& environment, const Row& row, Launch& launch) {

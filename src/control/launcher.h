@@ -15,7 +15,7 @@ struct Launch {
   std::string launcher;                // the row's name, such as "openmpi"
   std::string source;                  // the variables that were used, such as "TUTTI_RANK/TUTTI_SIZE/TUTTI_ID"
   // What tells where to meet; the first that is set counts, and one is.
-  std::optional<RawUniqueId> id;      // handed over whole (TUTTI_ID, in hex)
+  std::optional<UniqueId> id;         // handed over whole (TUTTI_ID, in hex)
   std::optional<std::string> idFile;  // a file that holds the hex, or will (TUTTI_ID_FILE)
   bool oneHost = false;               // all ranks are on one host: they meet at a Unix socket, where those may be used
   std::optional<std::string> rootHost;  // rank 0 listens at rootHost:rootPort

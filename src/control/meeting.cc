@@ -30,25 +30,58 @@ namespace {
 constexpr std::chrono::milliseconds kAskAgain(200);
 constexpr const char* kManagerPlace = "at addresses of rank 0's host, which the process manager hands out";
 
-// Waits for the file to be there whole; one that is not to be trusted is not waited for. Sleeps on the folder's
-// changes; on file systems of other hosts, which report none, it looks every 50 ms.
-RawUniqueId waitForIdFile(const std::string& path, const Patience& patience) {
+// A file that holds a unique id, or will.
+class IdFile {
+ public:
+  explicit IdFile(const std::string& path) : path_(path) {}
+  // None: not yet, and pending() says why. Throws Error for what no waiting mends.
+  std::optional<UniqueId> look() try {
+    const std::string text = readPrivateFile(path_, kMostFileBytes);
+    if (mayGrow(text)) return std::nullopt;
+    return decode(fromHex(text));
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kInvalidUsage) refuse(e.code(), e.what());
+    if (e.code() == ErrorCode::kInvalidArgument) refuse(e.code(), e.what() + std::string(kWhoWrites));
+    pending_ = e.what();
+    return std::nullopt;
+  }
+  [[noreturn]] void expire(const Patience& patience) const {
+    refuse(ErrorCode::kTimeout,
+           fmt::format("no unique id came before {} ({}){}", patience.name(), pending_, kWhoWrites));
+  }
+
+ private:
+  // Whoever writes it may be in the middle of it; what has stood still for long has been left so.
+  bool mayGrow(const std::string& text) {
+    if (text.size() >= 2 * kUniqueIdBytes || text.find_first_not_of(kHexDigits) != text.npos) return false;
+    if (text.size() != digits_) still_ = Deadline::in(kStandsStill);
+    digits_ = text.size();
+    pending_ = text.empty() ? "it is empty" : fmt::format("it has {} of {} hex digits", digits_, 2 * kUniqueIdBytes);
+    return text.empty() || !still_.passed();
+  }
+  [[noreturn]] void refuse(ErrorCode code, const std::string& why) const {
+    throw Error(code, fmt::format("TUTTI_ID_FILE={}: {}", path_, why));
+  }
+
+  static constexpr const char* kWhoWrites = "; docs/launchers.md says who writes it, and how";
+  static constexpr const char* kHexDigits = "0123456789abcdefABCDEF";
+  static constexpr std::chrono::seconds kStandsStill{5};
+  const std::string& path_;
+  std::string pending_;
+  size_t digits_ = 0;
+  Deadline still_ = Deadline::never();
+};
+
+// Waits for the file to be there whole. Sleeps on the folder's changes; on file systems of other hosts, which report
+// none, it looks every 50 ms.
+UniqueId waitForIdFile(const std::string& path, const Patience& patience) {
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   if (watch) ::inotify_add_watch(watch.get(), folder.c_str(), IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE);
-  for (;;) {
-    std::string why;
-    try {
-      return fromHex(readPrivateFile(path, kMostFileBytes));
-    } catch (const Error& e) {
-      if (e.code() == ErrorCode::kInvalidUsage)
-        throw Error(e.code(), fmt::format("TUTTI_ID_FILE={}: {}", path, e.what()));
-      why = e.what();
-    }
-    if (patience.over())
-      throw Error(ErrorCode::kTimeout,
-                  fmt::format("TUTTI_ID_FILE={}: no unique id came before the deadline ({})", path, why));
+  for (IdFile file(path);;) {
+    if (const auto id = file.look()) return *id;
+    if (patience.over()) file.expire(patience);
     pollfd ready{watch.get(), POLLIN, 0};
     ::poll(&ready, 1, static_cast<int>(patience.step().count()) + 1);
     std::array<char, 4096> changes;
@@ -110,8 +143,14 @@ void warnIfGuessable(const Launch& launch) {
   });
 }
 
-const char* nameOfRoot(const Launch& launch) {
-  return launch.source.ends_with("/TUTTI_ROOT") ? "TUTTI_ROOT" : "what the launcher says of the place";
+// The variables that say where, as far as any do: the first two say who.
+std::string nameOfRoot(const Launch& launch) {
+  const size_t first = launch.source.find('/'), second = launch.source.find('/', first + 1);
+  if (first == std::string::npos) return launch.source;
+  if (second == std::string::npos) return "launcher";
+  std::string names = launch.source.substr(second + 1);
+  for (size_t at = 0; (at = names.find('/', at)) != std::string::npos;) names.replace(at, 1, ", ");
+  return names;
 }
 
 // Host names of pods appear a while after the pods: a name that is not known yet is asked for again.
@@ -121,7 +160,8 @@ std::vector<Address> resolveInTime(const Launch& launch, int family, const Patie
     try {
       return resolve(*launch.rootHost, launch.rootPort, family);
     } catch (const Error& e) {
-      if (patience.over()) throw Error(e.code(), fmt::format("{} ({})", e.what(), nameOfRoot(launch)));
+      if (patience.over())
+        throw Error(e.code(), fmt::format("{} ({}); tried until {}", e.what(), nameOfRoot(launch), patience.name()));
       if (!told) log::warn("{} ({}); trying again until the deadline", e.what(), nameOfRoot(launch));
       told = true;
     }
@@ -180,8 +220,9 @@ std::string doubtOf(const Launch& launch, const Network& network) try {
 // What is told about the place when somebody does not come to it.
 void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   id.place = tcp ? fmt::format("at {}:{}, which must be an address of rank 0's host", *launch.rootHost, launch.rootPort)
-                 : "at a Unix socket of this host";
+                 : fmt::format("at a Unix socket of this host, for user {} alone", ::geteuid());
   id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
+  if (launch.oneHost) id.alike += fmt::format(", user ({} here)", ::geteuid());
 }
 
 // Of the secret there is nothing in the names of sockets, which every user of the host can see.
@@ -217,10 +258,10 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
 }  // namespace
 
 UniqueId meetingPlace(const Launch& launch, const Network& network, const Patience& patience) {
-  if (launch.id) return decode(*launch.id);
-  if (launch.idFile) return decode(waitForIdFile(*launch.idFile, patience));
+  if (launch.id) return *launch.id;
+  if (launch.idFile) return waitForIdFile(*launch.idFile, patience);
   if (launch.size == 1)
-    return openRoot(network, patience.deadline());  // nobody else comes, whatever the place is called
+    return openRootHere(network, patience.deadline());  // nobody else comes, whatever the place is called
   if (!(launch.oneHost && network.unixSockets)) {
     if (launch.pmi >= 0) return shareThroughPmi(launch, network, patience);
     if (!launch.rootHost)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/deadline.h"
+#include "base/deadline_names.h"
 #include "base/error.h"
 
 namespace tutti::control {
@@ -21,6 +22,8 @@ class Patience {
       : deadline_(deadline), cancelled_(std::move(cancelled)), rank_(rank) {}
 
   Deadline deadline() const noexcept { return deadline_; }
+  // As texts call it.
+  std::string name() const { return fmt::format("the deadline of rank {}, {}", rank_, kJoinDeadline); }
   // Throws Error(kRemote) once the caller has lost interest.
   void check() const {
     if (cancelled_ && cancelled_())

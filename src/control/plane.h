@@ -43,6 +43,8 @@ struct Network {
 // The root of a job: listens where the ranks first meet. Lives in the process that asked for the unique id, keeps a
 // thread of its own until every rank has been placed or `lifetime` is over, and then goes away by itself.
 UniqueId openRoot(const Network& network, Deadline lifetime);
+// The same for ranks that are all in this process: nobody is handed an id, and no text speaks of one.
+UniqueId openRootHere(const Network& network, Deadline lifetime);
 
 // Answers another rank's question (Plane::ask) about this one. Called on the plane's thread, which outlives the Plane
 // for a while: it must own what it looks at, return soon and not throw.

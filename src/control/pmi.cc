@@ -104,8 +104,9 @@ void Client::awaitReady(short events) {
   for (;;) {
     if (patience_.over())
       throw Error(ErrorCode::kTimeout,
-                  "the process manager at PMI_FD did not answer before the deadline: not every rank has come to the "
-                  "point where they share a unique id");
+                  fmt::format("the process manager at PMI_FD did not answer before {}: not every rank has come to the "
+                              "point where they learn where to meet. Look for their processes",
+                              patience_.name()));
     pollfd ready{fd_, events, 0};
     const int count = ::poll(&ready, 1, static_cast<int>(patience_.step().count()) + 1);
     if (count > 0) return;

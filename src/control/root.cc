@@ -1,16 +1,19 @@
 #include "control/root.h"
 
+#include <unistd.h>
+
 #include <mutex>
 
+#include "base/deadline_names.h"
 #include "base/log.h"
 #include "base/process_object.h"
+#include "control/network.h"
 #include "control/remedies.h"
 #include "control/tree.h"
 
 namespace tutti::control {
 namespace {
 
-constexpr const char* kLookForThem = "Look for their processes, and whether they reach the root";
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 }  // namespace
@@ -34,6 +37,12 @@ RootPlace anyRootPlace() {
 }
 
 UniqueId openRoot(const Network& network, Deadline lifetime) { return openRootAt(anyRootPlace(), network, lifetime); }
+
+UniqueId openRootHere(const Network& network, Deadline lifetime) {
+  RootPlace place = anyRootPlace();
+  place.id.place = "in this process";
+  return openRootAt(place, network, lifetime);
+}
 
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime) {
   return startRoot(place, network, lifetime)->id();
@@ -97,22 +106,25 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
   id_.addresses = listener_.endpoint().addresses;
   if (isPublic(id_)) fillRandom(drawn_.data(), drawn_.size());
   listener_.whenStarved([this](int error) {
-    refuse(ErrorCode::kRemote, "the process that made the unique id can let no further rank in: " + errnoText(error));
+    refuse(ErrorCode::kRemote, fmt::format("{} can let no further rank in: {}", ownProcess(), errnoText(error)));
   });
   // By who makes it: for lack of memory there is no root then, and not one that ends at once.
   reactor_.after(lifetime.left(), [this] {
     if (!refused_ && size_ > 0 && placed_ < size_)
       refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_,
-                                              rootIsOver(id_), nameRanks(missing()), kLookForThem, suspicion()));
+                                              rootIsOver(id_), nameRanks(missing()), lookForThem(id_), suspicion()));
     reactor_.stop();
   });
 }
 
 void Root::run() {
   reactor_.run([this](const std::string& what) {
-    refuse(ErrorCode::kSystem,
-           fmt::format("the root of the job, in the process that made the unique id, failed: {}", what));
+    refuse(ErrorCode::kSystem, fmt::format("{} cannot lead the ranks together: {}", ownProcess(), what));
   });
+}
+
+std::string Root::ownProcess() const {
+  return fmt::format("{} (host {}, pid {})", rootProcess(id_), hostName(), ::getpid());
 }
 
 void Root::halt() {
@@ -262,11 +274,12 @@ std::vector<int> Root::missing() const {
 void Root::onDeadline(int rank, int64_t afterMs) {
   if (refused_ || guests_.at(rank).done) return;
   const auto absent = missing();
+  const std::string limit = fmt::format("the {} ms that rank {} waited, by its {}", afterMs, rank, kJoinDeadline);
   refuse(ErrorCode::kTimeout,
          absent.empty()
-             ? fmt::format("all {} ranks came, but the tree between them did not stand within {} ms", size_, afterMs)
-             : fmt::format("{} of {} ranks came within the {} ms that rank {} waited; missing: {}. {}{}",
-                           guests_.size(), size_, afterMs, rank, nameRanks(absent), kLookForThem, suspicion()));
+             ? fmt::format("all {} ranks came, but the tree between them did not stand within {}", size_, limit)
+             : fmt::format("{} of {} ranks came within {}; missing: {}. {}{}", guests_.size(), size_, limit,
+                           nameRanks(absent), lookForThem(id_), suspicion()));
 }
 
 // Why ranks may be missing, as far as the root has seen anything of it.

@@ -68,6 +68,7 @@ class Root : public Kept {
   void onDeadline(int rank, int64_t afterMs);
   std::vector<int> missing() const;
   std::string suspicion() const;
+  std::string ownProcess() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
   void tell(const std::shared_ptr<Line>& line, const Refusal& refusal);

@@ -1,5 +1,6 @@
 #include "control/shrink.h"
 
+#include "base/deadline_names.h"
 #include "control/member.h"
 
 namespace tutti::control {
@@ -82,14 +83,18 @@ void Shrink::end(ErrorCode code, Text text) {
 
 void Shrink::interrupt(const Failure& failure) { end(failure.code, failure.text); }
 
+std::string Shrink::tooLate() const {
+  return fmt::format("the survivors could not go on together before the deadline of shrink on rank {}, {}",
+                     home_.rank(), kJoinDeadline);
+}
+
 void Shrink::onDeadline() {
   if (leads()) {
     const std::string what = trial_ ? "; all who are left came, but the tree between them did not stand" : waitText();
-    return endAll(ErrorCode::kTimeout, "the survivors could not go on together before the deadline of shrink" + what);
+    return endAll(ErrorCode::kTimeout, tooLate() + what);
   }
   call_->deadline = reactor_.after(kPatienceForText, [this] {
-    end(ErrorCode::kTimeout, "the survivors could not go on together before the deadline of shrink" +
-                                 (leaderSays_.empty() ? waitText() : leaderSays_));
+    end(ErrorCode::kTimeout, tooLate() + (leaderSays_.empty() ? waitText() : leaderSays_));
   });
 }
 

@@ -92,6 +92,7 @@ class Shrink {
   void begin(const JoinRequest& like);
   void end(ErrorCode code, Text text);
   void onDeadline();
+  std::string tooLate() const;
   void commit(uint64_t job);
   // shrink_follow.cc: looking for the leader, and what it says
   void seek();

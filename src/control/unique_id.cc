@@ -142,7 +142,7 @@ std::string toHex(const RawUniqueId& raw) {
   return text;
 }
 
-RawUniqueId fromHex(const std::string& text) {
+RawUniqueId fromHex(std::string_view text) {
   if (text.size() != 2 * kUniqueIdBytes)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("a unique id has {} hex digits, this text has {} characters",
                                                          2 * kUniqueIdBytes, text.size()));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tutti::control {
@@ -53,6 +54,6 @@ UniqueId decode(const RawUniqueId& raw);
 UniqueId decodeTold(std::span<const std::byte> raw);
 
 std::string toHex(const RawUniqueId& raw);
-RawUniqueId fromHex(const std::string& text);  // throws Error(kInvalidArgument)
+RawUniqueId fromHex(std::string_view text);  // throws Error(kInvalidArgument)
 
 }  // namespace tutti::control

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/deadline.h"
+#include "base/deadline_names.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/plain_text.h"
@@ -101,10 +102,13 @@ struct EdgeSetup::State {
   void work();
   void tryToStand();
   void finish(bool good, const std::string& reason);
+  // An attempt has failed at this end, and not because the peer gave it up.
+  void blame(ErrorCode code) noexcept { fault = fault == ErrorCode::kSystem ? fault : code; }
   bool concluded();
   void moveOn();
   std::string peerName() const;
   [[noreturn]] void giveUp(ErrorCode code, const std::string& what) const;
+  [[noreturn]] void nothingAllowed() const;
 
   const Registry& registry;
   Edge edge;
@@ -116,8 +120,9 @@ struct EdgeSetup::State {
   std::vector<std::string> failures;  // "name: reason" for each transport that was left out or has failed
   std::optional<Hello> peerHello;
   std::vector<Transport*> agreed;
-  uint32_t next = 0;                 // candidate to try
-  size_t heard = 0, heardBytes = 0;  // messages, and of their blobs
+  ErrorCode fault = ErrorCode::kRemote;  // of all that has failed
+  uint32_t next = 0;                     // candidate to try
+  size_t heard = 0, heardBytes = 0;      // messages, and of their blobs
   std::optional<Attempt> attempt;
   // The peer may be one attempt ahead: its mail waits here until this end begins the same attempt.
   std::map<uint32_t, std::vector<Bytes>> earlyBlobs;
@@ -135,6 +140,13 @@ void EdgeSetup::State::giveUp(ErrorCode code, const std::string& what) const {
   throw Error(code, fmt::format("rank {} {} {}. {}", edge.self, what, peerName(),
                                 said.empty() ? std::string("No transport was tried yet: the peer has not answered")
                                              : fmt::format("Tried: {}", fmt::join(said, "; "))));
+}
+
+// Nothing has failed: what would do has been left out, or is another place's.
+void EdgeSetup::State::nothingAllowed() const {
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("rank {} may use no transport to {} ({}): allow one that reaches it, such as tcp", edge.self,
+                          peerName(), fmt::join(failures, "; ")));
 }
 
 void EdgeSetup::State::sayHello() {
@@ -190,7 +202,8 @@ void EdgeSetup::State::agree() {
 }
 
 void EdgeSetup::State::startAttempt() {
-  if (next == agreed.size()) giveUp(ErrorCode::kSystem, "found no transport that works to");
+  if (agreed.empty()) nothingAllowed();
+  if (next == agreed.size()) giveUp(fault, "found no transport that works to");
   // A candidate that hangs must leave time for those after it.
   const auto left = static_cast<int>(agreed.size() - next);
   attempt.emplace(*meeting, next, *agreed[next], left == 1 ? deadline : Deadline::in(deadline.left() / left));
@@ -206,8 +219,14 @@ void EdgeSetup::State::work() {
     if (verdicts.contains(attempt->line.attempt()) && !verdicts[attempt->line.attempt()].good)
       return finish(false, kPeerGaveUp);
     tryToStand();
-    if (!attempt->own && attempt->deadline.passed()) finish(false, "took too long, " + attempt->state());
+    if (attempt->own || !attempt->deadline.passed()) return;
+    blame(ErrorCode::kTimeout);
+    finish(false, "took too long, " + attempt->state());
+  } catch (const Error& failure) {
+    blame(failure.code());
+    finish(false, failure.what());
   } catch (const std::exception& failure) {
+    blame(ErrorCode::kSystem);
     finish(false, failure.what());
   }
 }
@@ -254,9 +273,9 @@ void EdgeSetup::State::moveOn() {
   if (!attempt->line.settle(attempt->peers->asked)) return;
   const std::string reason = reasonOf(*attempt->own, *attempt->peers);
   failures.push_back(fmt::format("{}: {}", attempt->transport.name(), reason));
-  const std::string text =
-      fmt::format("{} does not work to {}: {}; {}", attempt->transport.name(), peerName(), reason,
-                  next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
+  const std::string text = fmt::format(
+      "{} does not work from rank {} to {}: {}; {}", attempt->transport.name(), edge.self, peerName(), reason,
+      next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
   if (edge.self < edge.peer)  // both ends know the same: one says it
     log::warn("{}", text);
   else
@@ -289,7 +308,9 @@ std::unique_ptr<Connection> EdgeSetup::advance() {
       state.moveOn();
     }
   }
-  if (expired) state.giveUp(ErrorCode::kTimeout, "did not get a link in time to");
+  if (expired)
+    state.giveUp(ErrorCode::kTimeout,
+                 fmt::format("did not get a link within {} ms, its {}, to", state.patience.count(), kConnectDeadline));
   if (state.peerHello && !state.attempt) state.startAttempt();
   return nullptr;
 }

@@ -7,18 +7,13 @@
 
 #include "base/costs.h"
 #include "base/error.h"
+#include "base/trimmed.h"
 
 namespace tutti::link {
 namespace {
 
 double costOf(const Reach& reach) noexcept {
   return reach.latencyUs + (reach.bandwidthGBs > 0 ? costs::kTypicalBytes / (reach.bandwidthGBs * 1e3) : 1e12);
-}
-
-std::string_view trimmed(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 std::vector<std::string_view> splitAtCommas(std::string_view list) {
@@ -72,7 +67,7 @@ std::vector<Transport*> Registry::candidates(const topology::Card& self, const t
   for (size_t i = 0; i < transports_.size(); ++i) {
     Transport& transport = *transports_[i];
     const Reach reach =
-        allowed_[i] ? transport.reach(self, peer) : Reach{.reason = "left out by the list of transports"};
+        allowed_[i] ? transport.reach(self, peer) : Reach{.reason = "left out by TUTTI_TRANSPORT (config.transports)"};
     if (reach.possible) {
       usable.emplace_back(costOf(reach), &transport);
     } else if (excluded != nullptr) {

@@ -18,7 +18,7 @@ namespace tutti::link {
 class Registry {
  public:
   void add(std::unique_ptr<Transport> transport);
-  // Narrows the list: "tcp", "shm,tcp" (only these) or "^verbs,tcp" (all but these). Throws Error(kInvalidArgument)
+  // Narrows the list: "tcp", "shm,tcp" (only these) or "^p2p,shm" (all but these). Throws Error(kInvalidArgument)
   // that lists the known names when one is unknown or none is left.
   void narrow(std::string_view list);
   // Usable transports between two ranks, cheapest first (latency + 64 KiB / bandwidth); the same list at both ends,
@@ -45,8 +45,9 @@ class EdgeSetup {
   EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting,
             std::chrono::milliseconds patience);
   ~EdgeSetup();
-  // The connection once both ends have agreed on it; null before. Throws Error(kTimeout or kSystem) that names the
-  // peer, each transport tried and what went wrong with it.
+  // The connection once both ends have agreed on it; null before. Throws Error that names the peer, each transport and
+  // what is wrong with it: kInvalidUsage when none may be used, kTimeout; and when all that were tried have failed,
+  // what they failed of at this end, or kRemote.
   std::unique_ptr<Connection> advance();
   const Edge& edge() const noexcept;
 

@@ -136,10 +136,47 @@ class Told(Programs):
                 self.assertNotIn("config", outcome.errors)
                 self.assertEqual(len(outcome.errors.splitlines()), 1, outcome.explain("more than the cause"))
 
+    def test_a_transport_that_is_left_out_is_no_fault_of_the_systems(self):
+        for settings, options in (({"TUTTI_TRANSPORT": "p2p"}, ()), ({}, ("--transport", "p2p")),
+                                  ({"TUTTI_TRANSPORT": "shm", "TUTTI_UNIX_SOCKETS": "0"}, ())):
+            outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL, *options), settings)
+            self.expect(outcome, 1, r"may use no transport to rank \d .*tcp: left out by TUTTI_TRANSPORT \(--transport\)")
+            self.assertNotIn("operating system", outcome.errors)
+
+    def test_where_others_would_meet_counts_for_nobody_who_is_alone(self):
+        told = r"(?m)^all_reduce_perf: nobody says that other processes take part.*: {} not used$"
+        for who in (("--ranks", "2"), ("-t", "2"), ()):
+            outcome = run("all_reduce_perf", (*who, *SMALL), {"TUTTI_SECRET": "x", "TUTTI_ID_FILE": "/nowhere"})
+            self.expect(outcome, 0, told.format("(TUTTI_SECRET, TUTTI_ID_FILE|TUTTI_ID_FILE, TUTTI_SECRET) are"))
+            self.assertEqual(len(outcome.errors.splitlines()), 1, outcome.explain("says more"))
+        of_one = run("all_reduce_perf", ("--ranks", "2", *SMALL), {"RANK": "0", "WORLD_SIZE": "1", "TUTTI_JOB": "x"})
+        self.expect(of_one, 0, told.format("TUTTI_JOB is"))
+        for settings in ({"TUTTI_SECRET": "x", "TUTTI_LAUNCHER": "none"}, {"TUTTI_SECRET": ""}):
+            self.assertEqual(run("all_reduce_perf", ("--ranks", "2", *SMALL), settings).errors, "")
+
+    def test_by_one_rank_what_all_would_say(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        wrong = {"TUTTI_TRANPORT": "shm", "TUTTI_DEBUG": "loud", "TUTTI_SECRET": "weak", "TUTTI_DUMP_DIR": "/nowhere/records"}
+        for unix in ("0", "1"):
+            settings = {**wrong, "TUTTI_SIZE": "2", "TUTTI_ROOT": f"127.0.0.1:{port}", "TUTTI_UNIX_SOCKETS": unix}
+            ranks = [perf_jobs.start("all_reduce_perf", ("-t", "2", *SMALL), {**settings, "TUTTI_RANK": str(rank)})
+                     for rank in range(2)]
+            outcomes = [perf_jobs.finish(rank, "all_reduce_perf", 60) for rank in ranks]
+            for outcome in outcomes:
+                self.expect(outcome, 0)
+            for text in ("did you mean TUTTI_TRANSPORT", "TUTTI_DEBUG=loud: choose one of", "could be guessed",
+                         "TUTTI_DUMP_DIR=/nowhere/records: No such file"):
+                self.assertEqual(outcomes[0].errors.count(text), 1, outcomes[0].explain(text))
+            self.assertEqual(outcomes[1].errors, "")
+        for who in ("--ranks", "-t"):
+            outcome = run("all_reduce_perf", (who, "2", *SMALL), {"TUTTI_TRANPORT": "shm", "TUTTI_DEBUG": "loud"})
+            self.assertEqual(len(outcome.errors.splitlines()), 2, outcome.explain("other warnings"))
+
     def test_the_environment_is_no_call(self):
         outcome = run("all_reduce_perf", SMALL, {"RANK": "0"})
         self.expect(outcome, 1, "tuttiCommInitEnv: RANK=0 is set")
-        self.assertNotIn("called before", outcome.errors)
+        self.assertNotIn("does not fit", outcome.errors)
 
 
 class Children(Programs):
@@ -171,6 +208,37 @@ class Children(Programs):
     def test_numbers_out_of_range_are_refused(self):
         for value in ("-1", "4611686018427387904"):
             self.expect(run("all_reduce_perf", ("--ranks", "2", *SMALL, "-u", value)), 1, "from 0 to 1048576")
+
+
+class Limits(Programs):
+    """The text of an error names the limit behind it."""
+
+    # Whoever is root has no limit of processes: a user with no other process than this one.
+    LONELY = 54_321
+
+    def few_processes(self, most):
+        """For a process that is about to begin: it and all that it starts are so many at most."""
+        def begin():
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(self.LONELY)
+                os.setuid(self.LONELY)
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        return begin
+
+    def test_of_processes(self):
+        program = os.path.join(os.environ["TUTTI_BIN_DIR"], "all_reduce_perf")
+        for most in (1, 2, 3, 5, 10):
+            for who in ("--ranks", "-t"):
+                try:
+                    ended = subprocess.run([program, who, "8", *SMALL], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                           check=False, timeout=60 * perf_jobs.patience(), cwd="/",
+                                           preexec_fn=self.few_processes(most))
+                except PermissionError:
+                    self.skipTest("needs a build that another user can read")
+                said = f"{who}, {most} processes: {ended.returncode}\n{ended.stdout}{ended.stderr}"
+                self.assertEqual(ended.returncode, 1, said)
+                self.assertRegex(ended.stderr, rf"may have no more processes and threads than the {most} of ulimit -u", said)
 
 
 class Running(Programs):

@@ -108,8 +108,8 @@ TEST_P(FallbackTest, GoesOnToTheNextCandidateAtBothEnds) {
   EXPECT_EQ(chosen.connections[0]->transport, "shm");
   EXPECT_EQ(chosen.connections[1]->transport, "shm");
   EXPECT_NE(log.find(GetParam().reason), std::string::npos) << log;
-  EXPECT_NE(log.find("faulty does not work to rank 5 (host highhost"), std::string::npos) << log;
-  EXPECT_EQ(log.find("faulty does not work to rank 2 (host lowhost"), std::string::npos) << "said twice: " << log;
+  EXPECT_NE(log.find("faulty does not work from rank 2 to rank 5 (host highhost"), std::string::npos) << log;
+  EXPECT_EQ(log.find("faulty does not work from rank 5"), std::string::npos) << "said twice: " << log;
   exchangeInThreads(chosen.connections, edges, 100, mixedSizes(4096, 1));
 }
 
@@ -246,7 +246,26 @@ TEST(EdgeSetup, NamesPeerAndEveryCandidateWhenNoneWorks) {
     EXPECT_NE(error.find("fault at connect"), std::string::npos) << error;
   }
   EXPECT_NE(chosen.errors[0].find("rank 5 (host highhost"), std::string::npos) << chosen.errors[0];
-  EXPECT_EQ(chosen.codes[0], ErrorCode::kSystem);
+  EXPECT_EQ(chosen.codes[0], ErrorCode::kRemote);  // only the other end's system has refused anything
+  EXPECT_EQ(chosen.codes[1], ErrorCode::kSystem);
+}
+
+// No fault of the system's: it is for the user to allow one.
+TEST(EdgeSetup, WhereNoneIsAllowedSaysWhoLeftItOut) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry registry;
+  registry.add(transports::makeShm());
+  registry.add(transports::makeTcp());
+  registry.narrow("shm");
+  edges.edge(0).selfCard.unixSockets = edges.edge(1).peerCard.unixSockets = false;
+  edges.edge(1).selfCard.unixSockets = edges.edge(0).peerCard.unixSockets = false;
+  auto chosen = choose(edges, meetings, registry, registry);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(chosen.codes[i], ErrorCode::kInvalidUsage);
+    EXPECT_NE(chosen.errors[i].find("shm: TUTTI_UNIX_SOCKETS=0; tcp: left out by TUTTI_TRANSPORT"), std::string::npos)
+        << chosen.errors[i];
+  }
 }
 
 TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
@@ -278,6 +297,7 @@ TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
   EXPECT_EQ(lowCode, ErrorCode::kTimeout);
   EXPECT_NE(errors[0].find("rank 5 (host highhost"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find("faulty: took too long, still connecting"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("within 1000 ms, its TUTTI_CONNECT_TIMEOUT_MS"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1].find("faulty: at the peer: took too long"), std::string::npos) << errors[1];
 }
 

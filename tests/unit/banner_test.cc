@@ -1,6 +1,8 @@
 #include "comm/banner.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "support/variables.h"
 
@@ -48,20 +50,27 @@ TEST(Banner, EachKindOfLinkAndWhyNoFasterOne) {
   auto apart = b;
   apart.unixSockets = false;
   EXPECT_EQ(linksOf({a, apart}),
+            (Rows{{"links in a host", fmt::format("tcp (not p2p: different processes; not shm: TUTTI_UNIX_SOCKETS=0 in "
+                                                  "process {} alone)",
+                                                  ::getpid())}}));
+  auto both = a;
+  both.unixSockets = false;
+  EXPECT_EQ(linksOf({both, apart}),
             (Rows{{"links in a host", "tcp (not p2p: different processes; not shm: TUTTI_UNIX_SOCKETS=0)"}}));
   EXPECT_EQ(linksOf({a}), Rows{});
 }
 
 TEST(Banner, AListOfTransportsIsAReason) {
   const auto a = cardOn("n1", 0), b = cardOn("n1", 1), c = cardOn("n2", 2);
-  EXPECT_EQ(linksOf({a, b}, "tcp"),
-            (Rows{{"links in a host",
-                   "tcp (not p2p: left out by the list of transports; not shm: left out by the list "
-                   "of transports)"}}));
+  EXPECT_EQ(
+      linksOf({a, b}, "tcp"),
+      (Rows{{"links in a host",
+             "tcp (not p2p: left out by TUTTI_TRANSPORT (config.transports); not shm: left out by TUTTI_TRANSPORT "
+             "(config.transports))"}}));
   EXPECT_EQ(linksOf({a, c}, "shm"),
             (Rows{{"links between hosts",
-                   "none (not p2p: left out by the list of transports; not shm: different hosts; "
-                   "not tcp: left out by the list of transports)"}}));
+                   "none (not p2p: left out by TUTTI_TRANSPORT (config.transports); not shm: different hosts; "
+                   "not tcp: left out by TUTTI_TRANSPORT (config.transports))"}}));
 }
 
 TEST(Banner, SizesThatArePlannedAlikeAreOneRange) {

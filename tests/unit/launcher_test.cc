@@ -312,6 +312,10 @@ const auto kRefusals = testing::Values(
     Refused{"badPort", kOwn + Variables{{"TUTTI_ROOT", "h:70000"}}, {"1 to 65535"}},
     Refused{"bare6", kOwn + Variables{{"TUTTI_ROOT", "fd00::1:5"}}, {"[address]:port"}},
     Refused{"badId", kOwn + Variables{{"TUTTI_ID", "abc"}}, {"256 hex digits"}},
+    Refused{"noId", kOwn + Variables{{"TUTTI_ID", std::string(256, '0')}}, {"TUTTI_ID: not a unique id"}},
+    Refused{"blankSecret",
+            kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET", " \n"}},
+            {"TUTTI_SECRET is nothing but white space"}},
     Refused{"noMaster", {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}, {"MASTER_ADDR and MASTER_PORT"}},
     Refused{"badMasterPort", kTorchrun + Variables{{"MASTER_PORT", "0"}}, {"MASTER_PORT=0"}},
     Refused{"badAzurePort", kOpenMpi + Variables{{"AZ_BATCH_MASTER_NODE", "h:x"}}, {"AZ_BATCH_MASTER_NODE=x"}},
@@ -389,8 +393,20 @@ std::string secretOf(const std::string& content, mode_t mode = 0600) {
 TEST(Launcher, ASecretFileIsReadWhereItsUserAloneMay) {
   EXPECT_EQ(secretOf("open sesame \n"), "open sesame");
   EXPECT_NE(secretOf("open sesame", 0644).find("its mode is 0644: other users may read"), std::string::npos);
-  EXPECT_NE(secretOf(" \n").find("the file is empty"), std::string::npos);
+  EXPECT_NE(secretOf(" \n").find("there is nothing in it but white space"), std::string::npos);
   EXPECT_NE(secretOf(std::string(kMostFileBytes + 1, 'x')).find("it has more than 65536 bytes"), std::string::npos);
+}
+
+// A line of a file ends in a newline, `$(cat file)` takes it away, and a job's script may have kept it.
+TEST(Launcher, WhiteSpaceAroundASecretOrAnIdDoesNotCount) {
+  const auto launchWith = [](const Variables& more) { return readLaunch(Environment(kOwn + more)); };
+  for (const char* text : {"open sesame", "open sesame\n", "\t open sesame \r\n"}) {
+    EXPECT_EQ(launchWith({{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET", text}}).secret, "open sesame");
+    EXPECT_EQ(secretOf(text), "open sesame");
+  }
+  UniqueId id;
+  id.job = 7;
+  EXPECT_EQ(launchWith({{"TUTTI_ID", " " + toHex(encode(id)) + "\n"}}).id.value().job, 7u);
 }
 
 // No text that a user sees, of an error or of a launch, may hold what proves membership.

@@ -97,6 +97,70 @@ TEST(MeetingPlace, AnIdFileThatIsNotToBeTrustedIsNotWaitedFor) {
   std::remove(path.c_str());
 }
 
+struct IdFileCase {
+  const char* name;
+  std::string content;
+  const char* why;
+};
+void PrintTo(const IdFileCase& one, std::ostream* out) { *out << one.name; }
+
+class IdFileThatIsNone : public testing::TestWithParam<IdFileCase> {};
+INSTANTIATE_TEST_SUITE_P(
+    Content, IdFileThatIsNone,
+    testing::Values(IdFileCase{"words", "no id\n", "a unique id has 256 hex digits, this text has 5 characters"},
+                    IdFileCase{"tooLong", std::string(258, 'a'), "256 hex digits, this text has 258 characters"},
+                    IdFileCase{"stray", std::string(255, 'a') + "g", "a stray character near 254"},
+                    IdFileCase{"noId", std::string(256, '0'), "not a unique id of this version of tutti"},
+                    IdFileCase{"half", std::string(100, 'a'), "a unique id has 256 hex digits, this text has 100"}),
+    [](const auto& given) { return given.param.name; });
+
+// Or the test would hang, and not fail: with no deadline nothing else ends the wait.
+TEST_P(IdFileThatIsNone, IsNotWaitedFor) {
+  const std::string path = testing::TempDir() + "tutti-id-" + std::to_string(randomNumber());
+  ASSERT_EQ(writePrivateFile(AT_FDCWD, path, GetParam().content), 0);
+  Launch launch;
+  launch.idFile = path;
+  const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, Deadline::never()); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidArgument));
+  for (const char* words : {"TUTTI_ID_FILE=", GetParam().why, "docs/launchers.md"})
+    EXPECT_NE(thrown.text.find(words), std::string::npos) << thrown.text;
+  std::remove(path.c_str());
+}
+
+// A shell makes it empty before the program runs, and a program may write it in pieces.
+TEST(MeetingPlace, AnIdFileThatGrowsIsWaitedFor) {
+  const std::string path = testing::TempDir() + "tutti-id-" + std::to_string(randomNumber()), hex = [] {
+    UniqueId id;
+    id.job = 7;
+    return toHex(encode(id));
+  }();
+  std::thread writing([&] {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    for (size_t at = 0; at < hex.size(); at += 64) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_EQ(::write(file.get(), hex.data() + at, 64), 64);
+    }
+  });
+  Launch launch;
+  launch.idFile = path;
+  EXPECT_EQ(meetingPlace(launch, {}, soon()).job, 7u);
+  writing.join();
+  std::remove(path.c_str());
+}
+
+TEST(MeetingPlace, AnIdFileThatDoesNotComeIsNamedWithTheDeadline) {
+  Launch launch;
+  launch.idFile = testing::TempDir() + "tutti-id-never";
+  const Thrown thrown = thrownBy([&] {
+    meetingPlace(launch, {}, {Deadline::in(std::chrono::milliseconds(10)), {}, 3});
+  });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+  EXPECT_EQ(thrown.text, "TUTTI_ID_FILE=" + *launch.idFile +
+                             ": no unique id came before the deadline of rank 3, TUTTI_JOIN_TIMEOUT_MS "
+                             "(config.joinTimeoutMs) (it cannot be read: No such file or directory); docs/launchers.md "
+                             "says who writes it, and how");
+}
+
 // As rank 1 of two, for whom everything that it waits for stays away.
 void expectToStop(Launch launch) {
   launch.rank = 1;
@@ -166,8 +230,27 @@ TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
   launch.oneHost = true;
   text = whyNot(launch, 300);
-  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB"});
+  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB, user", "TUTTI_UNIX_SOCKETS"});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
+}
+
+TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
+  Launch launch = aloneAt(0, "127.0.0.1", freePort());
+  launch.oneHost = true;
+  const std::string text = whyNot(launch, 300);
+  expectWords(text, {"missing: rank 1", "reach the root: the ranks meet at a Unix socket of this host, for user ",
+                     " alone, with the same TUTTI_ROOT, TUTTI_JOB, user ("});
+  EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
+}
+
+TEST(Rendezvous, OfTwoThatWereToldToBeRank0TheSecondSaysThatThereMayBeTwo) {
+  for (const bool oneHost : {true, false}) {
+    Launch launch = aloneAt(0, "127.0.0.1", freePort());
+    launch.oneHost = oneHost;
+    meetingPlace(launch, {}, soon());
+    const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
+    expectWords(thrown.text, {"told to be rank 0 as well", "each process a rank of its own"});
+  }
 }
 
 void expectToBeToldThatSecretsDiffer(bool oneHost) {

@@ -24,13 +24,17 @@ TEST(PerfFailure, NamesTheOptionThatWasTyped) {
   EXPECT_EQ(failureText("rank 1", "tuttiCommInitEnv", tuttiInvalidArgument, "TUTTI_ALGO: 'x' is no algorithm"),
             "rank 1: tuttiCommInitEnv: an argument is wrong: TUTTI_ALGO: 'x' is no algorithm")
       << "of the variable, not the option";
+  const std::string both = "p2p: left out by config.transports; tcp: left out by config.transports";
+  EXPECT_EQ(failureText("rank 1", "tuttiSend", tuttiTimeout, both + "; within 5 ms, config.operationTimeoutMs"),
+            "rank 1: tuttiSend: a deadline passed: p2p: left out by --transport; tcp: left out by --transport; within "
+            "5 ms, -T");
 }
 
 TEST(PerfFailure, NothingWasCalledBeforeThereIsACommunicator) {
   EXPECT_EQ(failureText("this process", "tuttiCommInitEnv", tuttiInvalidUsage, "RANK=1 is set but WORLD_SIZE is not"),
             "this process: tuttiCommInitEnv: RANK=1 is set but WORLD_SIZE is not");
   EXPECT_EQ(failureText("rank 1", "tuttiAllReduce", tuttiInvalidUsage, "x"),
-            "rank 1: tuttiAllReduce: the call does not fit what was called before, here or on another rank: x");
+            "rank 1: tuttiAllReduce: a call or a setting does not fit the others, here or on another rank: x");
 }
 
 }  // namespace

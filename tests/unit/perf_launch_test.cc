@@ -72,15 +72,26 @@ TEST(PerfEnvironment, EveryColumnOfTheLaunchersIsKeptFromTheRanks) {
 
 TEST(PerfEnvironment, NobodySaysWhoWhereNothingThatCouldIsSet) {
   for (const Entries& entries : {Entries{}, Entries{"PATH=/bin", "TUTTI_TRANSPORT=tcp", "TUTTI_JOIN_TIMEOUT_MS=5"},
-                                 Entries{"TUTTI_RANK=", "WORLD_SIZE="}, Entries{"RANK=1", "TUTTI_LAUNCHER=none"}})
+                                 Entries{"TUTTI_SECRET=x=", "TUTTI_ID_FILE=y"}, Entries{"TUTTI_RANK=", "WORLD_SIZE="},
+                                 Entries{"RANK=1", "TUTTI_LAUNCHER=none"}})
     EXPECT_TRUE(nobodySaysWho(entries));
-  for (const char* entry : {"RANK=1", "TUTTI_SIZE=2", "TUTTI_LAUNCHER=auto", "SLURM_PROCID=0", "TUTTI_SECRET=x="})
+  for (const char* entry : {"RANK=1", "TUTTI_SIZE=2", "TUTTI_LAUNCHER=auto", "SLURM_PROCID=0"})
     EXPECT_FALSE(nobodySaysWho({"PATH=/bin", entry})) << entry;
 }
 
+TEST(PerfEnvironment, NamesWhatSaysWhereTheRanksOfOthersMeet) {
+  EXPECT_EQ(placesOf({"PATH=/bin", "TUTTI_RANK=0", "TUTTI_ROOT=", "TUTTI_SECRET=x=", "TUTTI_JOIN_TIMEOUT_MS=5",
+                      "TUTTI_ID_FILE=y", "RANK=1"}),
+            "TUTTI_SECRET, TUTTI_ID_FILE");
+  EXPECT_EQ(placesOf({"PATH=/bin", "TUTTI_LAUNCHER=auto"}), "");
+}
+
 TEST(PerfEnvironment, RanksAreNotToldAgainWhatIsNoSetting) {
-  EXPECT_EQ(withoutStrangeNames({"PATH=/bin", "TUTTI_TRANPORT=shm", "TUTTI_ALGO=ring", "TUTTI_TEST_PATIENCE=3"}),
+  EXPECT_EQ(withoutStrange({"PATH=/bin", "TUTTI_TRANPORT=shm", "TUTTI_ALGO=ring", "TUTTI_TEST_PATIENCE=3"}),
             (Entries{"PATH=/bin", "TUTTI_ALGO=ring", "TUTTI_TEST_PATIENCE=3"}));
+  const Entries good = {"TUTTI_DEBUG=trace", "TUTTI_DEBUG=INFO", "TUTTI_DEBUG="};
+  EXPECT_EQ(withoutStrange(good), good);
+  EXPECT_EQ(withoutStrange({"TUTTI_DEBUG=loud"}), Entries{});
 }
 
 TEST(PerfEnvironment, EmptyIsNotSet) {

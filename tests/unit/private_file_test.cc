@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/handshake.h"
 #include "support/other_user.h"
 
@@ -104,6 +107,30 @@ TEST_F(PrivateFile, IsNoPipeAndNothingElse) {
   expectRefused(readHere(pipe), "it is a pipe, not a regular file");
   expectRefused(readHere(folder), "it is a folder");
   expectRefused(readHere("/dev/zero"), "it is a device");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder + "/socket";
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  path.copy(address.sun_path, path.size());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  expectRefused(readHere(path), "it is a socket");
+}
+
+// There is nothing to wait for.
+TEST_F(PrivateFile, ThatCannotBeReadHoweverLongOneWaitsIsRefused) {
+  if (!test::mayBeAnotherUser()) GTEST_SKIP() << "needs root";
+  const std::string roots = make(0600), own = make(0200);
+  ASSERT_EQ(::chown(roots.c_str(), 0, gid_t(-1)), 0);
+  expectRefused(read(roots), "it cannot be read: Permission denied; it is root's");
+  expectRefused(read(own), "it cannot be read: Permission denied; run `chmod 600 " + own + "`");
+  const std::string shut = folder + "/shut", link = folder + "/link";
+  fs::create_directory(shut);
+  ASSERT_EQ(::chmod(shut.c_str(), 0700), 0);
+  expectRefused(read(shut + "/secret"), "it cannot be read: Permission denied; see the folders above it");
+  fs::create_symlink(link, link);
+  expectRefused(read(link), "it cannot be read: Too many levels of symbolic links");
+  expectRefused(read(own + "/secret"), "it cannot be read: Not a directory");
 }
 
 // As Kubernetes mounts them: what they lead to counts.

@@ -92,12 +92,18 @@ class ShmSetup : public link::Setup {
   std::optional<FdExchange> exchange_;
 };
 
+// Its memory goes over a Unix socket.
+std::string withoutSockets(const topology::Card& self, const topology::Card& peer) {
+  if (self.unixSockets == peer.unixSockets) return "TUTTI_UNIX_SOCKETS=0";
+  return fmt::format("TUTTI_UNIX_SOCKETS=0 in process {} alone", (self.unixSockets ? peer : self).pid);
+}
+
 class Shm : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "shm"; }
   link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
     if (self.hostId != peer.hostId) return {.reason = "different hosts"};
-    if (!self.unixSockets || !peer.unixSockets) return {.reason = "TUTTI_UNIX_SOCKETS=0"};  // its memory goes over one
+    if (!self.unixSockets || !peer.unixSockets) return {.reason = withoutSockets(self, peer)};
     return {true, costs::kShm.latencyUs, costs::kShm.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {

@@ -1,0 +1,40 @@
+// Which limit stands behind an error of the system's, whose own text does not say: what to add to that.
+#pragma once
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+namespace tutti {
+
+// The limit of this process, if it has one.
+inline rlim_t limitOf(decltype(RLIMIT_NOFILE) resource) noexcept {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+// Of `error`, an errno value. Each names the process: other ranks may get to read it.
+inline std::string limitBehind(int error) {
+  const rlim_t files = limitOf(RLIMIT_NOFILE), bytes = limitOf(RLIMIT_FSIZE);
+  if (error == EMFILE && files != RLIM_INFINITY)
+    return fmt::format(", of which ulimit -n allows {} to process {}: raise it", uint64_t{files}, ::getpid());
+  if (error == EFBIG && bytes != RLIM_INFINITY)
+    return fmt::format(": ulimit -f allows {} bytes to process {}: raise it", uint64_t{bytes}, ::getpid());
+  return "";
+}
+
+// The same where a process or a thread could not be started.
+inline std::string limitOfTasks(int error) {
+  if (error != EAGAIN) return "";
+  const rlim_t tasks = limitOf(RLIMIT_NPROC);
+  const std::string own = tasks == RLIM_INFINITY ? "" : fmt::format(" than the {} of ulimit -u", uint64_t{tasks});
+  return fmt::format(
+      ": user {} may have no more processes and threads{}, or its container may not: raise that, or end "
+      "some",
+      ::getuid(), own);
+}
+
+}  // namespace tutti
