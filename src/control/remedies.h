@@ -6,6 +6,9 @@
 
 namespace tutti::control {
 
+// Two jobs of one user and host have one name for where they meet.
+inline constexpr const char* kGiveEachAJob =
+    "Another job of yours seems to be meeting there: give each a TUTTI_JOB of its own, any text";
 // Nobody is at the root's addresses.
 std::string whenNobodyIsThere(const UniqueId& id);
 // One end of a connection has another secret, or means another job.
