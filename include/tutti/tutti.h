@@ -186,7 +186,7 @@ TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
 TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm);
 /* Writes this rank's record to a JSON file: who it is, what stopped it, its last 256 calls and how far each has come.
  * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
- * TUTTI_DUMP_DIR set, every failure and SIGUSR2 write such files by themselves. */
+ * TUTTI_DUMP_DIR set, every failure after joining and SIGUSR2 write such files by themselves. */
 TUTTI_API tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path);
 /* *result: tuttiSuccess, tuttiInProgress (it is joining, or work is queued on a stream) or the error that stopped the
  * communicator. */

@@ -109,7 +109,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_VERIFY", For::kDiagnosis, Type::kSwitch, "0", 0, 1, "",
      "Whether to prove every schedule of all ranks before its first use."},
     {"TUTTI_DUMP_DIR", For::kDiagnosis, Type::kPath, "", 0, 0, "",
-     "The folder for JSON files with the last calls of a rank, written on an error and on SIGUSR2. Default: none."},
+     "The folder for JSON files with the last calls of a rank, written on an error, but for one while joining, and on "
+     "SIGUSR2. Default: none."},
 
     // Read by the programs alone
     {"TUTTI_TESTS_MIN_BW", For::kPrograms, Type::kText, "", 0, 0, "GB/s",

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "control/network.h"
+#include "control/root_name.h"
 #include "control/socket.h"
 
 namespace tutti::control {
@@ -25,6 +26,8 @@ std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost
 
 void Dial::startRound() {
   started_ = running_ = 0;
+  unixNames_ = target_.unixNames;
+  if (const auto left = rootNameIn(target_.folder, target_.context.job)) unixNames_.insert(unixNames_.begin(), *left);
   attempts_.assign(places(), {});
   reasons_.clear();
   refused_ = unproven_ = lacking_ = false;
@@ -32,13 +35,13 @@ void Dial::startRound() {
 }
 
 UniqueFd Dial::open(size_t place) noexcept {
-  if (overUnix(place)) return dialUnix(target_.unixNames[place]);
-  return dialTcp(target_.addresses[place - target_.unixNames.size()]);
+  if (overUnix(place)) return dialUnix(unixNames_[place]);
+  return dialTcp(target_.addresses[place - unixNames_.size()]);
 }
 
 std::string Dial::nameOf(size_t place) const {
-  if (overUnix(place)) return "Unix socket @" + target_.unixNames[place];
-  return toString(target_.addresses[place - target_.unixNames.size()]);
+  if (overUnix(place)) return "Unix socket @" + unixNames_[place];
+  return toString(target_.addresses[place - unixNames_.size()]);
 }
 
 // Places that fail at once (nobody there, no route) make way for the next without a pause.

@@ -17,6 +17,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
     HandshakeContext context;  // context.listener is the id of the listener that is meant
     std::vector<std::string> unixNames;
     std::vector<Address> addresses;
+    // Not empty: a root is meant, and may have left a name in this folder, or does so yet (control/root_name.h).
+    std::string folder = {};
   };
   using Won = std::function<void(std::shared_ptr<Line>)>;
   using Lost = std::function<void(const std::string& why)>;
@@ -39,8 +41,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
     std::shared_ptr<Line> line;
     Reactor::Token timer = 0;
   };
-  size_t places() const noexcept { return target_.unixNames.size() + target_.addresses.size(); }
-  bool overUnix(size_t place) const noexcept { return place < target_.unixNames.size(); }
+  size_t places() const noexcept { return unixNames_.size() + target_.addresses.size(); }
+  bool overUnix(size_t place) const noexcept { return place < unixNames_.size(); }
   UniqueFd open(size_t place) noexcept;
   std::string nameOf(size_t place) const;
   void noteError(size_t place, int error) noexcept;
@@ -55,7 +57,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
   Target target_;
   Won won_;
   Lost lost_;
-  std::vector<Attempt> attempts_;  // of this round, by place
+  std::vector<std::string> unixNames_;  // of this round
+  std::vector<Attempt> attempts_;       // by place
   size_t started_ = 0, running_ = 0;
   Reactor::Token stagger_ = 0, pause_ = 0;
   Reactor::Clock::duration nextPause_ = std::chrono::milliseconds(2);

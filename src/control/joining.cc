@@ -34,7 +34,7 @@ void Joining::callRoot() {
   HandshakeContext context = rootContext(request_.id);
   context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {context, ifAllowed(rootUnixNames(request_.id)), request_.id.addresses},
+      reactor_, {context, ifAllowed({rootUnixName(request_.id.job)}), request_.id.addresses, request_.id.folder},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
         lastRefusal_ = why;

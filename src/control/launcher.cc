@@ -8,6 +8,7 @@
 #include "base/private_file.h"
 #include "base/trimmed.h"
 #include "control/launcher_table.h"
+#include "control/user_folder.h"
 
 namespace tutti::control {
 namespace {
@@ -279,7 +280,7 @@ void readRow(const Environment& environment, const Row& row, Launch& launch) {
   readHost(environment, row, launch);
   readPlace(environment, row, launch);
   readSecret(environment, launch);
-  launch.runtimeFolder = environment.find("XDG_RUNTIME_DIR");
+  launch.folders = userFolders();
 }
 
 }  // namespace

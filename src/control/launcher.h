@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/settings.h"
 #include "control/patience.h"
@@ -23,8 +24,8 @@ struct Launch {
   int pmi = -1;        // the descriptor of the process manager, through which rank 0 hands out a unique id
   int pmiKey = 0;      // which of the process's communicators this is: each needs a key of its own there
   std::string jobKey;  // what the launcher calls the job: tells apart two at one place
-  std::optional<std::string> secret;         // the text of TUTTI_SECRET or TUTTI_SECRET_FILE
-  std::optional<std::string> runtimeFolder;  // XDG_RUNTIME_DIR: userKey() asks for it
+  std::optional<std::string> secret;  // the text of TUTTI_SECRET or TUTTI_SECRET_FILE
+  std::vector<std::string> folders;   // where rank 0 may leave a name for ranks of its host: see chooseUserFolder()
 };
 
 // Reads the environment. Variables and precedence are in launcher_table.cc. Throws Error(kInvalidUsage) that lists what

@@ -12,7 +12,9 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "control/remedies.h"
 #include "control/socket.h"
+#include "control/user_folder.h"
 
 namespace tutti::control {
 namespace {
@@ -65,13 +67,11 @@ std::string describe(const std::optional<ucred>& holder) {
 
 std::string whenTheNameIsTaken(const std::string& unixName) {
   const auto holder = holderOf(unixName);
-  if (!holder || holder->uid == ::geteuid())
-    return "Another job of yours seems to be meeting there, or another process was told to be rank 0 as well: give "
-           "each job a TUTTI_JOB of its own, any text, and each process a rank of its own";
+  if (!holder || holder->uid == ::geteuid()) return kGiveEachAJob;
   return fmt::format(
-      "It is held by {}, and not by you: set XDG_RUNTIME_DIR, for all ranks, to a folder of yours with mode 0700, and "
-      "the ranks meet at a name that others cannot know; or give the job another TUTTI_JOB",
-      describe(holder));
+      "It is held by {}, and not by you: give all ranks the same TUTTI_JOB, one that others cannot guess, or make {} a "
+      "folder of yours with mode 0700, in which ranks find a name that others do not know",
+      describe(holder), userFolders().back());
 }
 
 // `unixError`: why there is no Unix socket, where one was wanted.
@@ -100,8 +100,8 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
   if (sockets_.empty()) nowhere(request, unixError);
 }
 
-// 0, or why there is none. Where the first name is held by a job of this user's, the others would lead callers to it;
-// of another user's socket they think nothing, and go on to the next name.
+// 0, or why there is none. Where a job of this user's holds the first name, callers would take that one for this; of
+// another user's socket they think nothing, and go on to the next name.
 int Listener::openUnix(const Request& request) {
   int error = 0;
   for (const std::string& name : request.unixNames) {
@@ -114,15 +114,15 @@ int Listener::openUnix(const Request& request) {
     error = errno;
     const auto holder = error == EADDRINUSE ? holderOf(name) : std::nullopt;
     const bool others = holder && holder->uid != ::geteuid();
-    if (endpoint_.unixName.empty() && !others) return error;
-    const char* const what = endpoint_.unixName.empty()
-                                 ? "they meet at the other, which can be worked out by everybody"
-                                 : "those that share no folder of yours with rank 0 do not find it";
-    if (error == EADDRINUSE)
-      log::warn("{} holds the name @{}, one of two at which ranks look for rank 0: {}", describe(holder), name, what);
+    const bool last = &name == &request.unixNames.back() && !request.tcp;
+    if (endpoint_.unixName.empty() && (!others || last)) return error;
+    if (others)
+      log::warn(
+          "{} holds the name @{}, at which ranks look for rank 0: those that share no folder of yours with it do "
+          "not find it at a Unix socket",
+          describe(holder), name);
     else
-      log::info("there is no Unix socket @{}, one of two at which ranks look for rank 0 ({}): {}", name,
-                errnoText(error), what);
+      log::info("there is no Unix socket @{}, one of two at which ranks look for rank 0: {}", name, errnoText(error));
   }
   return endpoint_.unixName.empty() ? error : 0;
 }

@@ -24,7 +24,7 @@ class Listener {
 
   struct Request {
     HandshakeContext context;            // context.listener becomes the endpoint's id
-    std::vector<std::string> unixNames;  // the first is the endpoint's; the others may be somebody else's already
+    std::vector<std::string> unixNames;  // the endpoint's is the first that is not another user's
     Network network;
     uint16_t port = 0;  // not 0: this one and no other
     bool tcp = true;

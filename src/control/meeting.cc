@@ -22,7 +22,7 @@
 #include "control/root.h"
 #include "control/secret.h"
 #include "control/socket.h"
-#include "control/user_key.h"
+#include "control/user_folder.h"
 
 namespace tutti::control {
 namespace {
@@ -225,14 +225,8 @@ void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   if (launch.oneHost) id.alike += fmt::format(", user ({} here)", ::geteuid());
 }
 
-// Of the secret there is nothing in the names of sockets, which every user of the host can see.
-std::string nameOfDoor(const UserKey& key, const std::string& place) {
-  std::array<uint64_t, 2> name{};
-  hashInto(name.data(), sizeof name, place.data(), place.size(), key.data(), key.size());
-  return fmt::format("tutti-root-{:016x}{:016x}", name[0], name[1]);
-}
-
-// One that every rank can work out: the root's port and Unix socket follow from what the launcher says.
+// One that every rank can work out: the root's port and Unix socket follow from what the launcher says. Of the secret
+// there is nothing in the job's number, which every user of the host can see in the name of the socket.
 UniqueId deriveId(const Launch& launch, const Network& network, const Patience& patience) {
   RootPlace place;
   place.tcp = !(launch.oneHost && network.unixSockets);
@@ -243,8 +237,7 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);
   hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size());
-  if (network.unixSockets)
-    if (const auto key = userKey(launch.runtimeFolder)) place.id.door = nameOfDoor(*key, name);
+  if (network.unixSockets) place.id.folder = chooseUserFolder(launch.folders);
   if (launch.secret) place.id.secret = secretFromText(*launch.secret, name);
   if (launch.rank == 0) {
     if (place.tcp) place.doubt = doubtOf(launch, network);

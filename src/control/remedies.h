@@ -6,6 +6,10 @@
 
 namespace tutti::control {
 
+// Two jobs of one user and host have one name for where they meet.
+inline constexpr const char* kGiveEachAJob =
+    "Another job of yours seems to be meeting there, or another process was told to be rank 0 as well: give each job a "
+    "TUTTI_JOB of its own, any text, and each process a rank of its own";
 // Nobody is at the root's addresses.
 std::string whenNobodyIsThere(const UniqueId& id);
 // One end of a connection has another secret, or means another job.

@@ -18,15 +18,6 @@ constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 }  // namespace
 
-std::string rootUnixName(uint64_t job) { return fmt::format("tutti-root-{:016x}", job); }
-
-std::vector<std::string> rootUnixNames(const UniqueId& id) {
-  std::vector<std::string> names;
-  if (!id.door.empty()) names.push_back(id.door);
-  names.push_back(rootUnixName(id.job));
-  return names;
-}
-
 HandshakeContext rootContext(const UniqueId& id) { return {id.secret, id.job, id.job, Encryption::kAsCalled}; }
 
 RootPlace anyRootPlace() {
@@ -94,12 +85,16 @@ void Root::giveUp(int rank, const std::string& why) {
   });
 }
 
-Listener::Request Root::listenRequest(const RootPlace& place, const Network& network) {
-  return {rootContext(place.id), rootUnixNames(place.id), network, place.port, place.tcp};
+// The name that everybody can work out comes first: of two jobs of one user that meet at one place one gets it.
+Listener::Request Root::listenRequest(const RootPlace& place, const Network& network) const {
+  std::vector<std::string> names{rootUnixName(place.id.job)};
+  if (!name_.text().empty()) names.push_back(name_.text());
+  return {rootContext(place.id), std::move(names), network, place.port, place.tcp};
 }
 
 Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
-    : listener_(reactor_, listenRequest(place, network),
+    : name_(place.id.folder, place.id.job),
+      listener_(reactor_, listenRequest(place, network),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { welcome(line, first); }),
       id_(place.id),
       doubt_(place.doubt) {
@@ -115,6 +110,11 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
                                               rootIsOver(id_), nameRanks(missing()), lookForThem(id_), suspicion()));
     reactor_.stop();
   });
+}
+
+Root::~Root() {
+  name_.withdraw();
+  wipe(drawn_.data(), drawn_.size());
 }
 
 void Root::run() {
@@ -203,7 +203,10 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
                  [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
   const bool all = guests_.size() == static_cast<size_t>(size_);
   // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
-  if (all) listener_.close();
+  if (all) {
+    name_.withdraw();
+    listener_.close();
+  }
   place(rank);
   for (const int side : {0, 1}) place(tree::childOf(rank, side));
   if (all) tellKeys();

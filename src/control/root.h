@@ -9,6 +9,7 @@
 #include "base/keeper.h"
 #include "control/listener.h"
 #include "control/pulse.h"
+#include "control/root_name.h"
 
 namespace tutti::control {
 
@@ -26,10 +27,6 @@ class Root;
 std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime);
 RootPlace anyRootPlace();
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime);
-std::string rootUnixName(uint64_t job);
-// Where it is called on its own host, the best first: a name that other users cannot know beforehand, where the id has
-// one, and one that follows from the job, for ranks that share no folder with the root.
-std::vector<std::string> rootUnixNames(const UniqueId& id);
 // What both ends of a connection to the root prove. The root itself encrypts as its callers do.
 HandshakeContext rootContext(const UniqueId& id);
 
@@ -40,7 +37,7 @@ void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept;
 class Root : public Kept {
  public:
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
-  ~Root() override { wipe(drawn_.data(), drawn_.size()); }
+  ~Root() override;
   void run() override;
   void hurry() override { halt(); }
   void halt() override;
@@ -55,7 +52,7 @@ class Root : public Kept {
     bool encrypts = false, placed = false, done = false;
   };
 
-  static Listener::Request listenRequest(const RootPlace& place, const Network& network);
+  Listener::Request listenRequest(const RootPlace& place, const Network& network) const;
   void welcome(const std::shared_ptr<Line>& line, Frame& first);
   std::optional<Refusal> objectionTo(const Hello& hello, bool encrypts) const;
   std::string differenceFrom(const Hello& hello) const;
@@ -75,6 +72,7 @@ class Root : public Kept {
   void endIfIdle();
 
   Reactor reactor_;
+  RootName name_;
   Listener listener_;
   UniqueId id_;
   std::string doubt_;

@@ -34,8 +34,9 @@ struct UniqueId {
   // For texts, and no part of the 128 bytes: where ranks meet that were not handed an id ("at n1:29500"), and which
   // variables must be alike on all of them for that, beside the secret. Empty: the id was handed over.
   std::string place, alike;
-  // As little: a name of the root's Unix socket that other users cannot know beforehand. Empty: there is none.
-  std::string door;
+  // As little: a folder of the user's, in which the root leaves a name that it has drawn (control/root_name.h). Empty:
+  // there is none.
+  std::string folder;
 };
 
 // Whether everyone knows its secret: the launcher gave none. Then the root draws one, and hands it to each rank that it

@@ -14,7 +14,6 @@ control::RootPlace placeFrom(uint8_t how) {
   control::RootPlace place;
   if (how % 2 != 0) place.id.secret.fill(std::byte{0x5a});  // else the root draws one, and hands it over
   place.id.job = ++jobs << 32 | static_cast<uint32_t>(::getpid());
-  place.id.door = "tutti-fuzz-root-" + std::to_string(::getpid()) + "-" + std::to_string(jobs);
   place.tcp = false;
   return place;
 }
@@ -35,7 +34,7 @@ void step(control::Root& root, Running& running, std::vector<Hostile>& lines, In
   if (what % 8 < 2 || lines.empty()) {
     HandshakeContext context = control::rootContext(root.id());
     context.encryption = what < 250 ? Encryption::kOff : Encryption::kOn;
-    lines.push_back(Hostile::call(root.id().door, context));
+    lines.push_back(Hostile::call(control::rootUnixName(root.id().job), context));
     if (what % 8 == 0) lines.back().say(control::Kind::kHello, soundHello(in));
     return;
   }

@@ -18,7 +18,7 @@ class World {
   enum class Stage : uint8_t { kCalled, kPlaced, kHasChildren, kJoined };
 
   World(int rank, int size)
-      : size_(size), rootDoor_(nameOf(job_, size)), member_(std::make_shared<control::Member>(request(rank))) {
+      : size_(size), rootDoor_(control::rootUnixName(job_)), member_(std::make_shared<control::Member>(request(rank))) {
     for (int r = 0; r < size; ++r) {
       doors_.push_back(std::make_unique<Door>(nameOf(job_, r)));
       control::Person person{r, "n" + std::to_string(r), 1000 + r, {}};
@@ -88,7 +88,7 @@ class World {
   }
   static uint64_t nextJob() {
     static std::atomic<uint64_t> last{0};
-    return ++last;
+    return ++last << 32 | static_cast<uint32_t>(::getpid());
   }
   static std::string nameOf(uint64_t job, int rank) {
     return "tutti-fuzz-" + std::to_string(::getpid()) + "-" + std::to_string(job) + "-" + std::to_string(rank);
@@ -97,7 +97,6 @@ class World {
     control::UniqueId id;
     id.secret.fill(std::byte{0x5a});
     id.job = job_;
-    id.door = rootDoor_.name();
     return id;
   }
   control::JoinRequest request(int rank) const {

@@ -14,6 +14,7 @@
 #include "control/member.h"
 #include "control/root.h"
 #include "control/socket.h"
+#include "control/user_folder.h"
 #include "control_ranks.h"
 #include "support/other_user.h"
 
@@ -88,42 +89,60 @@ Launch onOneHost(int rank) {
   return launch;
 }
 
-// The name that follows from what the launcher says is anyone's to work out; the one made with a key is anyone's to
-// read from the list of sockets while ranks meet at it, and the same the next time.
-TEST(Users, ANameThatAnotherUserTakesFirstKeepsNobodyOut) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-  const std::string folder = testing::TempDir() + "tutti-users-" + std::to_string(randomNumber());
-  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
-  const auto placeOf = [&](int rank) {
-    Launch launch = onOneHost(rank);
-    launch.runtimeFolder = folder;
-    return meetingPlace(launch, {}, soon());
-  };
-  const UniqueId known = placeOf(1);
-  for (const std::string& taken : {rootUnixName(known.job), known.door}) {
-    const Squatter squatter(taken);
-    testing::internal::CaptureStderr();
-    inThreads(2, [&](int rank) { Plane::join(requestFor(placeOf(rank), rank, 2)); });
-    const std::string warned = testing::internal::GetCapturedStderr();
-    EXPECT_NE(warned.find(fmt::format("process {} of user 65534 holds the name @{}", squatter.pid(), taken)),
-              std::string::npos)
-        << warned;
+// With a folder of the user's own, as userFolders() are.
+class UsersOfAFolder : public testing::Test {
+ protected:
+  UsersOfAFolder() : folder(testing::TempDir() + "tutti-users-" + std::to_string(randomNumber())) {
+    EXPECT_EQ(::mkdir(folder.c_str(), 0700), 0);
   }
-  std::filesystem::remove_all(folder);
+  ~UsersOfAFolder() override { std::filesystem::remove_all(folder); }
+
+  UniqueId placeOf(int rank) const {
+    Launch launch = onOneHost(rank);
+    launch.folders = {folder};
+    return meetingPlace(launch, {}, soon());
+  }
+  // The names at which a root could be called while they met.
+  std::vector<std::string> meet() const {
+    std::vector<std::string> names;
+    const UniqueId first = placeOf(0);
+    names = {rootUnixName(first.job), rootNameIn(folder, first.job).value_or("none")};
+    inThreads(2, [&](int rank) { Plane::join(requestFor(rank == 0 ? first : placeOf(rank), rank, 2)); });
+    return names;
+  }
+
+  const std::string folder;
+};
+
+// The name that follows from what the launcher says is anyone's to work out.
+TEST_F(UsersOfAFolder, MeetWhereAnotherUserHasTakenTheirName) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string taken = rootUnixName(placeOf(1).job);
+  const Squatter squatter(taken);
+  testing::internal::CaptureStderr();
+  meet();
+  const std::string warned = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warned.find(fmt::format("process {} of user 65534 holds the name @{}", squatter.pid(), taken)),
+            std::string::npos)
+      << warned;
 }
 
-// Nor does one keep ranks apart that have nothing but the name in common, as in containers: nobody has taken it.
-TEST(Users, RanksThatShareNoFolderMeet) {
-  const std::string folder = testing::TempDir() + "tutti-users-" + std::to_string(randomNumber());
-  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+// While ranks meet, every user can read their names from the list of sockets: that is of no use for the next time.
+TEST_F(UsersOfAFolder, MeetWhereAnotherUserHasTakenTheNamesOfTheRunBefore) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const auto names = meet();
+  EXPECT_EQ(rootNameIn(folder, placeOf(1).job), std::nullopt);
+  const Squatter one(names[0]), other(names[1]);
+  EXPECT_NE(meet(), names);
+}
+
+// Nor are ranks kept apart that have nothing but the name in common, as in containers: nobody has taken it.
+TEST_F(UsersOfAFolder, MeetThoseWhoDoNotShareIt) {
   inThreads(2, [&](int rank) {
-    Launch launch = onOneHost(rank);
-    if (rank == 0) launch.runtimeFolder = folder;
-    UniqueId id = meetingPlace(launch, {}, soon());
-    EXPECT_FALSE(id.door.empty());
+    const UniqueId id = rank == 0 ? placeOf(0) : meetingPlace(onOneHost(rank), {}, soon());
+    EXPECT_EQ(id.folder.empty(), rank != 0);
     Plane::join(requestFor(id, rank, 2));
   });
-  std::filesystem::remove_all(folder);
 }
 
 // Where the ranks have no folder, they have no other name; the text says who holds it.
@@ -134,7 +153,7 @@ TEST(Users, WhoHoldsTheOnlyNameIsTold) {
   const Squatter squatter(rootUnixName(place.id.job));
   const Thrown thrown = thrownBy([&] { openRootAt(place, {}, soon()); });
   for (const std::string& word :
-       {fmt::format("process {} of user 65534", squatter.pid()), std::string("XDG_RUNTIME_DIR")})
+       {fmt::format("process {} of user 65534", squatter.pid()), std::string("TUTTI_JOB"), userFolders().back()})
     EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
 }
 
