@@ -1,5 +1,7 @@
 #include "control/root.h"
 
+#include <sys/eventfd.h>
+
 #include <mutex>
 
 #include "base/log.h"
@@ -93,7 +95,8 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
     : listener_(reactor_, listenRequest(place, network),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { welcome(line, first); }),
       id_(place.id),
-      doubt_(place.doubt) {
+      doubt_(place.doubt),
+      reserve_(::eventfd(0, EFD_CLOEXEC)) {
   id_.addresses = listener_.endpoint().addresses;
   if (isPublic(id_)) fillRandom(drawn_.data(), drawn_.size());
   listener_.whenStarved([this](int error) {
@@ -281,6 +284,7 @@ std::string Root::suspicion() const {
 void Root::refuse(ErrorCode code, const std::string& text) {
   if (refused_) return;
   refused_ = Refusal{code, text};
+  reserve_.reset();
   for (auto& [rank, guest] : guests_)
     if (guest.line->isOpen()) tell(guest.line, *refused_);
   endIfIdle();

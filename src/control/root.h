@@ -86,6 +86,7 @@ class Root : public Kept {
   Agreement agreement_;  // what it had set
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
+  UniqueFd reserve_;  // given up for those who have yet to hear of a refusal, where there is no other descriptor
 };
 
 }  // namespace tutti::control

@@ -1,4 +1,5 @@
 // What happens when ranks are missing, wrong, dying, giving up or leaving.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -88,6 +89,33 @@ TEST(Joining, AnIdIsGoodForOneCommunicatorAndItsRanksSaySoAtOnce) {
   const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2)); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
   EXPECT_NE(thrown.text.find("already"), std::string::npos) << thrown.text;
+}
+
+// All the descriptors that there are, for as long as it lives.
+class Hoard {
+ public:
+  Hoard() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{std::min<rlim_t>(before_.rlim_cur, 128), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    for (int fd = 0; (fd = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) all_.emplace_back(fd);
+  }
+  ~Hoard() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  Hoard(const Hoard&) = delete;
+  Hoard& operator=(const Hoard&) = delete;
+
+ private:
+  rlimit before_{};
+  std::vector<UniqueFd> all_;
+};
+
+// They find nobody who could let them in, but hear it from that one, and not from their deadlines.
+TEST(Joining, RanksThatARootHasNoDescriptorForAreTold) {
+  const UniqueId id = openRoot({}, soon());
+  const Hoard hoard;
+  std::vector<pid_t> outside;
+  for (int r = 1; r < 5; ++r) outside.push_back(startRank({id, r, 5, "refused", 20000, "of which ulimit -n allows"}));
+  for (const pid_t pid : outside) EXPECT_EQ(exitOf(pid), 0);
 }
 
 TEST(Joining, TwoOfOneRankAreBothTold) {

@@ -62,6 +62,12 @@ TEST(OtherProcess, DISABLED_Rank) {
   JoinRequest request = requestFor(id, rank, size);
   request.heartbeat = std::chrono::milliseconds(in.value<int>());
   const std::string mode = in.text(), expect = in.text();
+  if (mode == "refused") {
+    const Thrown thrown = thrownBy([&] { Plane::join(request); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+    EXPECT_NE(thrown.text.find(expect), std::string::npos) << thrown.text;
+    return;
+  }
   const auto plane = Plane::join(request);
   runAs(*plane, mode, expect, request.heartbeat);
 }

@@ -20,7 +20,8 @@ inline double msSince(Clock::time_point start) {
 // Where somebody is to be found silent. Not shorter: a busy machine lets a thread that is well wait, too.
 inline constexpr std::chrono::milliseconds kHeartbeat(kSanitized ? 2500 : 700);
 
-// What the process does: "leave" after joining; "vanish": the same, and the process ends at once; "wait" for ever;
+// What the process does: "refused": can not join, exits with 0 when the text of it contains `expect`; "leave" after
+// joining; "vanish": the same, and the process ends at once; "wait" for ever;
 // "shrink" after every failure; "witness": waits for a failure and exits with 0 when its text contains `expect`;
 // "outcast": the same, and then finds that it cannot shrink.
 struct Process {
