@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* kLookForThem = "Look for their processes, and whether they reach the root";
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
+// Ranks that look for the root call it several times in a second.
+constexpr std::chrono::seconds kLastCalls(1);
 
 }  // namespace
 
@@ -115,6 +117,16 @@ void Root::run() {
   reactor_.run([this](const std::string& what) {
     refuse(ErrorCode::kSystem,
            fmt::format("the root of the job, in the process that made the unique id, failed: {}", what));
+  });
+}
+
+// Nobody will be here any more: why, those are to hear who are still on their way, and would look for it until their
+// deadline.
+void Root::hurry() {
+  reactor_.post([this] {
+    if (!refused_ && size_ == 0) return reactor_.stop();
+    reactor_.after(kLastCalls, [this] { reactor_.stop(); });
+    endIfIdle();
   });
 }
 

@@ -42,7 +42,7 @@ class Root : public Kept {
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
   ~Root() override { wipe(drawn_.data(), drawn_.size()); }
   void run() override;
-  void hurry() override { halt(); }
+  void hurry() override;
   void halt() override;
   const UniqueId& id() const noexcept { return id_; }
   // Any thread. That rank will not come.

@@ -1,5 +1,4 @@
 // What happens when ranks are missing, wrong, dying, giving up or leaving.
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -9,6 +8,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "control/root.h"
 #include "control_processes.h"
 #include "support/sanitized.h"
 
@@ -91,31 +91,33 @@ TEST(Joining, AnIdIsGoodForOneCommunicatorAndItsRanksSaySoAtOnce) {
   EXPECT_NE(thrown.text.find("already"), std::string::npos) << thrown.text;
 }
 
-// All the descriptors that there are, for as long as it lives.
-class Hoard {
- public:
-  Hoard() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit few{std::min<rlim_t>(before_.rlim_cur, 128), before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &few);
-    for (int fd = 0; (fd = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) all_.emplace_back(fd);
-  }
-  ~Hoard() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  Hoard(const Hoard&) = delete;
-  Hoard& operator=(const Hoard&) = delete;
+// A process of its own has the root; what the ranks outside are told.
+void expectToldOutside(const UniqueId& id, const std::string& reason) {
+  inThreads(4, [&](int i) {
+    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, i + 1, 5)); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+    EXPECT_NE(thrown.text.find(reason), std::string::npos) << thrown.text;
+  });
+}
 
- private:
-  rlimit before_{};
-  std::vector<UniqueFd> all_;
-};
-
-// They find nobody who could let them in, but hear it from that one, and not from their deadlines.
 TEST(Joining, RanksThatARootHasNoDescriptorForAreTold) {
-  const UniqueId id = openRoot({}, soon());
-  const Hoard hoard;
-  std::vector<pid_t> outside;
-  for (int r = 1; r < 5; ++r) outside.push_back(startRank({id, r, 5, "refused", 20000, "of which ulimit -n allows"}));
-  for (const pid_t pid : outside) EXPECT_EQ(exitOf(pid), 0);
+  const UniqueId id = anyRootPlace().id;
+  const pid_t root = startRank(id, 0, 5, "hoards");
+  int status = 0;
+  ASSERT_EQ(::waitpid(root, &status, WUNTRACED), root);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  ::kill(root, SIGCONT);
+  expectToldOutside(id, "of which ulimit -n allows 128");
+  ::kill(root, SIGKILL);
+  exitOf(root);
+}
+
+TEST(Joining, RanksOutsideOfAProcessThatHasFailedAreTold) {
+  const UniqueId id = anyRootPlace().id;
+  constexpr const char* kReason = "rank 0 of 5 could not join: its limits are too low";
+  const pid_t root = startRank({id, 0, 5, "dooms", 20000, kReason});
+  expectToldOutside(id, kReason);
+  EXPECT_EQ(exitOf(root), 0);
 }
 
 TEST(Joining, TwoOfOneRankAreBothTold) {
