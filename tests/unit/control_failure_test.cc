@@ -91,6 +91,14 @@ TEST(Joining, AnIdIsGoodForOneCommunicatorAndItsRanksSaySoAtOnce) {
   EXPECT_NE(thrown.text.find("already"), std::string::npos) << thrown.text;
 }
 
+// Once it has stopped itself.
+void goOnFromStop(pid_t process) {
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, WUNTRACED), process);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  ::kill(process, SIGCONT);
+}
+
 // A process of its own has the root; what the ranks outside are told.
 void expectToldOutside(const UniqueId& id, const std::string& reason) {
   inThreads(4, [&](int i) {
@@ -103,10 +111,7 @@ void expectToldOutside(const UniqueId& id, const std::string& reason) {
 TEST(Joining, RanksThatARootHasNoDescriptorForAreTold) {
   const UniqueId id = anyRootPlace().id;
   const pid_t root = startRank(id, 0, 5, "hoards");
-  int status = 0;
-  ASSERT_EQ(::waitpid(root, &status, WUNTRACED), root);
-  ASSERT_TRUE(WIFSTOPPED(status));
-  ::kill(root, SIGCONT);
+  goOnFromStop(root);
   expectToldOutside(id, "of which ulimit -n allows 128");
   ::kill(root, SIGKILL);
   exitOf(root);
@@ -116,6 +121,7 @@ TEST(Joining, RanksOutsideOfAProcessThatHasFailedAreTold) {
   const UniqueId id = anyRootPlace().id;
   constexpr const char* kReason = "rank 0 of 5 could not join: its limits are too low";
   const pid_t root = startRank({id, 0, 5, "dooms", 20000, kReason});
+  goOnFromStop(root);
   expectToldOutside(id, kReason);
   EXPECT_EQ(exitOf(root), 0);
 }
