@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::byte kMagic0{'T'}, kMagic1{'f'}, kVersion{1};
 
+// What a queued frame takes beside the bytes of its payload: its place in the queue, and two pieces of memory.
+constexpr size_t kBesidePayload = 192;
+
 constexpr const char* kForged =
     "a frame that fails its integrity check: bytes were changed, repeated or lost on the way";
 
@@ -119,7 +122,9 @@ void FrameQueue::push(uint8_t type, std::shared_ptr<const Bytes> payload) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a control message of {} bytes is too long: at most {}", payload->size(), kMaxFrameBytes));
   if (broken_) return;
-  waiting_.push_back({makeHeader(type, payload->size()), kFrameHeaderBytes, std::move(payload)});
+  const size_t bytes = payload->size(), cost = bytes + kBesidePayload;
+  waiting_.push_back({makeHeader(type, bytes), kFrameHeaderBytes, std::move(payload), cost});
+  bytes_ += cost;
 }
 
 // Only now, when its turn has come, so that what waits in many queues is stored once. False: it can not be sealed.
@@ -136,16 +141,16 @@ bool FrameQueue::sealFirst() {
   return true;
 }
 
-bool FrameQueue::broken() noexcept {
+void FrameQueue::drop() noexcept {
   broken_ = true;
   waiting_.clear();
-  return false;
+  bytes_ = 0;
 }
 
 bool FrameQueue::flush(int fd) {
   if (broken_) return false;
   while (!waiting_.empty()) {
-    if (!sealFirst()) return broken();
+    if (!sealFirst()) return drop(), false;
     Item& first = waiting_.front();
     const size_t headerSent = std::min(sent_, first.headerBytes), payloadSent = sent_ - headerSent;
     iovec parts[2] = {
@@ -156,9 +161,11 @@ bool FrameQueue::flush(int fd) {
     message.msg_iovlen = 2;
     const ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || broken();
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    if (n < 0) return drop(), false;
     sent_ += static_cast<size_t>(n);
     if (sent_ < first.bytes()) continue;
+    bytes_ -= first.cost;
     waiting_.pop_front();
     sent_ = 0;
   }

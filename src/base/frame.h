@@ -78,6 +78,10 @@ class FrameQueue {
   bool empty() const noexcept { return waiting_.empty(); }
   // All that was ever pushed is out.
   bool drained() const noexcept { return waiting_.empty() && !broken_; }
+  // The memory that what is queued takes, about. A payload counts on each queue that has it.
+  size_t bytes() const noexcept { return bytes_; }
+  // Lets go of all that is queued, and takes nothing any more, as after an error.
+  void drop() noexcept;
   // Hands the socket what it takes. False when the connection is broken, from then on. Never blocks; throws only
   // std::bad_alloc.
   bool flush(int fd);
@@ -87,15 +91,16 @@ class FrameQueue {
     std::array<std::byte, kSealedHeaderBytes> header;
     size_t headerBytes;
     std::shared_ptr<const Bytes> payload;
+    size_t cost;  // of memory
     size_t bytes() const noexcept { return headerBytes + payload->size(); }
   };
   bool sealFirst();
-  bool broken() noexcept;
 
   std::optional<Cipher> cipher_;
   bool broken_ = false;
   std::deque<Item> waiting_;
-  size_t sent_ = 0;  // bytes of the first one
+  size_t bytes_ = 0;  // sum of their costs
+  size_t sent_ = 0;   // bytes of the first one
 };
 
 }  // namespace tutti

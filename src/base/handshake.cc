@@ -21,9 +21,9 @@ constexpr uint8_t kWantsEncryption = 1, kHasAes = 2;
 [[maybe_unused]] const int ready = sodium_init();
 
 // What a key is for goes into it, so that none that comes of one secret is used twice.
-noise::Key pskOf(const std::array<std::byte, 16>& secret) noexcept {
+noise::SecretKey pskOf(const std::array<std::byte, 16>& secret) noexcept {
   static constexpr char kLabel[] = "tutti hello psk";
-  noise::Key key;
+  noise::SecretKey key;
   hashInto(key.data(), key.size(), kLabel, sizeof kLabel - 1, secret.data(), secret.size());
   return key;
 }
@@ -39,6 +39,10 @@ std::array<std::byte, 24> prologueOf(const HandshakeContext& context) noexcept {
 
 const noise::Pattern& patternOf(const HandshakeContext& context) noexcept {
   return context.local ? noise::kPskOnly : context.named ? noise::kIKpsk1 : noise::kNNpsk0;
+}
+
+void deriveInto(CipherKey& key, const char* label, const noise::Key& from) noexcept {
+  hashInto(key.data(), key.size(), label, std::strlen(label), from.data(), from.size());
 }
 
 }  // namespace
@@ -57,18 +61,16 @@ void hashInto(void* out, size_t outBytes, const void* data, size_t bytes, const 
   crypto_generichash(whole.data(), outBytes < 16 ? 16 : outBytes, static_cast<const unsigned char*>(data), bytes,
                      static_cast<const unsigned char*>(key), keyBytes);
   std::memcpy(out, whole.data(), outBytes);
+  wipe(whole.data(), whole.size());
 }
 
 Handshake::Handshake(Role role, const HandshakeContext& context) noexcept
     : role_(role),
-      context_(context),
+      encryption_(context.encryption),
+      aes_(context.aes),
+      seen_(role == Role::kServer ? context.seen : nullptr),
       session_(patternOf(context), role == Role::kClient, prologueOf(context), pskOf(context.secret), context.own,
                context.peer) {}
-
-Handshake::~Handshake() {
-  wipe(context_.secret.data(), context_.secret.size());
-  wipe(&split_, sizeof split_);
-}
 
 Handshake::Status Handshake::fail(const char* why) noexcept {
   error_ = why;
@@ -104,15 +106,28 @@ bool Handshake::looksRight() noexcept {
 
 // A server that follows its caller has heard it when it answers.
 uint8_t Handshake::ownFlags() const noexcept {
-  const bool follows = context_.encryption == Encryption::kAsCalled;
-  const bool wants = follows ? peerEncrypts() : context_.encryption == Encryption::kOn;
-  return static_cast<uint8_t>((wants ? kWantsEncryption : 0) | (context_.aes ? kHasAes : 0));
+  const bool follows = encryption_ == Encryption::kAsCalled;
+  const bool wants = follows ? peerEncrypts() : encryption_ == Encryption::kOn;
+  return static_cast<uint8_t>((wants ? kWantsEncryption : 0) | (aes_ ? kHasAes : 0));
 }
 
 bool Handshake::peerEncrypts() const noexcept { return (peerFlags() & kWantsEncryption) != 0; }
 
+// Of the first message, in every pattern what it begins with.
+noise::Key Handshake::freshKey() const noexcept {
+  noise::Key key;
+  std::copy_n(buffer_.begin() + kMagicBytes, key.size(), key.begin());
+  return key;
+}
+
+bool Handshake::repeats() const noexcept { return message_ == 0 && seen_ != nullptr && seen_->has(freshKey()); }
+
 bool Handshake::accept() noexcept {
   const std::span<const std::byte> message(buffer_.data(), bytes_);
+  if (repeats()) {
+    error_ = "repeats a hello that came before: it was recorded";
+    return false;
+  }
   if (message_ == 2) {
     std::byte nothing;
     unproven_ = !noise::open(split_.toResponder, 0, {}, message, &nothing);
@@ -120,15 +135,10 @@ bool Handshake::accept() noexcept {
     uint8_t& flags = message_ == 0 ? clientFlags_ : serverFlags_;
     unproven_ = !session_.read(message.subspan(kMagicBytes), reinterpret_cast<std::byte*>(&flags));
     if (!unproven_ && message_ == 1) split_ = session_.split();
+    if (!unproven_ && message_ == 0 && seen_ != nullptr) seen_->add(freshKey());
   }
   if (unproven_) error_ = "does not know the secret of this job";
   return !unproven_;
-}
-
-CipherKey Handshake::keyFor(const char* label, const noise::Key& from) const noexcept {
-  CipherKey key;
-  hashInto(key.data(), key.size(), label, std::strlen(label), from.data(), from.size());
-  return key;
 }
 
 SessionKeys Handshake::keys(Use use) const noexcept {
@@ -136,14 +146,20 @@ SessionKeys Handshake::keys(Use use) const noexcept {
   const bool client = role_ == Role::kClient;
   SessionKeys keys;
   keys.kind = (clientFlags_ & serverFlags_ & kHasAes) != 0 ? CipherKind::kAes256Gcm : CipherKind::kXChaCha20Poly1305;
-  keys.send = keyFor(label, client ? split_.toResponder : split_.toInitiator);
-  keys.receive = keyFor(label, client ? split_.toInitiator : split_.toResponder);
+  deriveInto(keys.send, label, client ? split_.toResponder : split_.toInitiator);
+  deriveInto(keys.receive, label, client ? split_.toInitiator : split_.toResponder);
   return keys;
+}
+
+// Not zeros, of which everybody can make keys.
+void Handshake::forgetKeys() noexcept {
+  for (noise::Key* key : {&split_.toResponder, &split_.toInitiator}) fillRandom(key->data(), key->size());
 }
 
 bool Handshake::differ() const noexcept { return ((clientFlags_ ^ serverFlags_) & kWantsEncryption) != 0; }
 
 Handshake::Status Handshake::finish() noexcept {
+  session_.forget();
   if (!differ()) return Status::kDone;
   return fail(peerEncrypts() ? "has TUTTI_ENCRYPT=1, and this side has not: set it on every rank or on none"
                              : "has not set TUTTI_ENCRYPT=1 as this side has: set it on every rank or on none");

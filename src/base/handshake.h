@@ -10,13 +10,13 @@
 // name.
 //
 // The caller proves the secret first, with its first message: a stranger gets no answer at all. The keys are fresh on
-// both sides, so that a recorded hello is worthless - it gets an answer that it can do nothing with, and the third
-// message, which comes with the first frame, is not its to make - and so that who records all and learns the secret
-// later reads nothing. The prologue names the version, the job and the listener that the caller means, so that a member
-// of the job which happens to sit at a stale or local address is not mistaken for the one that was called. The flags
-// say whether a side wants what follows sealed, and with what it can; nobody on the way can change them. Sides that
-// differ part, each with a text that says which one wants it. Both derive a key per direction and use. All messages
-// have a fixed size: nothing is allocated for a peer that has not proved itself.
+// both sides, so that a recorded hello is worthless - a listener that remembers it hangs up, another one's answer is of
+// no use to it, and the third message, which comes with the first frame, is not its to make - and so that who records
+// all and learns the secret later reads nothing. The prologue names the version, the job and the listener that the
+// caller means, so that a member of the job which happens to sit at a stale or local address is not mistaken for the
+// one that was called. The flags say whether a side wants what follows sealed, and with what it can; nobody on the way
+// can change them. Sides that differ part, each with a text that says which one wants it. Both derive a key per
+// direction and use. All messages have a fixed size: nothing is allocated for a peer that has not proved itself.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -25,12 +25,14 @@
 
 #include "base/cipher.h"
 #include "base/noise.h"
+#include "base/seen_hellos.h"
 
 namespace tutti {
 
 // Whether what follows the hello is to be sealed. kAsCalled: a server that leaves it to its caller.
 enum class Encryption : uint8_t { kOff, kOn, kAsCalled };
 
+// The secret is wiped when it goes.
 struct HandshakeContext {
   std::array<std::byte, 16> secret{};
   uint64_t job = 0;
@@ -44,6 +46,10 @@ struct HandshakeContext {
   bool named = false;
   noise::KeyPair own{};
   noise::Key peer{};  // the caller knows it before the hello
+  // A server's: what has opened there before, which outlives the hello. Null: a repeat is answered.
+  SeenHellos* seen = nullptr;
+
+  ~HandshakeContext() { wipe(secret.data(), secret.size()); }
 };
 
 class Handshake {
@@ -53,8 +59,8 @@ class Handshake {
   // What keys are for: two uses of one connection never share a key. kSecret: a secret that is handed over.
   enum class Use : uint8_t { kControl, kData, kSecret };
 
+  // Keeps nothing of the context's secrets beyond the hello.
   Handshake(Role role, const HandshakeContext& context) noexcept;
-  ~Handshake();
   Handshake(const Handshake&) = delete;
   Handshake& operator=(const Handshake&) = delete;
 
@@ -71,6 +77,9 @@ class Handshake {
   const noise::Key& peerKey() const noexcept { return session_.peerKey(); }
   bool peerEncrypts() const noexcept;
   SessionKeys keys(Use use = Use::kControl) const noexcept;
+  // Nobody will ask for keys any more, and who got hold of this memory would learn none. What somebody asked for all
+  // the same would be keys that no other side has.
+  void forgetKeys() noexcept;
 
  private:
   static constexpr size_t kMagicBytes = 8, kFlagsBytes = 1;
@@ -83,16 +92,19 @@ class Handshake {
   bool prepare() noexcept;
   bool accept() noexcept;
   bool looksRight() noexcept;
+  noise::Key freshKey() const noexcept;
+  bool repeats() const noexcept;
   uint8_t ownFlags() const noexcept;
   uint8_t peerFlags() const noexcept { return role_ == Role::kClient ? serverFlags_ : clientFlags_; }
   bool differ() const noexcept;
-  CipherKey keyFor(const char* label, const noise::Key& from) const noexcept;
   Status finish() noexcept;
   Status fail(const char* why) noexcept;
   const char* leftWhere(bool sending) noexcept;
 
   Role role_;
-  HandshakeContext context_;
+  Encryption encryption_;
+  bool aes_;
+  SeenHellos* seen_;
   noise::Session session_;
   int message_ = 0;               // of the three above
   size_t bytes_ = 0, moved_ = 0;  // of that message

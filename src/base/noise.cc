@@ -70,8 +70,8 @@ void derive(const Hash& chaining, Bytes material, std::span<Hash> outs) noexcept
   sodium_memzero(base.data(), base.size());
 }
 
-Key keyFrom(const Hash& hash) noexcept {
-  Key key;
+SecretKey keyFrom(const Hash& hash) noexcept {
+  SecretKey key;
   std::copy_n(hash.begin(), key.size(), key.begin());
   return key;
 }
@@ -84,7 +84,7 @@ Nonce nonceOf(uint64_t number) noexcept {
 
 }  // namespace
 
-KeyPair::~KeyPair() { sodium_memzero(secret.data(), secret.size()); }
+SecretKey::~SecretKey() { sodium_memzero(data(), size()); }
 
 KeyPair keyPairOf(const Key& secret) noexcept {
   KeyPair pair;
@@ -94,11 +94,9 @@ KeyPair keyPairOf(const Key& secret) noexcept {
 }
 
 KeyPair drawKeyPair() noexcept {
-  Key secret;
+  SecretKey secret;
   randombytes_buf(secret.data(), secret.size());
-  const KeyPair pair = keyPairOf(secret);
-  sodium_memzero(secret.data(), secret.size());
-  return pair;
+  return keyPairOf(secret);
 }
 
 void seal(const Key& key, uint64_t number, Bytes associated, Bytes clear, std::byte* sealed) noexcept {
@@ -121,9 +119,12 @@ Session::Session(const Pattern& pattern, bool initiator, Bytes prologue, const K
   begin(prologue);
 }
 
-Session::~Session() {
+Session::~Session() { forget(); }
+
+void Session::forget() noexcept {
+  failed_ = true;
   for (Hash* hash : {&hash_, &chaining_}) sodium_memzero(hash->data(), hash->size());
-  for (Key* key : {&key_, &psk_}) sodium_memzero(key->data(), key->size());
+  for (Key* key : {&key_, &psk_, &own_.secret, &ephemeral_.secret}) sodium_memzero(key->data(), key->size());
 }
 
 // A name that fits is the first hash as it is, padded with zeros: ours all do.
@@ -184,10 +185,9 @@ void Session::mixOpen(const Key& key) noexcept {
 
 // A key of the peer's that gives nothing but zeros is not one of an honest peer.
 bool Session::product(const Key& secret, const Key& open) noexcept {
-  Key shared;
+  SecretKey shared;
   if (crypto_scalarmult(raw(shared.data()), raw(secret.data()), raw(open.data())) != 0) return false;
   mixKey(shared);
-  sodium_memzero(shared.data(), shared.size());
   return true;
 }
 

@@ -13,13 +13,17 @@ using Key = std::array<std::byte, kKeyBytes>;
 using Hash = std::array<std::byte, kHashBytes>;
 
 // Wiped when it goes.
-struct KeyPair {
-  Key secret{}, open{};  // what stays here, and what everyone may have
+struct SecretKey : Key {
+  SecretKey() noexcept : Key{} {}
+  SecretKey(const Key& key) noexcept : Key(key) {}
+  SecretKey(const SecretKey&) = default;
+  SecretKey& operator=(const SecretKey&) = default;
+  ~SecretKey();
+};
 
-  KeyPair() = default;
-  KeyPair(const KeyPair&) = default;
-  KeyPair& operator=(const KeyPair&) = default;
-  ~KeyPair();
+struct KeyPair {
+  SecretKey secret;  // what stays here
+  Key open{};        // what everyone may have
 };
 KeyPair drawKeyPair() noexcept;
 KeyPair keyPairOf(const Key& secret) noexcept;
@@ -57,7 +61,7 @@ void seal(const Key& key, uint64_t number, std::span<const std::byte> associated
                         std::span<const std::byte> sealed, std::byte* clear) noexcept;
 
 struct Split {
-  Key toResponder{}, toInitiator{};
+  SecretKey toResponder, toInitiator;
 };
 
 // One side of one handshake. The sides take turns, the initiator first; what fails once is over. Wiped when it goes.
@@ -75,8 +79,10 @@ class Session {
   [[nodiscard]] bool write(std::span<const std::byte> payload, std::byte* message) noexcept;
   // Reads the next one into `payload`, overhead() bytes shorter; false when it is not from one who has what it takes.
   [[nodiscard]] bool read(std::span<const std::byte> message, std::byte* payload) noexcept;
-  // After the last message.
+  // After the last message, and before forget().
   Split split() const noexcept;
+  // Wipes all that was secret. What is left is peerKey(): nothing can be written or read any more.
+  void forget() noexcept;
   const Key& peerKey() const noexcept { return peerStatic_; }  // once it is known
   const Hash& hash() const noexcept { return hash_; }
   // For tests against known answers: instead of a key that is drawn.
@@ -101,7 +107,7 @@ class Session {
   size_t message_ = 0;
   uint64_t number_ = 0;
   Hash hash_{}, chaining_{};
-  Key key_{}, psk_;
+  SecretKey key_, psk_;
   KeyPair own_, ephemeral_;
   Key peerStatic_, peerEphemeral_{};
 };

@@ -122,6 +122,11 @@ DeviceTroubles Communicator::deviceTroubles() {
           [this](int peer, const std::string& text) {
             fail(Error(ErrorCode::kRemote, fmt::format("{} was cut off: {}", rankName(peer), text)));
           },
+          [this](int peer, const std::string& what) {
+            fail(Error(ErrorCode::kRemote, fmt::format("{} said of its registered buffers to {} what can not be ({}): "
+                                                       "it is damaged, or not to be trusted",
+                                                       rankName(peer), rankName(rank()), what)));
+          },
           [this](const auto& now, bool overNetwork) { deviceWatch_.look(now, overNetwork); }};
 }
 

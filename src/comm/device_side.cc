@@ -305,6 +305,7 @@ void DeviceSide::attend() {
 void DeviceSide::tell(const News& news) noexcept try {
   if (news.kernel) onTrouble_.kernel(*news.kernel);
   if (news.cutOff) onTrouble_.cutOff(news.cutOff->peer, news.cutOff->text);
+  if (news.lie) onTrouble_.lie(news.lie->peer, news.lie->what);
   if (news.looked) onTrouble_.standing(news.standing, bridges_.needDriving());
 } catch (const std::exception&) {  // no memory for the words: the kernels end all the same
   std::atomic_ref(abortWord()).store(1, std::memory_order_release);
@@ -369,7 +370,7 @@ DeviceSide::News DeviceSide::look() {
     toldOfCut_ = true;
     news.cutOff = bridges_.failure();
   }
-  windows_.look(record_.empty());
+  news.lie = windows_.look(record_.empty());
   news.looked = !record_.empty();
   if (!news.looked) return news;
   if (device_->finished(*order_))

@@ -27,11 +27,12 @@
 
 namespace tutti::comm {
 
-// Whom to tell, from a thread of its own, what a kernel met, which link through the host was cut off, and, every
-// millisecond, which call waits for a rank.
+// Whom to tell, from a thread of its own, what a kernel met, which link through the host was cut off, what a peer has
+// said of its registered buffers that can not be, and, every millisecond, which call waits for a rank.
 struct DeviceTroubles {
   std::function<void(const cuda::Report& report)> kernel;
   std::function<void(int peer, const std::string& text)> cutOff;
+  std::function<void(int peer, const std::string& what)> lie;
   std::function<void(const std::optional<StandingCall>& now, bool overNetwork)> standing;
 };
 
@@ -104,6 +105,7 @@ class DeviceSide {
   struct News {
     std::optional<cuda::Report> kernel;
     std::optional<DeviceBridges::Failure> cutOff;
+    std::optional<DeviceWindows::Lie> lie;
     std::optional<StandingCall> standing;
     bool looked = false;  // whether `standing` says anything
   };

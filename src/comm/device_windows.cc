@@ -17,6 +17,16 @@ constexpr uint64_t kMailbox = MailKey::windows().mailbox(), kStream = MailKey::w
 
 Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(window).take(); }
 
+// Apart from all that else may go wrong between two ranks: one that leaves in good order also closes its stream.
+class Untrue : public Error {
+ public:
+  Untrue(int peer, const std::string& what) : Error(ErrorCode::kRemote, what), peer_(peer) {}
+  int peer() const noexcept { return peer_; }
+
+ private:
+  int peer_;
+};
+
 }  // namespace
 
 DeviceWindows::DeviceWindows(control::Plane& plane, engine::Device& device, const DevicePeers& peers,
@@ -89,16 +99,20 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
   if (window == 0)
     throw Error(ErrorCode::kCuda, fmt::format("{} registered buffers are mapped already", cuda::kWindows - 1));
   const Bytes message = Writer().value(Say::kOffer).value(window).value(needsDescriptor).block(offered.record).take();
+  // Until all have been told it is as one that was refused: should that fail half-way, for lack of memory, it never
+  // opens, and those who have been told of it are not told of another one under its number.
+  Window& of = windows_[window];
+  of.taken = of.refused = true;
+  of.descriptor = std::move(offered.descriptor);
   for (Peer& peer : peers_) {
     plane_.post(peer.rank, kMailbox, message);
     ++peer.owes[window];
+    ++of.answersOwed;
     if (!needsDescriptor) continue;
     peer.toSend.push_back(window);
     requestStream(peer);
   }
-  windows_[window].taken = true;
-  windows_[window].answersOwed = peers_.size();
-  windows_[window].descriptor = std::move(offered.descriptor);
+  of.refused = false;
   return window;
 } catch (const Error& error) {
   log::info("a registered buffer of {} bytes is not used in place by ranks of other processes: {}", buffer.bytes,
@@ -108,7 +122,8 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
 
 void DeviceWindows::withdraw(uint16_t window) {
   const std::lock_guard lock(mutex_);
-  windows_[window].withdrawn = true;
+  // A second try, after memory was short, tells nobody twice; the number is never given out again then.
+  if (std::exchange(windows_[window].withdrawn, true)) return;
   windows_[window].answersOwed += peers_.size();
   for (Peer& peer : peers_) {
     tell(peer, Say::kWithdrawn, window);
@@ -119,7 +134,7 @@ void DeviceWindows::withdraw(uint16_t window) {
 // Nobody answers for another: a window is open only when all have mapped it.
 void DeviceWindows::hearAnswer(Peer& peer, Say what, uint16_t window) {
   if (peer.owes[window] == 0)
-    throw Error(ErrorCode::kRemote, fmt::format("rank {} answers what it was not asked", peer.rank));
+    throw Error(ErrorCode::kRemote, fmt::format("it answers about the buffer {}, of which it was not asked", window));
   --peer.owes[window];
   Window& of = windows_[window];
   of.refused = of.refused || what == Say::kRefused;
@@ -130,32 +145,41 @@ void DeviceWindows::hearAnswer(Peer& peer, Say what, uint16_t window) {
 
 // --- those of the peers ---
 
-void DeviceWindows::look(bool idle) noexcept {
-  if (peers_.empty()) return;
+std::optional<DeviceWindows::Lie> DeviceWindows::look(bool idle) noexcept {
+  if (peers_.empty()) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  if (ended_) return;
+  if (ended_) return std::nullopt;
   try {
-    for (Peer& peer : peers_) {
-      while (const auto message = plane_.poll(peer.rank, kMailbox)) hear(peer, *message);
-      passDescriptors(peer);
-      if (idle) unmap(peer);
-    }
-  } catch (const std::exception& error) {  // the communicator has failed; or what came is no message of ours
+    for (Peer& peer : peers_) lookAt(peer, idle);
+  } catch (const Untrue& untrue) {
+    ended_ = true;
+    Lie lie{untrue.peer(), {}};
+    setText(lie.what, untrue.what());
+    return lie;
+  } catch (
+      const std::exception& error) {  // the communicator has failed, or there is no stream; data goes through slots
     ended_ = true;
     log::info("registered buffers are not mapped any more: {}", error.what());
   }
+  return std::nullopt;
+}
+
+void DeviceWindows::lookAt(Peer& peer, bool idle) {
+  while (const auto message = plane_.poll(peer.rank, kMailbox)) hear(peer, *message);
+  passDescriptors(peer);
+  if (idle) unmap(peer);
 }
 
 void DeviceWindows::tell(const Peer& peer, Say what, uint16_t window) const {
   plane_.post(peer.rank, kMailbox, saying(static_cast<uint8_t>(what), window));
 }
 
-void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
+void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) try {
   Reader in(message);
   const auto what = in.oneOf(Say::kOffer, Say::kGone);
   const auto window = in.value<uint16_t>();
   if (window == 0 || window >= cuda::kWindows)
-    throw Error(ErrorCode::kRemote, fmt::format("rank {} speaks of its buffer {}", peer.rank, window));
+    throw Error(ErrorCode::kRemote, fmt::format("it speaks of the buffer {}, of {}", window, cuda::kWindows - 1));
   if (what == Say::kOffer) {
     const bool needsDescriptor = in.value<bool>();
     const auto record = in.block();
@@ -165,12 +189,15 @@ void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) {
   } else {
     hearAnswer(peer, what, window);
   }
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::kRemote) throw Untrue(peer.rank, error.what());
+  throw;
 }
 
 // A number is given out again only when this rank has let go of what had it: kernels may be there until then.
 void DeviceWindows::hearOffer(Peer& peer, Offer offer, bool needsDescriptor) {
   if (peer.offered[offer.window])
-    throw Error(ErrorCode::kRemote, fmt::format("rank {} offers its buffer {} twice", peer.rank, offer.window));
+    throw Error(ErrorCode::kRemote, fmt::format("it offers its buffer {} twice", offer.window));
   peer.offered.set(offer.window);
   if (!needsDescriptor) return map(peer, offer, {});
   peer.toMap.push_back(std::move(offer));
@@ -179,14 +206,15 @@ void DeviceWindows::hearOffer(Peer& peer, Offer offer, bool needsDescriptor) {
 
 void DeviceWindows::hearWithdrawal(Peer& peer, uint16_t window) {
   if (!peer.offered[window] || std::ranges::count(peer.leaving, window) != 0)
-    throw Error(ErrorCode::kRemote,
-                fmt::format("rank {} withdraws its buffer {}, which is not there", peer.rank, window));
+    throw Error(ErrorCode::kRemote, fmt::format("it withdraws its buffer {}, which is not there", window));
   peer.leaving.push_back(window);
 }
 
 // Both ends ask for it, each when it first has to do with a descriptor.
 void DeviceWindows::requestStream(Peer& peer) {
-  if (!std::exchange(peer.askedForStream, true)) plane_.requestStream(peer.rank, kStream, control::StreamKind::kUnix);
+  if (peer.askedForStream) return;
+  plane_.requestStream(peer.rank, kStream, control::StreamKind::kUnix);
+  peer.askedForStream = true;
 }
 
 // Beside each descriptor goes the number of its window; they come in the order of their offers.
@@ -200,13 +228,17 @@ void DeviceWindows::passDescriptors(Peer& peer) {
     if (sendWithFds(peer.stream->fd.get(), std::as_bytes(std::span(&window, 1)), {&descriptor, 1}) == 0) break;
     peer.toSend.pop_front();
   }
+  takeDescriptors(peer);
+}
+
+void DeviceWindows::takeDescriptors(Peer& peer) {
   while (!peer.toMap.empty()) {
     uint16_t window = 0;
     std::vector<UniqueFd> came;
     const size_t bytes = receiveWithFds(peer.stream->fd.get(), std::as_writable_bytes(std::span(&window, 1)), 1, came);
     if (bytes == 0) break;
     if (bytes != sizeof window || came.empty() || window != peer.toMap.front().window)
-      throw Error(ErrorCode::kRemote, fmt::format("rank {} passed no descriptor, or another one's", peer.rank));
+      throw Untrue(peer.rank, "it passed no descriptor of the buffer that it had offered");
     map(peer, peer.toMap.front(), came.front());
     peer.toMap.pop_front();
   }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/device_peers.h"
@@ -40,8 +41,14 @@ class DeviceWindows {
   bool empty() const noexcept { return buffers_.empty(); }
   cuda::Shared share(const Range& part, bool inGraph);
 
-  // Another thread, now and then: hears and answers the peers. `idle`: nothing of this rank runs on the GPU.
-  void look(bool idle) noexcept;
+  // What a peer has said that none says which is in order, and means well.
+  struct Lie {
+    int peer = -1;
+    std::string what;
+  };
+  // Another thread, now and then: hears and answers the peers. `idle`: nothing of this rank runs on the GPU. The first
+  // lie is returned, once; nothing is heard of anybody after it.
+  std::optional<Lie> look(bool idle) noexcept;
 
  private:
   enum class Say : uint8_t { kOffer, kTaken, kRefused, kWithdrawn, kGone };
@@ -84,8 +91,10 @@ class DeviceWindows {
   void hearOffer(Peer& peer, Offer offer, bool needsDescriptor);
   void hearAnswer(Peer& peer, Say what, uint16_t window);
   void hearWithdrawal(Peer& peer, uint16_t window);
+  void lookAt(Peer& peer, bool idle);
   void requestStream(Peer& peer);
   void passDescriptors(Peer& peer);
+  void takeDescriptors(Peer& peer);
   void map(Peer& peer, const Offer& offer, const UniqueFd& descriptor);
   void tellKernels(const Peer& peer, uint16_t window, const cuda::MappedWindow& is);
   void unmap(Peer& peer);

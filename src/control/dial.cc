@@ -14,6 +14,13 @@ namespace {
 constexpr std::chrono::milliseconds kStagger(50), kLongestPause(250);
 constexpr std::chrono::seconds kAttemptTime(5);
 
+// Of a call that the system there has taken, and perhaps nobody else.
+const char* silenceOf(const Line& line) noexcept {
+  return line.helloSteps() == 0 ? "no answer"
+                                : "no answer, though somebody listens: that process is stopped or busy, or has no file "
+                                  "descriptor left for the call (ulimit -n)";
+}
+
 }  // namespace
 
 std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost lost) {
@@ -74,8 +81,9 @@ void Dial::attempt(size_t place) {
   Attempt& one = attempts_[place];
   one.line = Line::open(reactor_, std::move(fd), Handshake::Role::kClient, target_.context, std::move(events));
   one.timer = reactor_.after(kAttemptTime, [self, place] {
-    self->attempts_[place].line->close();
-    self->failed(place, "no answer");
+    const auto line = self->attempts_[place].line;
+    line->close();
+    self->failed(place, silenceOf(*line));
   });
   ++running_;
 }

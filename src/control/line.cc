@@ -104,11 +104,22 @@ void Line::readFrames() {
 }
 
 void Line::send(Kind kind, std::shared_ptr<const Bytes> payload) {
-  if (!isOpen() || state_ == State::kFinishing) return;
+  if (!isOpen() || state_ == State::kFinishing || choked_) return;
+  if (out_.bytes() > mostQueued_) return choke();
   const bool idle = out_.empty();
   said_ = Reactor::Clock::now();
   out_.push(static_cast<uint8_t>(kind), std::move(payload));
   if (idle && state_ == State::kFrames) flush();
+}
+
+// Whoever sends is in the middle of something, and hears of it later. The memory is free at once.
+void Line::choke() {
+  const std::string why = fmt::format("does not take what it is sent: {} MiB wait for it", out_.bytes() >> 20);
+  reactor_.after(Reactor::Clock::duration::zero(), [line = shared_from_this(), why] {
+    if (line->state_ != State::kFinishing) line->broken(why);
+  });
+  choked_ = true;
+  out_.drop();
 }
 
 // A broken socket is reported by the reader, which first takes what the peer has still said. Where the error was one
@@ -166,6 +177,7 @@ void Line::close() noexcept {
   const auto self = shared_from_this();
   reactor_.forget(watch_);
   fd_.reset();
+  out_.drop();
 }
 
 Bytes Line::wrap(std::span<const std::byte> secret) const {

@@ -29,7 +29,8 @@ class Line : public std::enable_shared_from_this<Line> {
                                     const HandshakeContext& context, Events events);
 
   void setEvents(Events events) { events_ = std::make_shared<Events>(std::move(events)); }
-  // Queues a frame and sends what the socket takes. After close() or finish() it is dropped.
+  // Queues a frame and sends what the socket takes. After close() or finish() it is dropped. A peer that lets too much
+  // wait (see expectRanks) is given up: the line closes, but not before this has returned.
   void send(Kind kind, std::shared_ptr<const Bytes> payload);
   void send(Kind kind, Bytes payload) { send(kind, std::make_shared<const Bytes>(std::move(payload))); }
   // At once; what is queued is lost.
@@ -40,8 +41,11 @@ class Line : public std::enable_shared_from_this<Line> {
   // Gives the socket away, non-blocking, with nothing read beyond the last frame, and fresh keys if the line was
   // sealed. Needs drained(); without it the socket is closed, and what is returned has none.
   SecureSocket take() noexcept;
-  // Of how many ranks what comes may speak, which bounds the length of frames (see mostBytes). Until told: of one.
-  void expectRanks(int ranks) noexcept { ranks_ = ranks; }
+  // Of how many ranks what comes may speak, which bounds the length of frames (see mostBytes), and what goes, which
+  // bounds how much of it may wait (see mostQueued). Until told: of one.
+  void expectRanks(int theirs, int ours) noexcept { ranks_ = theirs, mostQueued_ = mostQueued(ours); }
+  // Nothing is wrapped any more, nor the socket given away: the keys of the hello go.
+  void forgetKeys() noexcept { hello_.forgetKeys(); }
 
   // A secret for the other end alone, sealed whether or not the line's frames are. Each end may wrap one.
   Bytes wrap(std::span<const std::byte> secret) const;
@@ -69,6 +73,8 @@ class Line : public std::enable_shared_from_this<Line> {
   bool unproven() const noexcept { return hello_.unproven(); }  // the two ends' secrets, or jobs, differ
   // The peer said nothing wrong, it left.
   bool hungUp() const noexcept { return hello_.hungUp() || in_.hungUp(); }
+  // It was given up, since it did not take what it was sent.
+  bool choked() const noexcept { return choked_; }
 
  private:
   enum class State : uint8_t { kConnecting, kHello, kFrames, kFinishing };
@@ -81,6 +87,7 @@ class Line : public std::enable_shared_from_this<Line> {
   void readFrames();
   void drainInput();
   void flush();
+  void choke();
   void broken(const std::string& why);
   void finished() noexcept;
   void want(uint32_t events) noexcept;
@@ -94,7 +101,9 @@ class Line : public std::enable_shared_from_this<Line> {
   FrameQueue out_;
   bool unix_ = false;
   bool sealed_ = false;  // decided when the hello is done, once
+  bool choked_ = false;
   int ranks_ = 1;
+  size_t mostQueued_ = mostQueued(1);
   int connectError_ = 0;
   Reactor::Clock::time_point heard_ = Reactor::Clock::now(), said_ = heard_;
   std::string peer_;

@@ -22,6 +22,8 @@ namespace {
 constexpr std::chrono::seconds kHelloTime(5);
 constexpr size_t kLeastPending = 16, kMostPending = 512;
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors(20);
+// Who belongs here has proved it by then, on a busy machine too.
+constexpr std::chrono::milliseconds kTimeToProve(500);
 
 // A quarter of the process's descriptors at most, so that strangers leave enough for the job.
 size_t pendingLimit() noexcept {
@@ -94,6 +96,7 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
       arrival_(std::move(arrival)),
       maxPending_(pendingLimit()),
       refusals_(reactor) {
+  context_.seen = &seen_;
   endpoint_.id = context_.listener;
   const int unixError = request.network.unixSockets ? openUnix(request) : 0;
   if (request.tcp) openTcp(request);
@@ -229,27 +232,35 @@ void Listener::admit(UniqueFd fd) try {
 // call from there as well.
 void Listener::makeRoom(const std::string& neighbourhood) {
   const size_t share = std::max(kLeastPending, maxPending_ / 4);
-  const auto own = neighbourhood.empty() ? waiting_.end() : waiting_.find(neighbourhood);
-  if (own != waiting_.end() && own->second >= share)
-    drop(leastProven(&neighbourhood), "too many callers from one address, of which it had said least for longest");
+  const auto own = neighbourhood.empty() ? crowds_.end() : crowds_.find(neighbourhood);
+  if (own != crowds_.end() && own->second >= share)
+    drop(firstToGo(own), "too many callers from one address, of which it had said least for longest");
   else if (pending_.size() >= maxPending_)
-    drop(leastProven(), "too many callers at once, of which it had said least for longest");
+    drop(firstToGo(), "too many callers at once, and most of them from there; it had said least for longest");
 }
 
 // Those who belong here speak at once: a crowd of silent strangers makes way for them. Of equals, the oldest.
-Listener::PendingAt Listener::leastProven(const std::string* neighbourhood) {
-  auto least = pending_.end();
+Listener::PendingAt Listener::firstToGo(Crowds::const_iterator within) {
+  auto first = pending_.end();
   for (auto at = pending_.begin(); at != pending_.end(); ++at) {
-    if (neighbourhood != nullptr && at->neighbourhood != *neighbourhood) continue;
-    if (least == pending_.end() || at->line->helloSteps() < least->line->helloSteps()) least = at;
+    if (at->crowd != within) continue;
+    if (first == pending_.end() || at->line->helloSteps() < first->line->helloSteps()) first = at;
   }
-  return least;
+  return first;
+}
+
+// Of the largest crowd; of equal ones of that whose caller has said least.
+Listener::PendingAt Listener::firstToGo() {
+  return std::min_element(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
+    if (a.crowd->second != b.crowd->second) return a.crowd->second > b.crowd->second;
+    return a.line->helloSteps() < b.line->helloSteps();
+  });
 }
 
 void Listener::welcome(UniqueFd fd, std::string neighbourhood) {
-  const auto own = waiting_.try_emplace(neighbourhood).first;
-  const auto at = pending_.insert(pending_.end(), Pending{std::move(neighbourhood), nullptr, 0});
-  ++own->second;
+  const auto crowd = crowds_.try_emplace(std::move(neighbourhood)).first;
+  const auto at = pending_.insert(pending_.end(), Pending{crowd, Reactor::Clock::now(), nullptr, 0});
+  ++crowd->second;
   try {
     await(at, Line::open(reactor_, std::move(fd), Handshake::Role::kServer, context_, {}));
   } catch (const std::exception&) {
@@ -259,7 +270,7 @@ void Listener::welcome(UniqueFd fd, std::string neighbourhood) {
 }
 
 void Listener::remove(PendingAt at) noexcept {
-  if (const auto own = waiting_.find(at->neighbourhood); --own->second == 0) waiting_.erase(own);
+  if (--at->crowd->second == 0) crowds_.erase(at->crowd);
   pending_.erase(at);
 }
 
@@ -297,12 +308,16 @@ void Listener::drop(PendingAt at, const std::string& why) {
 }
 
 // The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll
-// would report the same caller again and again.
+// would report the same caller again and again. Who has just come is let say who it is: callers that turned each other
+// out would come to nothing, all of them.
 void Listener::outOfDescriptors(int fd, int error) {
   noteLackOfDescriptors();
   lack_.begins();
-  if (!pending_.empty())
-    drop(leastProven(), "the process has no file descriptor left (see ulimit -n)");
+  if (!std::exchange(toldOfDescriptors_, true))
+    log::warn("cannot accept a connection: {}. Who calls waits", errnoText(error));
+  const auto first = firstToGo();
+  if (first != pending_.end() && Reactor::Clock::now() - first->since >= kTimeToProve)
+    drop(first, "the process has no file descriptor left (see ulimit -n)");
   else
     shutFor(fd, kPauseWithoutDescriptors);
   if (Lack::isOne(error) && lack_.lasts() && starved_) starved_(error);
@@ -311,8 +326,6 @@ void Listener::outOfDescriptors(int fd, int error) {
 void Listener::shutFor(int fd, std::chrono::milliseconds pause) {
   const auto at = std::find_if(sockets_.begin(), sockets_.end(), [&](const Socket& s) { return s.fd.get() == fd; });
   const auto token = at->watch;
-  if (!std::exchange(toldOfDescriptors_, true))
-    log::warn("cannot accept a connection: no file descriptor left; raise the limit (ulimit -n)");
   reactor_.change(token, 0);
   reactor_.after(pause, [this, token] { reactor_.change(token, EPOLLIN); });
 }
@@ -326,7 +339,7 @@ void Listener::close() noexcept {
     one.line->close();
   }
   pending_.clear();
-  waiting_.clear();
+  crowds_.clear();
 }
 
 }  // namespace tutti::control

@@ -1,7 +1,7 @@
 // Where others call: TCP at the chosen addresses and an abstract Unix socket. Only callers that have proved the secret
 // and said what they want get through; the others are dropped after a few seconds, and only so many may wait, of one
-// address a quarter of them: then those give way, there or everywhere, that have said least. Who belongs here calls
-// again. What was refused is logged, in bounds.
+// address a quarter of them: then of that address, or of the one with most of them, those give way that have said
+// least. So a crowd holds up nobody elsewhere. Who belongs here calls again. What was refused is logged, in bounds.
 #pragma once
 #include <functional>
 #include <list>
@@ -46,8 +46,10 @@ class Listener {
   const std::string& lastUnproven() const noexcept { return lastUnproven_; }
 
  private:
+  using Crowds = std::map<std::string, size_t>;  // how many callers wait, by neighbourhoodOf()
   struct Pending {
-    std::string neighbourhood;  // see neighbourhoodOf()
+    Crowds::iterator crowd;
+    Reactor::Clock::time_point since;
     std::shared_ptr<Line> line;
     Reactor::Token timer = 0;
   };
@@ -67,20 +69,22 @@ class Listener {
   void makeRoom(const std::string& neighbourhood);
   void welcome(UniqueFd fd, std::string neighbourhood);
   void await(PendingAt at, const std::shared_ptr<Line>& caller);
-  PendingAt leastProven(const std::string* neighbourhood = nullptr);
+  PendingAt firstToGo(Crowds::const_iterator within);
+  PendingAt firstToGo();
   void drop(PendingAt at, const std::string& why);
   void remove(PendingAt at) noexcept;
   void outOfDescriptors(int fd, int error);
   void shutFor(int fd, std::chrono::milliseconds pause);
 
   Reactor& reactor_;
+  SeenHellos seen_;
   HandshakeContext context_;
   uint32_t awaited_;  // at each socket: EPOLLIN, or nothing while shut
   Arrival arrival_;
   Endpoint endpoint_;
   std::vector<Socket> sockets_;
   std::list<Pending> pending_;
-  std::map<std::string, size_t> waiting_;  // how many of them, by neighbourhood
+  Crowds crowds_;
   size_t maxPending_;
   Refusals refusals_;
   std::string lastUnproven_;

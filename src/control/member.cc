@@ -192,7 +192,9 @@ void Member::childArrived(const std::shared_ptr<Line>& line, const Frame& first)
 
 void Member::watchOver(int side, const std::shared_ptr<Line>& line) {
   const bool up = side == kParent;
-  line->expectRanks(up ? size() : static_cast<int>(tree::subtree(tree::childOf(rank(), side), size()).size()));
+  const auto behind = [&] { return tree::subtree(tree::childOf(rank(), side), size()).size(); };
+  line->expectRanks(up ? size() : static_cast<int>(behind()), size());
+  line->forgetKeys();
   Line::Events events;
   events.frame = [this, side](Frame& frame) { onFrame(side, frame); };
   events.closed = [this, side](const std::string& why) { onGone(side, why); };
@@ -256,12 +258,15 @@ void Member::onGoodbye(int side) {
 void Member::onGone(int side, const std::string& why) {
   Person& who = side == kParent ? parentPerson_ : children_[size_t(side)].person;
   const bool leaving = side == kParent ? parentLeaving_ : children_[size_t(side)].leaving;
-  const std::string how = leaving ? kLeftEarly : fmt::format(" left: {}{}", why, pulse_.stallNote());
+  const bool choked = (side == kParent ? parent_ : children_[size_t(side)].line)->choked();
+  const std::string how = choked    ? " " + why
+                          : leaving ? kLeftEarly
+                                    : fmt::format(" left: {}{}", why, pulse_.stallNote());
   if (side == kParent)
     parent_.reset();
   else
     children_[size_t(side)].left = true;
-  learn({who.rank, Stop::kDeath, ErrorCode::kRemote, describe(who) + how}, nullptr);
+  learn({who.rank, choked ? Stop::kSilence : Stop::kDeath, ErrorCode::kRemote, describe(who) + how}, nullptr);
   checkLeave();
 }
 

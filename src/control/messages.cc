@@ -15,6 +15,7 @@ constexpr size_t kMostName = 256, kMostSetting = 1024, kMostText = size_t{16} <<
 // Numbers alone; and whatever else has a bound of its own: a person has addresses, a hello settings too.
 constexpr size_t kNumbers = 64, kWords = size_t{64} << 10;
 constexpr size_t kBesideShare = 2 * sizeof(uint64_t), kBesideMail = 32;
+constexpr size_t kMostMailOnALine = size_t{64} << 20;
 
 // What may stand in a log. It is cut where it is sent, and made plain where it comes.
 void putText(Writer& out, std::string_view text) { out.text(text.substr(0, kMostText)); }
@@ -126,6 +127,8 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
   }
   return 0;
 }
+
+size_t mostQueued(int ranks) noexcept { return mostBytes(Kind::kGatherDown, ranks) + kMostMailOnALine; }
 
 HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called) {
   HandshakeContext context{request.id.secret, request.id.job, called.id, encryptionOf(request)};

@@ -49,6 +49,13 @@ enum class Kind : uint8_t {
 // The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends
 // more is refused.
 size_t mostBytes(Kind kind, int ranks) noexcept;
+// How many bytes may wait to be sent on a line among so many ranks. A peer that takes too little has failed: every
+// rank's plane reads all the time. What may wait for one whose process is stopped for a while, or whose network is
+// slow, is the table of an exchange, of which one is under way, with up to 1 MiB of each rank; and mail for the ranks
+// behind it: what others tell them to connect, at most 1 MiB a pair and mostly a few hundred bytes, and questions, one
+// in five seconds of each rank that waits. That is some MiB and grows with the ranks, as the longest table does: so
+// that, and 64 MiB.
+size_t mostQueued(int ranks) noexcept;
 // The most bytes of a mail's body, and of what a rank gives to an exchange: the leader of a split an id, and a parcel
 // for each of up to 2^14 ranks. A longer text is cut.
 inline constexpr size_t kMostMailBytes = size_t{1} << 20, kMostShareBytes = (size_t{1} << 20) + 4096;

@@ -1,5 +1,6 @@
 #include "control/root.h"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -15,6 +16,8 @@ namespace tutti::control {
 namespace {
 
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
+// Ranks that look for the root call it several times in a second.
+constexpr std::chrono::seconds kLastCalls(1);
 
 }  // namespace
 
@@ -97,7 +100,8 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
       listener_(reactor_, listenRequest(place, network),
                 [this](const std::shared_ptr<Line>& line, Frame& first) { welcome(line, first); }),
       id_(place.id),
-      doubt_(place.doubt) {
+      doubt_(place.doubt),
+      reserve_(::eventfd(0, EFD_CLOEXEC)) {
   id_.addresses = listener_.endpoint().addresses;
   if (isPublic(id_)) fillRandom(drawn_.data(), drawn_.size());
   listener_.whenStarved([this](int error) {
@@ -125,6 +129,16 @@ void Root::run() {
 
 std::string Root::ownProcess() const {
   return fmt::format("{} (host {}, pid {})", rootProcess(id_), hostName(), ::getpid());
+}
+
+// Nobody will be here any more: why, those are to hear who are still on their way, and would look for it until their
+// deadline.
+void Root::hurry() {
+  reactor_.post([this] {
+    if (!refused_ && size_ == 0) return reactor_.stop();
+    reactor_.after(kLastCalls, [this] { reactor_.stop(); });
+    endIfIdle();
+  });
 }
 
 void Root::halt() {
@@ -297,6 +311,7 @@ std::string Root::suspicion() const {
 void Root::refuse(ErrorCode code, const std::string& text) {
   if (refused_) return;
   refused_ = Refusal{code, text};
+  reserve_.reset();
   for (auto& [rank, guest] : guests_)
     if (guest.line->isOpen()) tell(guest.line, *refused_);
   endIfIdle();

@@ -39,7 +39,7 @@ class Root : public Kept {
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
   ~Root() override;
   void run() override;
-  void hurry() override { halt(); }
+  void hurry() override;
   void halt() override;
   const UniqueId& id() const noexcept { return id_; }
   // Any thread. That rank will not come.
@@ -85,6 +85,7 @@ class Root : public Kept {
   Agreement agreement_;  // what it had set
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
+  UniqueFd reserve_;  // given up for those who have yet to hear of a refusal, where there is no other descriptor
 };
 
 }  // namespace tutti::control

@@ -59,7 +59,8 @@ void Shrink::lookAhead() {
 void Shrink::found(std::shared_ptr<Line> line) {
   reach_.reset();
   up_ = std::move(line);
-  up_->expectRanks(home_.size());
+  up_->expectRanks(home_.size(), home_.size());
+  up_->forgetKeys();
   Line::Events events;
   events.frame = [this](Frame& frame) { onLeader(frame); };
   events.closed = [this](Text) { leaderGone(); };

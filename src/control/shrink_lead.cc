@@ -53,6 +53,8 @@ void Shrink::keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& cal
     caller.line->close();
   }
   caller = {line, call.serial, false};
+  line->expectRanks(1, home_.size());
+  line->forgetKeys();
   Line::Events events;
   events.frame = [this, rank = call.rank](Frame& frame) { onCaller(rank, frame); };
   events.closed = [this, rank = call.rank](Text) { callerGone(rank); };

@@ -94,6 +94,7 @@ TEST(DeviceSide, HoldsNothingWhileItTells) {
   std::atomic<DeviceSide*> there{nullptr};
   LoneSide side({.kernel = [&](const cuda::Report&) { ofTrouble.ask(*there); },
                  .cutOff = [](int, const std::string&) {},
+                 .lie = [](int, const std::string&) {},
                  .standing = [&](const auto&, bool) { ofStanding.ask(*there); }});
   there = &*side;
   side->beginGroup();

@@ -3,11 +3,8 @@
 
 #include <bit>
 #include <string>
-#include <vector>
 
-#include "comm/call.h"
-#include "emulation/gpu_ranks.h"
-#include "kernels/cuda/collective.h"
+#include "emulation/lone_rank.h"
 #include "schedule/builders.h"
 #include "support/patience.h"
 
@@ -19,22 +16,9 @@ class LoneReceiver {
  public:
   static constexpr uint32_t kDepth = 8, kSlotBytes = 1024, kBytes = 16;
 
-  explicit LoneReceiver(Protocol protocol)
-      : protocol_(protocol),
-        schedule_(schedule::buildReceive(1, 2, 0)),
-        memory_(link::Fifo::bytesFor(kSlotBytes, kDepth) + 128),
-        ends_(6) {
-    auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + 127) / 128 * 128);
-    seat_.sendEnds = seat_.recvEnds = ends_.data();
-    seat_.operations = &operations_;
-    seat_.reporting = &reporting_;
-    seat_.directSlots = &directSlots_;
-    seat_.abort = &abort_;
-    seat_.report = &report_;
-    seat_.progress = &progress_;
-    seat_.size = 2;
-    seat_.deadlineNs = static_cast<uint64_t>(longWait() / std::chrono::nanoseconds(1));  // for data that never comes
-    ends_[seat_.endIndex(protocol, 0, 0)].fifo = fifo_ = link::Fifo::over(aligned, kSlotBytes, kDepth);
+  explicit LoneReceiver(Protocol protocol) : protocol_(protocol), schedule_(schedule::buildReceive(1, 2, 0)) {
+    rank_.seat().deadlineNs = static_cast<uint64_t>(longWait() / std::chrono::nanoseconds(1));  // for what never comes
+    header_ = rank_.open(protocol, 0).fifo.headers;
     call_.collective = Collective::kSendRecv;
     call_.root = 0;
     call_.recv = output_;
@@ -45,28 +29,10 @@ class LoneReceiver {
 
   // What the kernel says of a slot that another rank posted so.
   cuda::Report receive(const link::Fingerprint& fingerprint, uint32_t bytes) {
-    fifo_.headers[0].fingerprint = fingerprint;
-    fifo_.headers[0].bytes = bytes;
-    fifo_.headers[0].sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
-    const engine::Work plain = this->plain();
-    cuda::Launch launch;
-    launch.count = 1;
-    cuda::Work& work = launch.works[0];
-    work.seat = seat_;
-    work.program.steps = schedule_.steps.data();
-    work.program.operands = schedule_.operands.data();
-    work.program.inPeers = schedule_.inPeers.data();
-    work.program.inCount = 1;
-    work.program.stepCount = static_cast<uint32_t>(schedule_.steps.size());
-    work.output = output_;
-    work.layout = plain.layout;
-    work.arithmetic = plain.arithmetic;
-    work.fingerprint = plain.fingerprint;
-    work.protocol = protocol_;
-    EXPECT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
-    reporting_ = 0;
-    return std::exchange(report_, {});
+    header_->fingerprint = fingerprint;
+    header_->bytes = bytes;
+    header_->sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
+    return rank_.run(schedule_, plain(), protocol_);
   }
 
  private:
@@ -75,15 +41,10 @@ class LoneReceiver {
 
   const Protocol protocol_;
   const schedule::Schedule schedule_;
-  std::vector<std::byte> memory_;
-  std::vector<cuda::End> ends_;
-  link::Fifo fifo_;
+  LoneRank rank_{2, kSlotBytes, kDepth, kNumber};
+  link::SlotHeader* header_ = nullptr;
   comm::Call call_;
   std::byte output_[kBytes] = {};
-  cuda::Seat seat_;
-  cuda::Report report_;
-  cuda::Progress progress_;
-  uint32_t operations_ = kNumber, reporting_ = 0, directSlots_ = 0, abort_ = 0;
 };
 
 class DeviceFingerprint : public ::testing::TestWithParam<Protocol> {

@@ -6,9 +6,8 @@
 
 #include <random>
 
-#include "comm/call.h"
 #include "emulation/gpu_ranks.h"
-#include "kernels/cuda/collective.h"
+#include "emulation/lone_rank.h"
 #include "schedule/builders.h"
 
 namespace tutti::test {
@@ -46,19 +45,9 @@ class LoneSender {
  public:
   static constexpr uint32_t kDepth = 8, kSlotBytes = 1024, kMost = kSlotBytes / 2;  // bytes that a slot carries
 
-  explicit LoneSender(uint64_t flagMask)
-      : schedule_(schedule::buildSend(0, 2, 1)), memory_(link::Fifo::bytesFor(kSlotBytes, kDepth) + 128), ends_(6) {
-    auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + 127) / 128 * 128);
-    seat_.sendEnds = seat_.recvEnds = ends_.data();
-    seat_.operations = &operations_;
-    seat_.reporting = &reporting_;
-    seat_.directSlots = &directSlots_;
-    seat_.abort = &abort_;
-    seat_.report = &report_;
-    seat_.progress = &progress_;
-    seat_.llFlagMask = flagMask;
-    seat_.size = 2;
-    end().fifo = link::Fifo::over(aligned, kSlotBytes, kDepth);
+  explicit LoneSender(uint64_t flagMask) : schedule_(schedule::buildSend(0, 2, 1)) {
+    rank_.seat().llFlagMask = flagMask;
+    rank_.open(Protocol::kLL, 1);
   }
 
   // A message that fills one slot, and takes it.
@@ -71,22 +60,7 @@ class LoneSender {
     call.send = data.data();
     call.count = bytes;
     const engine::Work plain = comm::toWork(call, 0, schedule_, kMost, 0, 1);
-    cuda::Launch launch;
-    launch.count = 1;
-    cuda::Work& work = launch.works[0];
-    work.seat = seat_;
-    work.program.steps = schedule_.steps.data();
-    work.program.operands = schedule_.operands.data();
-    work.program.outPeers = schedule_.outPeers.data();
-    work.program.outCount = 1;
-    work.program.stepCount = static_cast<uint32_t>(schedule_.steps.size());
-    work.input = data.data();
-    work.layout = plain.layout;
-    work.arithmetic = plain.arithmetic;
-    work.fingerprint = plain.fingerprint;
-    work.protocol = Protocol::kLL;
-    ASSERT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    ASSERT_EQ(rank_.run(schedule_, plain, Protocol::kLL).ready, 0u);
     end().fifo.released->value.store(end().passed, std::memory_order_release);  // with awaitRoom in the kernel
   }
 
@@ -101,15 +75,10 @@ class LoneSender {
   }
 
  private:
-  cuda::End& end() { return ends_[seat_.endIndex(Protocol::kLL, 0, 1)]; }
+  cuda::End& end() { return rank_.end(Protocol::kLL, 1); }
 
   const schedule::Schedule schedule_;
-  std::vector<std::byte> memory_;
-  std::vector<cuda::End> ends_;
-  cuda::Seat seat_;
-  cuda::Report report_;
-  cuda::Progress progress_;
-  uint32_t operations_ = 0, reporting_ = 0, directSlots_ = 0, abort_ = 0;
+  LoneRank rank_{2, kSlotBytes, kDepth};
 };
 
 // `bytesOf(n)`: the length of the message in slot number n.

@@ -1,10 +1,12 @@
 // A peer that offers buffers, and one that says what is no offer: what it may name is mapped whole and no longer than
-// it is offered, and after the first wrong word nothing of it is taken any more.
+// it is offered, and after the first wrong word nothing of it is taken any more, and the job ends.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
+#include "comm/communicator.h"
 #include "comm/device_windows.h"
 #include "comm/mail_key.h"
 #include "emulation/control.h"
@@ -20,6 +22,10 @@ using emulation::Sharing;
 
 // As DeviceWindows::Say.
 constexpr uint8_t kOffer = 0, kTaken = 1, kWithdrawn = 3, kGone = 4, kNothing = 0xff;
+constexpr uint64_t kMailbox = MailKey::windows().mailbox();
+
+Deadline soon() { return Deadline::in(tutti::test::longWait()); }
+Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(window).take(); }
 
 // Two ranks on threads of this process, which take each other for processes. Rank 0 has windows; what rank 1 would say
 // of its own, the test says.
@@ -48,14 +54,16 @@ class Offers : public engine::test::OnGpu {
     EXPECT_FALSE(offer.descriptor);
     return Writer().value(kOffer).value(window).value(false).block(offer.record).take();
   }
-  static Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(window).take(); }
   // What rank 0 answers; kNothing, when it says nothing to the question that only an end that listens answers, either.
   uint8_t answerTo(const Bytes& message) {
     ends_[1].plane->post(0, kMailbox, message);
     ends_[1].plane->post(0, kMark, {});
     const auto deadline = soon();
     while (!ends_[0].plane->poll(1, kMark) && !deadline.passed()) std::this_thread::yield();
-    windows_->look(true);
+    if (const auto lie = windows_->look(true)) {
+      EXPECT_FALSE(lied_) << "it is told once";
+      lied_ = lie->peer;
+    }
     ends_[0].plane->post(1, kMark, {});
     while (!ends_[1].plane->poll(0, kMark) && !deadline.passed()) std::this_thread::yield();
     EXPECT_FALSE(deadline.passed());
@@ -67,16 +75,21 @@ class Offers : public engine::test::OnGpu {
     device_->copy(&there, windows_->table() + static_cast<size_t>(rank) * cuda::kWindows + window, sizeof there);
     return there;
   }
-  void expectDeaf() { EXPECT_EQ(answerTo(offerOf(7)), kNothing); }
+  control::Plane& plane(size_t rank) { return *ends_[rank].plane; }
+  const DevicePeers& peers() const { return *ends_[0].peers; }
+  const std::vector<topology::Card>& cards() const { return cards_; }
+  void expectTrusted() const { EXPECT_FALSE(lied_); }
+  void expectDeaf() {
+    EXPECT_EQ(lied_, 1);
+    EXPECT_EQ(answerTo(offerOf(7)), kNothing);
+  }
 
  private:
-  static constexpr uint64_t kMailbox = MailKey::windows().mailbox(), kMark = ~uint64_t{0};
+  static constexpr uint64_t kMark = ~uint64_t{0};
   struct End {
     std::unique_ptr<control::Plane> plane;
     std::unique_ptr<DevicePeers> peers;
   };
-  static Deadline soon() { return Deadline::in(tutti::test::longWait()); }
-
   void begin(int rank, const control::UniqueId& id) try {
     End& end = ends_[static_cast<size_t>(rank)];
     control::JoinRequest request;
@@ -106,6 +119,7 @@ class Offers : public engine::test::OnGpu {
   std::array<End, 2> ends_;
   std::optional<DeviceWindows> windows_;
   std::unique_ptr<engine::DeviceMemory> memory_;
+  std::optional<int> lied_;
 };
 
 TEST_F(Offers, AreMappedAsLongAsTheyStand) {
@@ -118,6 +132,16 @@ TEST_F(Offers, AreMappedAsLongAsTheyStand) {
   }
   for (const int rank : {0, 1})
     for (uint16_t window = 0; window < cuda::kWindows; ++window) EXPECT_EQ(told(rank, window).base, 0u);
+  expectTrusted();
+}
+
+// What can not be mapped here is refused, which harms nobody.
+TEST_F(Offers, AreRefusedWhereTheyCanNotBeMapped) {
+  constexpr uint8_t kRefused = 2;
+  const Bytes foreign = Writer().value(kOffer).value<uint16_t>(3).value(false).block(Bytes(7)).take();
+  EXPECT_EQ(answerTo(foreign), kRefused);
+  EXPECT_EQ(answerTo(offerOf(4)), kTaken);
+  expectTrusted();
 }
 
 // Kernels of this rank may be reading what has the number now.
@@ -154,6 +178,133 @@ TEST_F(Offers, SayYesOrNo) {
 TEST_F(Offers, AreAnsweredWhenTheyWereMade) {
   EXPECT_EQ(answerTo(saying(kTaken, 5)), kNothing);
   expectDeaf();
+}
+
+// --- offers that fail half-way ---
+
+// A rank's plane, which for a while can not call anybody.
+class Balky : public control::Plane {
+ public:
+  explicit Balky(control::Plane& plane) : plane_(plane) {}
+  bool balks = false;
+  void requestStream(int peer, uint64_t key, control::StreamKind kind) override {
+    if (balks) throw Error(ErrorCode::kSystem, "not now");
+    plane_.requestStream(peer, key, kind);
+  }
+
+  bool awaitJoined(Deadline until) override { return plane_.awaitJoined(until); }
+  void leave() noexcept override { plane_.leave(); }
+  uint64_t id() const noexcept override { return plane_.id(); }
+  int rank() const noexcept override { return plane_.rank(); }
+  int size() const noexcept override { return plane_.size(); }
+  std::span<const std::byte> card(int rank) const override { return plane_.card(rank); }
+  std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline until) override {
+    return plane_.allGather(mine, until);
+  }
+  void post(int to, uint64_t key, std::span<const std::byte> message) override { plane_.post(to, key, message); }
+  std::optional<Bytes> poll(int from, uint64_t key) override { return plane_.poll(from, key); }
+  std::optional<SecureSocket> pollStream(int peer, uint64_t key) override { return plane_.pollStream(peer, key); }
+  void ask(int rank, std::span<const std::byte> question) override { plane_.ask(rank, question); }
+  std::optional<control::Answer> lastAnswer(int rank) const override { return plane_.lastAnswer(rank); }
+  std::vector<int> wayTo(int rank) const override { return plane_.wayTo(rank); }
+  uint64_t awaitNews(uint64_t seen, Deadline until) override { return plane_.awaitNews(seen, until); }
+  const std::atomic<bool>& failed() const noexcept override { return plane_.failed(); }
+  std::optional<control::Failure> failure() const override { return plane_.failure(); }
+  void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
+  std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like) override { return plane_.shrink(like); }
+  int oldRank(int rank) const override { return plane_.oldRank(rank); }
+  Bytes openChildRoot(const control::Network& network, Deadline until, std::span<const int> members) override {
+    return plane_.openChildRoot(network, until, members);
+  }
+  control::UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
+    return plane_.childId(told, leader, place);
+  }
+
+ private:
+  control::Plane& plane_;
+};
+
+// Whoever has been told of a buffer by a number must not be told of another one by the same.
+TEST_F(Offers, KeepTheirNumbersAlsoWhenTheyFailHalfWay) {
+  emulation::setSharing(Sharing::kVirtual);  // whose buffers go by descriptors, over streams
+  const auto memory = device_->allocateForUsers(kBytes);
+  const Range buffer{memory->data, kBytes};
+  Balky balky(plane(0));
+  DeviceWindows windows(balky, *device_, peers(), cards());
+  std::vector<uint16_t> numbers;
+  for (const bool balks : {true, false, true, false}) {
+    balky.balks = balks;
+    windows.add(nullptr, buffer);
+    std::optional<Bytes> offer;
+    for (const auto deadline = soon(); !offer && !deadline.passed();) offer = plane(1).poll(0, kMailbox);
+    ASSERT_TRUE(offer);
+    Reader in(*offer);
+    ASSERT_EQ(in.value<uint8_t>(), kOffer);
+    const auto number = in.value<uint16_t>();
+    EXPECT_EQ(std::ranges::count(numbers, number), 0) << number;
+    numbers.push_back(number);
+  }
+}
+
+// --- a whole job ---
+
+// Two ranks as above, each with its communicator and a GPU; the test speaks for rank 1 beside it.
+class AFalseOffer : public engine::test::OnGpu {
+ protected:
+  void SetUp() override {
+    emulation::setDeviceCount(2);
+    OnGpu::SetUp();
+    emulation::setSharing(Sharing::kFabric);
+    const control::UniqueId id = control::openRoot({}, soon());
+    std::thread other([&] { begin(1, id); });
+    begin(0, id);
+    other.join();
+    ASSERT_TRUE(comms_[0] && comms_[1]);
+  }
+  void TearDown() override {
+    for (auto& comm : comms_) comm.reset();
+    emulation::setSharing(Sharing::kVirtual);
+    emulation::setDeviceCount(1);
+  }
+  void say(const Bytes& message) { planes_[1]->post(0, kMailbox, message); }
+  std::string failureOf(size_t rank) {
+    for (const auto deadline = soon(); !comms_[rank]->broken() && !deadline.passed();) std::this_thread::yield();
+    return comms_[rank]->broken() ? comms_[rank]->failure("a test").what() : "";
+  }
+
+ private:
+  void begin(size_t rank, const control::UniqueId& id) try {
+    Config config = Config::fromEnvironment();
+    config.device = static_cast<int>(rank);
+    config.deviceSlotBytes = 1 << 20;
+    const Self self = Self::find(config);
+    topology::Card card = topology::decodeCard(self.card);
+    card.processToken += rank;
+    control::JoinRequest request;
+    request.id = id;
+    request.rank = static_cast<int>(rank);
+    request.size = 2;
+    request.card = topology::encode(card);
+    request.deadline = soon();
+    auto plane = control::Plane::join(request);
+    planes_[rank] = plane.get();
+    comms_[rank] = std::make_shared<Communicator>(std::move(plane), std::make_shared<Recorder>(), config);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+
+  std::array<control::Plane*, 2> planes_{};
+  std::array<std::shared_ptr<Communicator>, 2> comms_;
+};
+
+TEST_F(AFalseOffer, EndsTheJobAndIsNamedByAll) {
+  say(saying(kTaken, 5));
+  const std::string heard = failureOf(0), told = failureOf(1);
+  for (const char* word : {"rank 1 (", "said of its registered buffers to rank 0 (", "the buffer 5"}) {
+    EXPECT_NE(heard.find(word), std::string::npos) << heard;
+    EXPECT_NE(told.find(word), std::string::npos) << told;
+  }
+  EXPECT_EQ(told.find("rank 0 ("), 0u) << told;
 }
 
 }  // namespace

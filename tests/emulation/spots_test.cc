@@ -6,9 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/call.h"
 #include "emulation/emulation_fixture.h"
-#include "kernels/cuda/collective.h"
+#include "emulation/lone_rank.h"
 #include "kernels/cuda/direct.cuh"
 #include "schedule/builders.h"
 
@@ -54,26 +53,14 @@ class LoneReceiver {
 
   explicit LoneReceiver(Direct direct)
       : schedule_(schedule::buildReceive(1, 3, 0)),
-        memory_(link::Fifo::bytesFor(kSlotBytes, kDepth) + 128),
-        ends_(9),
         windows_(3 * cuda::kWindows),
         shared_(2 * kWindowBytes),
         output_(kBytes, std::byte{0x11}) {
-    auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + 127) / 128 * 128);
     for (size_t i = 0; i < shared_.size(); ++i) shared_[i] = static_cast<std::byte>(i % 251);
     map(0, kOfPeer, {reinterpret_cast<uint64_t>(shared_.data()), kWindowBytes});
     map(2, kOfAnother, {reinterpret_cast<uint64_t>(shared_.data() + kWindowBytes), kWindowBytes});
-    seat_.sendEnds = seat_.recvEnds = ends_.data();
-    seat_.operations = &operations_;
-    seat_.reporting = &reporting_;
-    seat_.directSlots = &directSlots_;
-    seat_.windows = windows_.data();
-    seat_.abort = &abort_;
-    seat_.report = &report_;
-    seat_.progress = &progress_;
-    seat_.size = 3;
-    cuda::End& end = ends_[seat_.endIndex(Protocol::kSimple, 0, 0)];
-    end.fifo = link::Fifo::over(aligned, kSlotBytes, kDepth);
+    rank_.seat().windows = windows_.data();
+    cuda::End& end = rank_.open(Protocol::kSimple, 0);
     end.direct = direct;
     header_ = end.fifo.headers;
   }
@@ -81,7 +68,7 @@ class LoneReceiver {
   void map(int peer, uint16_t window, const MappedWindow& is) {
     windows_[static_cast<size_t>(peer) * cuda::kWindows + window] = is;
   }
-  void mapNothing() { seat_.windows = nullptr; }
+  void mapNothing() { rank_.seat().windows = nullptr; }
 
   // Takes one slot that says so. Returns what the kernel met.
   Trouble take(link::Carried carried, Spot spot) {
@@ -91,32 +78,18 @@ class LoneReceiver {
     call.recv = output_.data();
     call.count = kBytes;
     const engine::Work plain = comm::toWork(call, 0, schedule_, kSlotBytes, 0, 1);
-    cuda::Launch launch;
-    launch.count = 1;
-    cuda::Work& work = launch.works[0];
-    work.seat = seat_;
-    work.program.steps = schedule_.steps.data();
-    work.program.operands = schedule_.operands.data();
-    work.program.inPeers = schedule_.inPeers.data();
-    work.program.inCount = 1;
-    work.program.stepCount = static_cast<uint32_t>(schedule_.steps.size());
-    work.output = output_.data();
-    work.layout = plain.layout;
-    work.arithmetic = plain.arithmetic;
-    work.fingerprint = plain.fingerprint;
     header_->fingerprint = plain.fingerprint;
-    header_->fingerprint.operation = operations_;
+    header_->fingerprint.operation = rank_.operation();
     header_->bytes = kBytes;
     header_->carried = carried;
     std::memcpy(header_->inlined, &spot, sizeof spot);
     header_->sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
-    EXPECT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
-    EXPECT_EQ(report_.ready != 0, report_.trouble != Trouble::kNone);
-    if (report_.ready != 0) {
-      EXPECT_EQ(report_.peer, 0);
+    const cuda::Report report = rank_.run(schedule_, plain, Protocol::kSimple);
+    EXPECT_EQ(report.ready != 0, report.trouble != Trouble::kNone);
+    if (report.ready != 0) {
+      EXPECT_EQ(report.peer, 0);
     }
-    return report_.trouble;
+    return report.trouble;
   }
   bool untouched() const { return output_ == std::vector<std::byte>(kBytes, std::byte{0x11}); }
   bool holds(size_t at) const { return std::memcmp(output_.data(), shared_.data() + at, kBytes) == 0; }
@@ -124,15 +97,10 @@ class LoneReceiver {
 
  private:
   const schedule::Schedule schedule_;
-  std::vector<std::byte> memory_;
-  std::vector<cuda::End> ends_;
+  LoneRank rank_{3, kSlotBytes, kDepth};
   std::vector<MappedWindow> windows_;
   std::vector<std::byte> shared_, output_;
   link::SlotHeader* header_ = nullptr;
-  cuda::Seat seat_;
-  cuda::Report report_;
-  cuda::Progress progress_;
-  uint32_t operations_ = 0, reporting_ = 0, directSlots_ = 0, abort_ = 0;
 };
 
 using SpotsOfASender = emulation::EmulationTest;

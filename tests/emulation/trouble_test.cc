@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <thread>
 
+#include "api/handle.h"
+#include "comm/device_side.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 
@@ -211,6 +214,58 @@ TEST_P(DeviceWaits, EndWithAnAbortHoweverManyThereAre) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceWaits, ::testing::Values("simple", "stream"),
                          [](const auto& way) { return std::string(way.param); });
+
+// What a rank says that is damaged, or not to be trusted: rank 0, for which the test speaks.
+class DeviceSpots : public Trouble {
+ protected:
+  static constexpr size_t kCount = 100;
+  // Its first message to rank 1, of which it says that it lies there.
+  void post(link::Spot there) {
+    comm::DeviceSide& side = *comm(0)->communicator->device();
+    comm::Call call;
+    call.collective = Collective::kSendRecv;
+    call.sends = true;
+    call.root = 1;
+    call.send = memory_;
+    call.count = kCount;
+    call.type = DataType::kFloat32;
+    side.beginGroup();
+    const cuda::Work work = side.workFor(call, side.programFor(call), false);
+    link::SlotHeader& header = *work.seat.sendEnds[work.seat.endIndex(Protocol::kSimple, 0, 1)].fifo.headers;
+    header.fingerprint = work.fingerprint;
+    header.bytes = kCount * sizeof(float);
+    header.carried = link::Carried::kAtSender;
+    std::memcpy(header.inlined, &there, sizeof there);
+    header.sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
+  }
+  void receive(int rank, int from) {
+    CHECK_TUTTI(tuttiRecv(memory_ + rank * 4096, kCount, tuttiFloat32, from, comm(rank), stream(rank)));
+  }
+};
+
+TEST_F(DeviceSpots, OfWhatIsTheSendersAreFollowed) {
+  open(2, settingsOf("simple"));
+  auto* const sent = reinterpret_cast<float*>(memory_ + 8192);
+  for (size_t i = 0; i < kCount; ++i) sent[i] = static_cast<float>(i);
+  post({reinterpret_cast<uint64_t>(sent), 0});
+  receive(1, 0);
+  expectLeft(1);
+  EXPECT_EQ(std::memcmp(memory_ + 4096, sent, kCount * sizeof(float)), 0);
+}
+
+// Also for those who have nothing to do with it.
+TEST_F(DeviceSpots, OfWhatIsNotEndTheJobAndNameTheSender) {
+  open(3, settingsOf("simple"));
+  receive(2, 1);
+  post({0, 5});
+  receive(1, 0);
+  const auto words = {"rank 0 (", "speaks of a buffer that rank 1 (", "to be trusted"};
+  for (const int rank : {1, 0, 2}) {
+    expectError(rank, tuttiRemoteError, words);
+    expectLeft(rank);
+  }
+  expectWords(tuttiGetLastError(comm(2)), {"rank 1 (", " gave up: rank 0 ("});
+}
 
 class DeviceTrouble : public Trouble {};
 

@@ -139,6 +139,31 @@ TEST(FramesOfAKind, ComeNoMoreAfterABrokenOne) {
   EXPECT_EQ(reader.error(), why);
 }
 
+TEST(FramesThatWait, AreCountedUntilTheyAreGone) {
+  const auto [ours, theirs] = streams();
+  FrameQueue queue;
+  const auto payload = std::make_shared<const Bytes>(Bytes(1 << 20));
+  for (size_t i = 1; i <= 3; ++i) {
+    queue.push(1, payload);
+    EXPECT_GE(queue.bytes(), i * payload->size());
+  }
+  FrameReader reader;
+  Frame frame;
+  while (!queue.empty()) {
+    ASSERT_TRUE(queue.flush(ours.get()));
+    reader.read(theirs.get(), frame);
+  }
+  EXPECT_EQ(queue.bytes(), 0u);
+  queue.push(1, std::make_shared<const Bytes>());
+  EXPECT_GT(queue.bytes(), kFrameHeaderBytes) << "also one of nothing takes memory";
+  queue.push(1, payload);
+  queue.drop();
+  EXPECT_EQ(payload.use_count(), 1);
+  queue.push(1, payload);
+  EXPECT_EQ(queue.bytes(), 0u);
+  EXPECT_FALSE(queue.drained());
+}
+
 TEST(FramesOfAKind, AreNotSentWithoutTheKeyThatSealsThem) {
   const auto [ours, theirs] = streams();
   Cipher cipher(CipherKind::kXChaCha20Poly1305, CipherKey{});
@@ -314,6 +339,29 @@ TEST_F(Surrounded, HearsOfAFailureThatIsOfNoRank) {
   const auto failure = awaitFailure();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->text, "the power");
+}
+
+// A neighbour that reads nothing: what it is sent is kept up to a bound, and then it is given up.
+TEST_F(Surrounded, KeepsSoMuchForWhoDoesNotTakeIt) {
+  const Bytes mail = encode(Mail{0, 3, 7, MailUse::kMailbox, Bytes(kMostMailBytes)});
+  parent().flood(Kind::kMail, mail, static_cast<int>(mostQueued(5) / kMostMailBytes) + 4, world_.running());
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 3);
+  EXPECT_EQ(failure->stop, Stop::kSilence);
+  EXPECT_NE(failure->text.find("rank 3 (host n3, pid 1003) does not take what it is sent"), std::string::npos)
+      << failure->text;
+  const auto told = child(4).hear(Kind::kFailure);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(decodeFailure(told->payload).rank, 3);
+}
+
+TEST_F(Surrounded, KeepsLessForWhoTakesItLate) {
+  const Bytes mail = encode(Mail{0, 3, 7, MailUse::kMailbox, Bytes(kMostMailBytes)});
+  constexpr int kMails = 60;
+  parent().flood(Kind::kMail, mail, kMails, world_.running());
+  for (int i = 0; i < kMails; ++i) ASSERT_TRUE(child(3).hear(Kind::kMail)) << i;
+  EXPECT_FALSE(desk().failure());
 }
 
 TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "control/root.h"
 #include "control_processes.h"
 #include "support/sanitized.h"
 
@@ -89,6 +90,41 @@ TEST(Joining, AnIdIsGoodForOneCommunicatorAndItsRanksSaySoAtOnce) {
   const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2)); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
   EXPECT_NE(thrown.text.find("already"), std::string::npos) << thrown.text;
+}
+
+// Once it has stopped itself.
+void goOnFromStop(pid_t process) {
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, WUNTRACED), process);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  ::kill(process, SIGCONT);
+}
+
+// A process of its own has the root; what the ranks outside are told.
+void expectToldOutside(const UniqueId& id, const std::string& reason) {
+  inThreads(4, [&](int i) {
+    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, i + 1, 5)); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+    EXPECT_NE(thrown.text.find(reason), std::string::npos) << thrown.text;
+  });
+}
+
+TEST(Joining, RanksThatARootHasNoDescriptorForAreTold) {
+  const UniqueId id = anyRootPlace().id;
+  const pid_t root = startRank(id, 0, 5, "hoards");
+  goOnFromStop(root);
+  expectToldOutside(id, "of which ulimit -n allows 128");
+  ::kill(root, SIGKILL);
+  exitOf(root);
+}
+
+TEST(Joining, RanksOutsideOfAProcessThatHasFailedAreTold) {
+  const UniqueId id = anyRootPlace().id;
+  constexpr const char* kReason = "rank 0 of 5 could not join: its limits are too low";
+  const pid_t root = startRank({id, 0, 5, "dooms", 20000, kReason});
+  goOnFromStop(root);
+  expectToldOutside(id, kReason);
+  EXPECT_EQ(exitOf(root), 0);
 }
 
 TEST(Joining, TwoOfOneRankAreBothTold) {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "base/error.h"
 #include "base/frame.h"
@@ -217,6 +219,134 @@ TEST(Handshake, RefusesBentAndReplayedHellos) {
   ASSERT_EQ(other.advance(again.b.get()), Status::kWantsRead);
   ASSERT_EQ(::send(again.a.get(), proof.data(), proofBytes, 0), ssize_t(proofBytes));
   EXPECT_EQ(other.advance(again.b.get()), Status::kFailed);
+}
+
+// What a client says first.
+std::vector<std::byte> firstWords(const HandshakeContext& context) {
+  SocketPair pair;
+  Handshake client(Handshake::Role::kClient, context);
+  client.advance(pair.a.get());
+  std::vector<std::byte> words(256);
+  words.resize(size_t(::recv(pair.b.get(), words.data(), words.size(), 0)));
+  return words;
+}
+
+// The answer of a listener to these words: its status, how far it came, and whether it said anything.
+struct Answered {
+  Status status;
+  int steps;
+  bool spoke;
+};
+Answered answerTo(const std::vector<std::byte>& words, const HandshakeContext& context) {
+  SocketPair pair;
+  Handshake server(Handshake::Role::kServer, context);
+  EXPECT_EQ(::send(pair.a.get(), words.data(), words.size(), 0), ssize_t(words.size()));
+  const Status status = server.advance(pair.b.get());
+  std::byte byte;
+  return {status, server.messagesDone(), ::recv(pair.a.get(), &byte, 1, MSG_DONTWAIT) == 1};
+}
+
+// Of each kind: the caller, and the listener that remembers what has come.
+struct RepeatedHello : testing::TestWithParam<const char*> {
+  RepeatedHello() {
+    client.local = server.local = GetParam() == std::string("Local");
+    client.named = server.named = GetParam() == std::string("Named");
+    client.own = noise::drawKeyPair();
+    server.own = noise::drawKeyPair();
+    client.peer = server.own.open;
+    server.seen = seen.get();
+  }
+  void expectAnswered(const std::vector<std::byte>& words) {
+    const Answered answer = answerTo(words, server);
+    EXPECT_EQ(answer.status, Status::kWantsRead);
+    EXPECT_TRUE(answer.spoke);
+  }
+  void expectHungUpOn(const std::vector<std::byte>& words) {
+    const Answered answer = answerTo(words, server);
+    EXPECT_EQ(answer.status, Status::kFailed);
+    EXPECT_EQ(answer.steps, 0);
+    EXPECT_FALSE(answer.spoke);
+  }
+  const std::unique_ptr<SeenHellos> seen = std::make_unique<SeenHellos>();
+  HandshakeContext client{{}, 1, 2}, server = client;
+};
+INSTANTIATE_TEST_SUITE_P(Of, RepeatedHello, testing::Values("Anybody", "Named", "Local"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST_P(RepeatedHello, IsNotAnswered) {
+  const auto words = firstWords(client), others = firstWords(client);
+  expectAnswered(words);
+  for (int i = 0; i < 3; ++i) expectHungUpOn(words);
+  expectAnswered(others);
+  expectHungUpOn(words);
+  expectHungUpOn(others);
+}
+
+// Who does not know the secret can keep nobody out by sending beginnings of others' hellos.
+TEST_P(RepeatedHello, IsOneThatHasOpenedBefore) {
+  const auto words = firstWords(client);
+  auto bent = words;
+  bent.back() ^= std::byte{1};
+  expectHungUpOn(bent);
+  expectAnswered(words);
+}
+
+TEST(SeenHellos, AreTheLastOnes) {
+  SeenHellos seen;
+  std::vector<noise::Key> keys(2 * SeenHellos::kKept);
+  for (noise::Key& key : keys) {
+    fillRandom(key.data(), key.size());
+    EXPECT_FALSE(seen.has(key));
+    seen.add(key);
+    EXPECT_TRUE(seen.has(key));
+  }
+  for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(seen.has(keys[i]), i >= SeenHellos::kKept) << i;
+}
+
+template <class Object>
+bool holds(const Object& object, std::span<const std::byte> secret) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&object);
+  return std::search(bytes, bytes + sizeof object, secret.begin(), secret.end()) != bytes + sizeof object;
+}
+
+TEST(SecretsOfAHello, AreGoneWhenItIsDone) {
+  HandshakeContext context{{}, 1, 2};
+  fillRandom(context.secret.data(), context.secret.size());
+  context.named = true;
+  HandshakeContext client = context, server = context;
+  client.own = noise::drawKeyPair();
+  server.own = noise::drawKeyPair();
+  client.peer = server.own.open;
+  Handshake one(Handshake::Role::kClient, client), other(Handshake::Role::kServer, server);
+  EXPECT_TRUE(holds(one, client.own.secret));
+  SocketPair pair;
+  ASSERT_EQ(shakeHands(one, other, pair), std::pair(Status::kDone, Status::kDone));
+  for (const Handshake* side : {&one, &other})
+    for (const HandshakeContext* of : {&client, &server}) {
+      EXPECT_FALSE(holds(*side, of->secret));
+      EXPECT_FALSE(holds(*side, of->own.secret));
+    }
+  EXPECT_EQ(other.peerKey(), client.own.open);
+}
+
+// Nor do they become some that everybody can make.
+TEST(KeysOfAHello, AreGoneWhenTheyAreForgotten) {
+  const HandshakeContext context{{}, 1, 2};
+  Handshake one(Handshake::Role::kClient, context), other(Handshake::Role::kServer, context);
+  SocketPair pair;
+  ASSERT_EQ(shakeHands(one, other, pair), std::pair(Status::kDone, Status::kDone));
+  const auto all = {Handshake::Use::kControl, Handshake::Use::kData, Handshake::Use::kSecret};
+  std::vector<SessionKeys> before;
+  for (const auto use : all) before.push_back(one.keys(use));
+  one.forgetKeys();
+  other.forgetKeys();
+  size_t i = 0;
+  for (const auto use : all) {
+    const SessionKeys mine = one.keys(use), theirs = other.keys(use);
+    EXPECT_NE(mine.send, before[i].send);
+    EXPECT_NE(mine.receive, before[i++].receive);
+    EXPECT_NE(mine.send, theirs.receive);
+  }
 }
 
 TEST(Frame, ComesWholeHoweverItIsCut) {

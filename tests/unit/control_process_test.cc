@@ -1,10 +1,14 @@
 // The program that control_processes.h starts.
+#include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "control/root.h"
 #include "control_processes.h"
 
 extern char** environ;
@@ -49,6 +53,25 @@ void runAs(Plane& plane, const std::string& mode, const std::string& expect, std
   EXPECT_NE(thrown.text.find("the others go on without this rank"), std::string::npos) << thrown.text;
 }
 
+void openRootFor(const UniqueId& id) {
+  RootPlace place;
+  place.id = id;
+  place.tcp = false;
+  startRoot(place, {}, soon());
+}
+
+// All the descriptors that there are.
+[[noreturn]] void hoard() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, 128);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  std::vector<UniqueFd> all;
+  for (int fd = 0; (fd = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) all.emplace_back(fd);
+  ::raise(SIGSTOP);
+  for (;;) ::pause();
+}
+
 TEST(OtherProcess, DISABLED_Rank) {
   const char* hex = std::getenv(kVariable);
   if (hex == nullptr) GTEST_SKIP() << "runs only as a process of another test";
@@ -62,6 +85,13 @@ TEST(OtherProcess, DISABLED_Rank) {
   JoinRequest request = requestFor(id, rank, size);
   request.heartbeat = std::chrono::milliseconds(in.value<int>());
   const std::string mode = in.text(), expect = in.text();
+  if (mode == "dooms" || mode == "hoards") openRootFor(id);
+  if (mode == "dooms") {
+    tellRootHere(id.job, rank, expect);
+    std::atexit([] { ::raise(SIGSTOP); });  // before what the library does at the end
+    return;
+  }
+  if (mode == "hoards") hoard();
   const auto plane = Plane::join(request);
   runAs(*plane, mode, expect, request.heartbeat);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "base/handshake.h"
 #include "control/root.h"
@@ -164,16 +165,25 @@ TEST(Neighbourhood, IsAnAddressOrANetwork) {
   EXPECT_EQ(of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "");
 }
 
+// Where the root is called not over the loopback.
+std::optional<Address> elsewhere(const UniqueId& id) {
+  const auto reaches = [](const Address& address) { return !address.v6 && !neighbourhoodOf(address).empty(); };
+  const auto there = std::ranges::find_if(id.addresses, reaches);
+  return there == id.addresses.end() ? std::nullopt : std::optional(*there);
+}
+
+Address onLoopback(const Address& there) {
+  Address loopback = ip({127, 0, 0, 1});
+  loopback.port = there.port;
+  return loopback;
+}
+
 // Half a hello a hundred times over from one address: who has called from elsewhere before keeps his place.
 TEST(Crowd, OfOneAddressHasAShareOfTheRoom) {
   const UniqueId id = openRoot({}, soon());
-  const auto reaches = [](const Address& address) { return !address.v6 && !neighbourhoodOf(address).empty(); };
-  const auto there = std::ranges::find_if(id.addresses, reaches);
-  if (there == id.addresses.end()) GTEST_SKIP() << "needs an IPv4 address beside the loopback's";
-  Address loopback;
-  loopback.port = there->port;
-  loopback.ip = {127, 0, 0, 1};
-  const UniqueFd early = dialTcp(loopback);
+  const auto there = elsewhere(id);
+  if (!there) GTEST_SKIP() << "needs an IPv4 address beside the loopback's";
+  const UniqueFd early = dialTcp(onLoopback(*there));
   pollfd connected{early.get(), POLLOUT, 0};
   ASSERT_EQ(::poll(&connected, 1, 20000), 1);
   constexpr size_t kCrowd = 700, kMostShare = 128;
@@ -184,6 +194,50 @@ TEST(Crowd, OfOneAddressHasAShareOfTheRoom) {
   }
   for (size_t i = 0; i < kCrowd - kMostShare; ++i) EXPECT_TRUE(hangsUp(crowd[i].get())) << i;
   proveSecret(early.get(), rootContext(id));
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+}
+
+// The other way round: one who has not said anything yet is not put out by those who come from elsewhere.
+TEST(Crowd, MakesWayForThoseOfOtherAddresses) {
+  const UniqueId id = openRoot({}, soon());
+  const auto there = elsewhere(id);
+  if (!there) GTEST_SKIP() << "needs an IPv4 address beside the loopback's";
+  const UniqueFd early = dialTcp(*there);
+  pollfd connected{early.get(), POLLOUT, 0};
+  ASSERT_EQ(::poll(&connected, 1, 20000), 1);
+  constexpr size_t kCrowd = 700, kRoom = 512;
+  std::vector<UniqueFd> crowd;
+  for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(dialTcp(onLoopback(*there)));
+  for (size_t i = 0; i < kCrowd - kRoom; ++i) EXPECT_TRUE(hangsUp(crowd[i].get())) << i;
+  proveSecret(early.get(), rootContext(id));
+  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+}
+
+// A hello that was recorded gets no answer at the door where it came before, and takes no place in the room.
+TEST_P(Stranger, WithARecordedHelloIsHungUpOn) {
+  const UniqueId id = openRoot({}, soon());
+  HandshakeContext context = rootContext(id);
+  context.local = GetParam();
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd mouth(ends[0]), recorder(ends[1]);
+  Handshake speaker(Handshake::Role::kClient, context);
+  speaker.advance(mouth.get());
+  std::string words(256, '\0');
+  words.resize(size_t(::recv(recorder.get(), words.data(), words.size(), 0)));
+  const UniqueFd first = call(id, GetParam());
+  say(first.get(), words);
+  pollfd answered{first.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&answered, 1, 20000), 1);
+  char byte = 0;
+  EXPECT_EQ(::recv(first.get(), &byte, 1, MSG_PEEK), 1);
+  for (int i = 0; i < 20; ++i) {
+    const UniqueFd again = call(id, GetParam());
+    say(again.get(), words);
+    pollfd ready{again.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&ready, 1, 20000), 1);
+    EXPECT_LE(::recv(again.get(), &byte, 1, 0), 0) << "an answer";
+  }
   inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
 }
 

@@ -1,0 +1,90 @@
+// A rank whose kernels run one call at a time, launched by hand, over one link to a peer that the test plays.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "comm/call.h"
+#include "kernels/cuda/collective.h"
+#include "kernels/cuda/program.h"
+
+namespace tutti::test {
+
+// All in the memory of the host, which an emulated GPU reads as its own.
+class LoneRank {
+ public:
+  // Among `size` ranks; `number`: of its first operation.
+  LoneRank(int size, uint32_t slotBytes, uint32_t depth, uint32_t number = 0)
+      : memory_(link::Fifo::bytesFor(slotBytes, depth) + kLine),
+        ends_(static_cast<size_t>(kProtocols * size)),
+        operations_(number) {
+    auto* const line =
+        reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + kLine - 1) / kLine * kLine);
+    fifo_ = link::Fifo::over(line, slotBytes, depth);
+    seat_.sendEnds = seat_.recvEnds = ends_.data();
+    seat_.operations = &operations_;
+    seat_.reporting = &reporting_;
+    seat_.directSlots = &directSlots_;
+    seat_.abort = &abort_;
+    seat_.report = &report_;
+    seat_.progress = &progress_;
+    seat_.size = size;
+  }
+  LoneRank(const LoneRank&) = delete;
+  LoneRank& operator=(const LoneRank&) = delete;
+
+  cuda::Seat& seat() noexcept { return seat_; }
+  uint32_t operation() const noexcept { return operations_; }
+  // This rank's end of the link, of either direction.
+  cuda::End& open(Protocol protocol, int peer) noexcept {
+    cuda::End& end = this->end(protocol, peer);
+    end.fifo = fifo_;
+    return end;
+  }
+  cuda::End& end(Protocol protocol, int peer) noexcept { return ends_[seat_.endIndex(protocol, 0, peer)]; }
+
+  // Runs the call over one channel, and waits until the kernel has left. Returns what it met.
+  cuda::Report run(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) {
+    cuda::Launch launch;
+    launch.count = 1;
+    launch.works[0] = workOf(schedule, plain, protocol);
+    EXPECT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    reporting_ = 0;
+    return std::exchange(report_, {});
+  }
+
+ private:
+  static constexpr size_t kLine = 128;
+
+  // As comm::DeviceSide fills it, of a schedule that is on the GPU already.
+  cuda::Work workOf(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) const {
+    cuda::Work work;
+    work.seat = seat_;
+    work.program.steps = schedule.steps.data();
+    work.program.operands = schedule.operands.data();
+    work.program.inPeers = schedule.inPeers.data();
+    work.program.outPeers = schedule.outPeers.data();
+    work.program.inCount = static_cast<uint16_t>(schedule.inPeers.size());
+    work.program.outCount = static_cast<uint16_t>(schedule.outPeers.size());
+    work.program.stepCount = static_cast<uint32_t>(schedule.steps.size());
+    work.input = plain.input;
+    work.output = plain.output;
+    work.layout = plain.layout;
+    work.arithmetic = plain.arithmetic;
+    work.fingerprint = plain.fingerprint;
+    work.protocol = protocol;
+    return work;
+  }
+
+  std::vector<std::byte> memory_;
+  std::vector<cuda::End> ends_;
+  link::Fifo fifo_;
+  cuda::Seat seat_;
+  cuda::Report report_;
+  cuda::Progress progress_;
+  uint32_t operations_, reporting_ = 0, directSlots_ = 0, abort_ = 0;
+};
+
+}  // namespace tutti::test
