@@ -22,8 +22,8 @@ namespace {
 constexpr std::chrono::seconds kHelloTime(5);
 constexpr size_t kLeastPending = 16, kMostPending = 512;
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors(20);
-// Who belongs here has proved it by then, on a busy machine too.
-constexpr std::chrono::milliseconds kTimeToProve(500);
+// Of who has proved the secret, and strangers can not.
+constexpr std::chrono::milliseconds kTimeToGoOn(500);
 
 // A quarter of the process's descriptors at most, so that strangers leave enough for the job.
 size_t pendingLimit() noexcept {
@@ -308,18 +308,23 @@ void Listener::drop(PendingAt at, const std::string& why) {
 }
 
 // The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll
-// would report the same caller again and again. Who has just come is let say who it is: callers that turned each other
-// out would come to nothing, all of them.
+// would report the same caller again and again. Who has just come is let speak: callers that turned each other out
+// would come to nothing, all of them.
 void Listener::outOfDescriptors(int fd, int error) {
   noteLackOfDescriptors();
-  lack_.begins();
   if (!std::exchange(toldOfDescriptors_, true))
     log::warn("cannot accept a connection: {}. Who calls waits", errnoText(error));
   const auto first = firstToGo();
-  if (first != pending_.end() && Reactor::Clock::now() - first->since >= kTimeToProve)
-    drop(first, "the process has no file descriptor left (see ulimit -n)");
-  else
-    shutFor(fd, kPauseWithoutDescriptors);
+  if (first == pending_.end()) return starve(fd, error);
+  const auto grace = first->line->helloSteps() == 0 ? kPauseWithoutDescriptors : kTimeToGoOn;
+  if (Reactor::Clock::now() - first->since < grace) return shutFor(fd, kPauseWithoutDescriptors);
+  drop(first, "the process has no file descriptor left (see ulimit -n)");
+}
+
+// Nobody is here who could give way.
+void Listener::starve(int fd, int error) {
+  lack_.begins();
+  shutFor(fd, kPauseWithoutDescriptors);
   if (Lack::isOne(error) && lack_.lasts() && starved_) starved_(error);
 }
 

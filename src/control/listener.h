@@ -74,6 +74,7 @@ class Listener {
   void drop(PendingAt at, const std::string& why);
   void remove(PendingAt at) noexcept;
   void outOfDescriptors(int fd, int error);
+  void starve(int fd, int error);
   void shutFor(int fd, std::chrono::milliseconds pause);
 
   Reactor& reactor_;
