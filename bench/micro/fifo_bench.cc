@@ -111,7 +111,7 @@ void post(SendEnd& end, const std::byte* data, uint32_t bytes) {
 }
 
 void take(RecvEnd& end, std::byte* data, uint32_t bytes) {
-  std::memcpy(data, end.payload(), bytes);
+  std::memcpy(data, end.payload(bytes), bytes);
   end.release();
 }
 

@@ -12,6 +12,8 @@
 // In LL and LL128 the data says by itself that it has arrived. Their slots are posted before the data moves; the header
 // then only tells the receiver what the slot is, so that a mismatch is found in every protocol alike.
 #pragma once
+#include <bit>
+
 #include "kernels/cuda/direct.cuh"
 #include "kernels/cuda/ll.cuh"
 #include "kernels/cuda/ll128.cuh"
@@ -31,16 +33,22 @@ __device__ inline uint64_t* sequenceOf(const link::Fifo& fifo, uint64_t number) 
   return reinterpret_cast<uint64_t*>(&fifo.headers[number & (fifo.depth - 1)].sequence);
 }
 
-__device__ inline bool matches(Block& block, const link::SlotHeader& header, int peer, uint32_t bytes) {
-  const link::Fingerprint theirs = header.fingerprint;
-  const bool same = theirs == block.fingerprint;
-  if (same && header.bytes == bytes) return true;
+// Needs an acquire of the slot's sequence.
+__device__ inline link::Said readSaid(const link::SlotHeader& header) {
+  const auto* const words = reinterpret_cast<const uint64_t*>(&header.fingerprint);
+  const link::Fingerprint::Words mark{peek(words), peek(words + 1)};
+  return {std::bit_cast<link::Fingerprint>(mark), peek(&header.bytes)};
+}
+
+__device__ inline bool matches(Block& block, const link::Said& said, int peer, uint32_t bytes) {
+  const bool same = said.fingerprint == block.fingerprint;
+  if (same && said.bytes == bytes) return true;
   Report what;
   what.trouble = same ? Trouble::kBytes : Trouble::kMismatch;
   what.peer = peer;
-  what.bytes = header.bytes;
+  what.bytes = said.bytes;
   what.expected = bytes;
-  what.theirs = theirs;
+  what.theirs = said.fingerprint;
   report(block, what);
   return false;
 }
@@ -51,7 +59,7 @@ __device__ inline bool awaitPosted(Block& block, const End& end, int peer, uint3
   Patience patience(block, peer);
   while (loadAcquire(sequence) != end.passed + 1)
     if (!patience.goesOn()) return false;
-  return matches(block, headerOf(end), peer, bytes);
+  return matches(block, readSaid(headerOf(end)), peer, bytes);
 }
 
 // Acquire: pairs with the release in releaseSlot; the slot that is about to be overwritten has been read.
@@ -249,9 +257,9 @@ __device__ inline bool tookAll(Block& block) {
     const End& end = block.ins[i];
     // Acquire: as in awaitPosted.
     if (loadAcquire(sequenceOf(end.fifo, end.passed)) != end.passed + 1) continue;
-    const link::SlotHeader& header = headerOf(end);
-    const bool isOfLater = static_cast<int32_t>(header.fingerprint.operation - block.fingerprint.operation) > 0;
-    if (!isOfLater && !matches(block, header, block.work.program.inPeers[i], 0)) foundMore = true;
+    const link::Said said = readSaid(headerOf(end));
+    const bool isOfLater = static_cast<int32_t>(said.fingerprint.operation - block.fingerprint.operation) > 0;
+    if (!isOfLater && !matches(block, said, block.work.program.inPeers[i], 0)) foundMore = true;
   }
   return __syncthreads_or(foundMore) == 0;
 }

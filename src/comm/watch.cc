@@ -89,13 +89,20 @@ void Watch::ask(int rank) {
   communicator_.ask(rank, {lineOf(call_), static_cast<uint32_t>(number_), communicator_.rank()});
 }
 
+std::optional<Whereabouts> Watch::read(int rank, const control::Answer& answer) const try {
+  return decodeWhereabouts(answer.body);
+} catch (const Error& error) {
+  throw Error(error.code(),
+              fmt::format("{} answered what cannot be understood: {}", communicator_.rankName(rank), error.what()));
+}
+
 // Of the rank that is waited for, and only by answers that came while the call stood still.
 void Watch::judge(int rank) {
   const auto answer = communicator_.lastAnswer(rank);
   if (!answer || answer->count == judged_) return;
   judged_ = answer->count;
   if (answer->left && ++timesGone_ == 1) nextQuestion_ = Clock::now();
-  const auto said = decodeWhereabouts(answer->body);
+  const auto said = read(rank, *answer);
   if (said && said->asked == static_cast<uint32_t>(number_)) {
     compare(rank, *said);
     compareCounts(rank, *said);
@@ -134,7 +141,7 @@ void Watch::doubt(int rank) {
 std::optional<Error> Watch::departureOf(int rank) const {
   const auto answer = communicator_.lastAnswer(rank);
   if (!answer || answer->count == judged_ || !answer->left) return std::nullopt;
-  const auto said = decodeWhereabouts(answer->body);
+  const auto said = read(rank, *answer);
   if (said && (said->asked != static_cast<uint32_t>(number_) || said->counterpart)) return std::nullopt;
   // Its connection may have ended before all had come: without an answer nobody knows.
   if (!said) return departure(rank, said, "it did not say whether it has made its part of this call");
@@ -215,7 +222,7 @@ void Watch::expire(const std::function<std::string()>& waits) {
   }
   // The answers to these questions may be the first that tell it.
   if (const auto answer = judgedRank_ < 0 ? std::nullopt : communicator_.lastAnswer(judgedRank_))
-    if (const auto said = decodeWhereabouts(answer->body); said && said->asked == static_cast<uint32_t>(number_))
+    if (const auto said = read(judgedRank_, *answer); said && said->asked == static_cast<uint32_t>(number_))
       findCrossing(judgedRank_, *said);
   throw Error(ErrorCode::kTimeout,
               fmt::format("{} did not finish within {} ms, the {} of rank {}, which waits for {}{}{}{}",
@@ -239,7 +246,7 @@ std::string Watch::positionOf(int rank) const {
     const int relay = silentRelayTo(rank);
     return relay < 0 ? "does not answer" : fmt::format("cannot be asked, for rank {} passes nothing on", relay);
   }
-  const auto said = decodeWhereabouts(answer->body);
+  const auto said = read(rank, *answer);
   if (said && said->same) {
     std::string text =
         said->same->call.call() == call_.fingerprint(number_) ? "is in it" : "is in " + describe(said->same->call);

@@ -38,6 +38,7 @@ class Watch {
   using Clock = std::chrono::steady_clock;
   void judge(int rank);
   void ask(int rank);
+  std::optional<Whereabouts> read(int rank, const control::Answer& answer) const;
   Error leftWithout(int rank, const std::optional<Whereabouts>& said) const;
   Error departure(int rank, const std::optional<Whereabouts>& said, const char* why) const;
   void compare(int rank, const Whereabouts& said) const;

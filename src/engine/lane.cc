@@ -129,17 +129,22 @@ bool Lane::matches(const Step& step, size_t bytes) noexcept {
   for (const Operand operand : binding_->schedule->from(step)) {
     if (!operand.isLink()) continue;
     const link::RecvEnd& end = *binding_->ins[operand.index()];
-    const link::SlotHeader& header = end.header();
-    if (header.fingerprint == work_.fingerprint && header.bytes == bytes) [[likely]]
+    const link::Said said = end.said();
+    if (said.fingerprint == work_.fingerprint && said.bytes == bytes) [[likely]]
       continue;
-    failure_.kind = header.fingerprint == work_.fingerprint ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
-    failure_.peer = end.peer;
-    failure_.theirs = header.fingerprint;
-    failure_.bytes = header.bytes;
-    failure_.expected = bytes;
+    differs(end.peer, said, bytes);
     return false;
   }
   return true;
+}
+
+void Lane::differs(int peer, const link::Said& said, size_t expected) noexcept {
+  const bool same = said.fingerprint == work_.fingerprint;
+  failure_.kind = same ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
+  failure_.peer = peer;
+  failure_.theirs = said.fingerprint;
+  failure_.bytes = said.bytes;
+  failure_.expected = expected;
 }
 
 // Where each pair of ranks has a count of its own, a part that one sends and the other does not expect meets no step
@@ -148,14 +153,9 @@ bool Lane::tookAll() noexcept {
   if (work_.layout.inputCounts == nullptr && work_.layout.outputCounts == nullptr) return true;
   for (const link::RecvEnd* end : binding_->ins) {
     if (!end->ready()) continue;
-    const link::SlotHeader& header = end->header();
-    if (static_cast<int32_t>(header.fingerprint.operation - work_.fingerprint.operation) > 0) continue;
-    const bool same = header.fingerprint == work_.fingerprint;
-    failure_.kind = same ? LaneFailure::Kind::kBytes : LaneFailure::Kind::kMismatch;
-    failure_.peer = end->peer;
-    failure_.theirs = header.fingerprint;
-    failure_.bytes = header.bytes;
-    failure_.expected = 0;
+    const link::Said said = end->said();
+    if (static_cast<int32_t>(said.fingerprint.operation - work_.fingerprint.operation) > 0) continue;
+    differs(end->peer, said, 0);
     return false;
   }
   return true;
@@ -209,7 +209,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
         source = scratch(from[i]);
         break;
       case Operand::Kind::kLink:
-        source = binding_->ins[from[i].index()]->payload() + slotOffset;
+        source = binding_->ins[from[i].index()]->payload(bytes) + slotOffset;
         break;
     }
   }

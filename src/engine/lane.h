@@ -81,6 +81,7 @@ class Lane {
   bool ready(const schedule::Step& step) noexcept;
   bool matches(const schedule::Step& step, size_t bytes) noexcept;
   bool tookAll() noexcept;
+  void differs(int peer, const link::Said& said, size_t expected) noexcept;
   void execute(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept;
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;

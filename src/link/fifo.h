@@ -66,6 +66,13 @@ struct alignas(128) SlotHeader {
 };
 static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);
 
+// What a header says of its slot. The peer may change the header at any time: whoever judges it judges a copy, of which
+// every part has been read once.
+struct Said {
+  Fingerprint fingerprint;
+  uint32_t bytes = 0;
+};
+
 struct alignas(128) Counter {
   std::atomic<uint64_t> value{0};
   // Of a direct link, written by the receiver at the begin of its operation: where its output begins, which the sender

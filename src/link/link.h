@@ -108,10 +108,17 @@ struct RecvEnd {
   const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
   // Acquire: pairs with SendEnd::post.
   bool ready() const noexcept { return header().sequence.load(std::memory_order_acquire) == received + 1; }
-  const std::byte* payload() const noexcept {
+  // Needs ready().
+  Said said() const noexcept {
     const SlotHeader& line = header();
-    return line.bytes <= kInlineBytes ? line.inlined
-                                      : fifo.slots + (received & (fifo.depth - 1)) * size_t{fifo.slotBytes};
+    const Said copy{line.fingerprint, line.bytes};
+    std::atomic_signal_fence(std::memory_order_acq_rel);  // the compiler reads nothing of it again
+    return copy;
+  }
+  // Where so many bytes of payload are; needs ready(). As many as there must be, whatever the header says by now.
+  const std::byte* payload(size_t bytes) const noexcept {
+    return bytes <= kInlineBytes ? header().inlined
+                                 : fifo.slots + (received & (fifo.depth - 1)) * size_t{fifo.slotBytes};
   }
   void release() noexcept {
     // Release: pairs with SendEnd::hasRoom; everything read from the slot has been read.

@@ -64,16 +64,15 @@ void SelfTest::post(uint64_t slot) {
   send.post(fingerprintOf(slot, self_), bytes);
 }
 
-// The header is the peer's to change at any time: nothing is as long as it says but what was to come.
 void SelfTest::check(uint64_t slot) const {
-  const SlotHeader& header = connection_.recv.header();
-  const uint32_t bytes = sizeOfSlot(slot), told = header.bytes;
-  if (told != bytes || header.fingerprint != fingerprintOf(slot, peer_))
-    throw Error(ErrorCode::kRemote,
-                fmt::format("self-test: slot {} came with a wrong header ({} bytes instead of {})", slot, told, bytes));
+  const Said said = connection_.recv.said();
+  const uint32_t bytes = sizeOfSlot(slot);
+  if (said.bytes != bytes || said.fingerprint != fingerprintOf(slot, peer_))
+    throw Error(ErrorCode::kRemote, fmt::format("self-test: slot {} came with a wrong header ({} bytes instead of {})",
+                                                slot, said.bytes, bytes));
   std::vector<std::byte> expected(bytes);
   fillPattern(expected, slot, peer_);
-  if (!std::equal(expected.begin(), expected.end(), connection_.recv.payload()))
+  if (!std::equal(expected.begin(), expected.end(), connection_.recv.payload(bytes)))
     throw Error(ErrorCode::kRemote,
                 fmt::format("self-test: the {} bytes of slot {} did not arrive as they were sent", bytes, slot));
 }

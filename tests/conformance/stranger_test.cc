@@ -98,7 +98,7 @@ TEST_F(StrangerTest, ClosesAfterASlotThatStillArrives) {
   stranger_.reset();
   ASSERT_TRUE(arrives());
   for (int i = 0; i < 100; ++i) EXPECT_NE(connection_->recv.driver->progress(), link::Progress::kFailed);
-  EXPECT_EQ(std::memcmp(connection_->recv.payload(), "hello", 5), 0);
+  EXPECT_EQ(std::memcmp(connection_->recv.payload(5), "hello", 5), 0);
   connection_->recv.release();
   expectNamesPeer(failure(), "was closed by the peer");
 }
@@ -184,7 +184,7 @@ TEST_F(StrangerTest, SendsByteByByte) {
     EXPECT_EQ(connection_->recv.header().fingerprint.count, slot);
     const std::string expected(slot * 50, static_cast<char>('a' + slot));
     ASSERT_EQ(connection_->recv.header().bytes, expected.size());
-    EXPECT_EQ(std::memcmp(connection_->recv.payload(), expected.data(), expected.size()), 0);
+    EXPECT_EQ(std::memcmp(connection_->recv.payload(expected.size()), expected.data(), expected.size()), 0);
     connection_->recv.release();
   }
 }

@@ -11,8 +11,9 @@
 #include "base/pass_fd.h"
 #include "comm/device_peers.h"
 #include "comm/device_windows.h"
+#include "fuzz/descriptors.h"
+#include "fuzz/hearsay.h"
 #include "fuzz/socket_pair.h"
-#include "support/open_files.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -86,23 +87,16 @@ class NoGpu : public engine::Device {
   size_t poolBytes_ = 0;
 };
 
-// The others' words, in the hands of the input.
-class Hearsay : public control::Plane {
+// The others' words about memory.
+class Neighbourhood : public Hearsay {
  public:
-  explicit Hearsay(Input& in) : in_(in) {}
+  explicit Neighbourhood(Input& in) : Hearsay(7, kRanks), in_(in) {}
 
-  bool awaitJoined(Deadline) override { return true; }
-  void leave() noexcept override {}
-  uint64_t id() const noexcept override { return 7; }
-  int rank() const noexcept override { return 0; }
-  int size() const noexcept override { return kRanks; }
-  std::span<const std::byte> card(int) const override { return {}; }
-  std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline) override {
-    std::vector<Bytes> all(kRanks, Bytes(mine.begin(), mine.end()));
+  std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline deadline) override {
+    std::vector<Bytes> all = Hearsay::allGather(mine, deadline);
     for (int rank = 1; rank < kRanks; ++rank) bend(all[static_cast<size_t>(rank)]);
     return all;
   }
-  void post(int, uint64_t, std::span<const std::byte>) override {}
   std::optional<Bytes> poll(int from, uint64_t) override {
     auto& waiting = mail_[from];
     if (waiting.empty()) return std::nullopt;
@@ -110,23 +104,11 @@ class Hearsay : public control::Plane {
     waiting.pop_front();
     return first;
   }
-  void requestStream(int, uint64_t, control::StreamKind) override {}
   std::optional<SecureSocket> pollStream(int peer, uint64_t) override {
     SocketPair& pair = streams_[peer];
     if (!pair.ours) return std::nullopt;
     return SecureSocket{std::move(pair.ours), std::nullopt};
   }
-  void ask(int, std::span<const std::byte>) override {}
-  std::optional<control::Answer> lastAnswer(int) const override { return std::nullopt; }
-  std::vector<int> wayTo(int) const override { return {}; }
-  uint64_t awaitNews(uint64_t seen, Deadline) override { return seen; }
-  const std::atomic<bool>& failed() const noexcept override { return failed_; }
-  std::optional<control::Failure> failure() const override { return std::nullopt; }
-  void fail(const control::Failure&) noexcept override {}
-  std::unique_ptr<control::Plane> shrink(const control::JoinRequest&) override { return nullptr; }
-  int oldRank(int rank) const override { return rank; }
-  Bytes openChildRoot(const control::Network&, Deadline, std::span<const int>) override { return {}; }
-  control::UniqueId childId(std::span<const std::byte>, int, size_t) const override { return {}; }
 
   void say(int from, Bytes message) { mail_[from].push_back(std::move(message)); }
   SocketPair& stream(int peer) { return streams_[peer]; }
@@ -147,7 +129,6 @@ class Hearsay : public control::Plane {
   Input& in_;
   std::map<int, std::deque<Bytes>> mail_;
   std::map<int, SocketPair> streams_;
-  std::atomic<bool> failed_{false};
 };
 
 std::vector<topology::Card> cardsOf() {
@@ -168,7 +149,7 @@ comm::DeviceShape shapeOf() {
   return shape;
 }
 
-void step(Hearsay& plane, comm::DeviceWindows& windows, Input& in) {
+void step(Neighbourhood& plane, comm::DeviceWindows& windows, Input& in) {
   static std::byte buffers[256];
   const auto what = in.take<uint8_t>();
   const int peer = 1 + what / 8 % (kRanks - 1);
@@ -208,7 +189,7 @@ void step(Hearsay& plane, comm::DeviceWindows& windows, Input& in) {
 }
 
 void run(Input in) {
-  Hearsay plane(in);
+  Neighbourhood plane(in);
   NoGpu device;
   const auto cards = cardsOf();
   try {
@@ -221,14 +202,9 @@ void run(Input in) {
   }
 }
 
-using test::openFiles;
-
 }  // namespace
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const size_t before = tutti::fuzz::openFiles();
-  tutti::fuzz::run({data, size});
-  tutti::fuzz::require(tutti::fuzz::openFiles() == before);
-  return 0;
+  return tutti::fuzz::leavingNoneOpen(tutti::fuzz::run, data, size);
 }

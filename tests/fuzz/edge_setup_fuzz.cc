@@ -131,8 +131,5 @@ void run(Input in) {
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const size_t before = tutti::fuzz::openFiles();
-  tutti::fuzz::run({data, size});
-  tutti::fuzz::require(tutti::fuzz::openFiles() == before);
-  return 0;
+  return tutti::fuzz::leavingNoneOpen(tutti::fuzz::run, data, size);
 }

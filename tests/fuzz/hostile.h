@@ -1,57 +1,27 @@
 // Peers of a rank under test that have passed the hello, and then say whatever the input makes them say. All over Unix
-// sockets, within this process; the rank runs in a thread of its own, and ends when it is told to.
+// sockets, within this process; the rank runs beside them (fuzz/running.h), and ends when it is told to.
 #pragma once
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/frame.h"
 #include "base/handshake.h"
-#include "base/keeper.h"
 #include "control/messages.h"
 #include "control/parcel.h"
 #include "control/socket.h"
+#include "fuzz/descriptors.h"
 #include "fuzz/input.h"
-#include "support/open_files.h"
+#include "fuzz/running.h"
 #include "support/patience.h"
 
 namespace tutti::fuzz {
-
-using test::openFiles;
-
-inline bool awaitEvents(int fd, short events, Deadline deadline) {
-  pollfd one{fd, events, 0};
-  return ::poll(&one, 1, static_cast<int>(deadline.left().count())) > 0;
-}
-
-// A thread of the library's, run here so that the input's end is also its own.
-class Running {
- public:
-  explicit Running(Kept& kept) : kept_(kept), thread_([this] { kept_.run(), over_ = true; }) {}
-  ~Running() {
-    kept_.halt();
-    thread_.join();
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  bool over() const noexcept { return over_; }
-  // Once an input.
-  bool takesAFlood() noexcept { return !std::exchange(flooded_, true); }
-
- private:
-  Kept& kept_;
-  bool flooded_ = false;
-  std::atomic<bool> over_{false};
-  std::thread thread_;
-};
 
 // One connection in the hands of the input.
 class Hostile {
@@ -68,6 +38,7 @@ class Hostile {
       }
       status = hello.advance(fd_.get());
     }
+    wrapping_ = hello.keys(Handshake::Use::kSecret).send;
   }
   static Hostile call(const std::string& unixName, const HandshakeContext& context) {
     return {control::dialUnix(unixName), Handshake::Role::kClient, context};
@@ -99,6 +70,12 @@ class Hostile {
   void write(std::span<const std::byte> bytes) {
     mayBeTaken_ = mayBeTaken_ || !spoke_;
     if (isOpen() && !bytes.empty()) (void)::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // As a root hands a secret over.
+  Bytes wrap(std::span<const std::byte> secret) const {
+    Bytes wrapped(secret.size() + noise::kTagBytes);
+    noise::seal(wrapping_, 0, {}, secret, wrapped.data());
+    return wrapped;
   }
   // The next frame of that kind; others before it are skipped. None when the rank hangs up.
   std::optional<Frame> hear(control::Kind kind) {
@@ -145,6 +122,7 @@ class Hostile {
   UniqueFd fd_;
   FrameReader in_;
   FrameQueue out_;
+  CipherKey wrapping_{};
   bool spoke_ = false, mayBeTaken_ = false;
 };
 
@@ -283,15 +261,21 @@ inline Bytes payloadFrom(control::Kind kind, Input& in) {
   return payload;
 }
 
-constexpr int kVeryOften = 20000;
+// A few more than are kept of a kind (control/desk.h, control/streams.h).
+inline int moreThanAreKept(control::Kind kind) {
+  constexpr int kOfMails = 17'000, kOfOthers = 600;
+  return kind == control::Kind::kMail ? kOfMails : kOfOthers;
+}
 
-// A frame, one of them many times over: what is kept of it must not be without bound.
+// A frame, one of them many times over: what is kept of it must not be without bound. That takes as long as hundreds of
+// other inputs, so few have it.
 inline void sayAny(Hostile& line, Running& rank, Input& in) {
   const auto kind = static_cast<control::Kind>(in.take<uint8_t>() % 32);
   const auto times = in.take<uint8_t>();
   const Bytes payload = payloadFrom(kind, in);
   line.say(kind, payload);
-  if (times == 255 && rank.takesAFlood()) line.flood(kind, payload, kVeryOften, rank);
+  if (times == 255 && in.take<uint8_t>() % 16 == 15 && rank.takesAFlood())
+    line.flood(kind, payload, moreThanAreKept(kind), rank);
 }
 
 }  // namespace tutti::fuzz

@@ -103,7 +103,6 @@ class Caller {
   bool mayArrive() const noexcept { return knows_; }
 
  private:
-  static Deadline soon() { return Deadline::in(std::chrono::milliseconds(2)); }
   static Handshake::Role role() { return Handshake::Role::kClient; }
   static HandshakeContext context(bool knows, bool unix) {
     HandshakeContext made = contextOf(knows);
@@ -150,8 +149,11 @@ void run(Input in) {
   Room room;
   std::list<Caller> callers;
   {
-    const Running running(room);
-    for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(room, callers, in);
+    Running running(room);
+    for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) {
+      step(room, callers, in);
+      running.goOn();
+    }
   }
   require(room.arrivals() <= std::ranges::count_if(callers, &Caller::mayArrive));
 }
@@ -160,8 +162,5 @@ void run(Input in) {
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const size_t before = tutti::fuzz::openFiles();
-  tutti::fuzz::run({data, size});
-  tutti::fuzz::require(tutti::fuzz::openFiles() == before);
-  return 0;
+  return tutti::fuzz::leavingNoneOpen(tutti::fuzz::run, data, size);
 }

@@ -58,7 +58,10 @@ void run(Input in) {
   control::Root root(place, {}, Deadline::in(test::longWait()));
   std::vector<Hostile> lines;
   Running running(root);
-  for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(root, running, lines, in);
+  for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) {
+    step(root, running, lines, in);
+    running.goOn();
+  }
   for (Hostile& line : lines) line.part(running);
 }
 
@@ -66,8 +69,5 @@ void run(Input in) {
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const size_t before = tutti::fuzz::openFiles();
-  tutti::fuzz::run({data, size});
-  tutti::fuzz::require(tutti::fuzz::openFiles() == before);
-  return 0;
+  return tutti::fuzz::leavingNoneOpen(tutti::fuzz::run, data, size);
 }

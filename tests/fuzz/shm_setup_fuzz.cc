@@ -5,10 +5,10 @@
 
 #include <vector>
 
+#include "fuzz/descriptors.h"
 #include "fuzz/socket_pair.h"
 #include "link/edge_memory.h"
 #include "link/transport.h"
-#include "support/open_files.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
 
@@ -118,14 +118,9 @@ void meet(Input in) {
   }
 }
 
-using test::openFiles;
-
 }  // namespace
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const size_t before = tutti::fuzz::openFiles();
-  tutti::fuzz::meet({data, size});
-  tutti::fuzz::require(tutti::fuzz::openFiles() == before);
-  return 0;
+  return tutti::fuzz::leavingNoneOpen(tutti::fuzz::meet, data, size);
 }

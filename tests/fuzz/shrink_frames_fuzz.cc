@@ -11,7 +11,7 @@ namespace {
 using control::Kind;
 
 constexpr int kMostSteps = 48;
-constexpr std::chrono::milliseconds kSoon(2), kShrinkTime(2000);
+constexpr std::chrono::milliseconds kMoment(2), kShrinkTime(2000);
 
 // The thread of the rank's owner.
 class Owner {
@@ -57,8 +57,8 @@ class Shrinking {
       while (const auto frame = line.heard())
         if (static_cast<Kind>(frame->type) == Kind::kShrinkTry) job_ = control::decodeShrinkTry(frame->payload).id.job;
   }
-  void welcome(int at) {
-    if (auto line = world_.answer(at, Deadline::in(kSoon))) world_.lines().push_back(std::move(*line));
+  void welcome(int at, Deadline deadline) {
+    if (auto line = world_.answer(at, deadline)) world_.lines().push_back(std::move(*line));
   }
   void step(Input& in) {
     const auto what = in.take<uint8_t>();
@@ -69,7 +69,7 @@ class Shrinking {
       case 0:
       case 1:
       case 2:
-        return welcome(from);
+        return welcome(from, soon());
       case 3:
       case 4:
         lines.push_back(world_.call(from));
@@ -87,7 +87,7 @@ class Shrinking {
       case 9:
         return line.write(in.bytes(in.take<uint8_t>()));
       case 10:
-        std::this_thread::sleep_for(kSoon);
+        std::this_thread::sleep_for(kMoment);
         return;
       default:
         return sayAny(line, world_.running(), in);
@@ -125,8 +125,11 @@ void run(Input in) {
   world.letCome(World::Stage::kJoined);
   std::optional<Owner> owner(std::in_place, world.member(), likeOf());
   Shrinking shrinking(world);
-  if (!leads) shrinking.welcome(0);
-  for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) shrinking.step(in);
+  if (!leads) shrinking.welcome(0, Deadline::in(test::longWait()));  // as soon as the owner has called
+  for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) {
+    shrinking.step(in);
+    world.running().goOn();
+  }
   world.member().leaveLater();
   world.end();
   owner.reset();
@@ -136,14 +139,5 @@ void run(Input in) {
 }  // namespace tutti::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace tutti;
-  const size_t before = fuzz::openFiles();
-  fuzz::run({data, size});
-  // New planes and roots end in threads of the library's.
-  const auto deadline = Deadline::in(test::longWait());
-  while (fuzz::openFiles() != before) {
-    fuzz::require(!deadline.passed());
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return 0;
+  return tutti::fuzz::leavingNoneOpen(tutti::fuzz::run, data, size);
 }

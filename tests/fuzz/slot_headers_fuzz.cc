@@ -1,10 +1,13 @@
 // The memory of links that a hostile peer shares: headers, payloads and counters of released slots, with anything in
-// them at any time, as a lane of a collective and as the self-test of a new link read them. Nothing is read or written
-// outside of the links and the caller's buffers; a slot of another call, or of another length, fails the call; and a
-// self-test passes only what came as it was sent.
+// them at any time, also while they are read, as a lane of a collective and as the self-test of a new link read them.
+// Nothing is read or written outside of the links and the caller's buffers; a slot of another call, or of another
+// length, fails the call, which tells what it saw; and a self-test passes only what came as it was sent.
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -13,6 +16,7 @@
 #include "fuzz/input.h"
 #include "link/self_test.h"
 #include "schedule/builders.h"
+#include "support/sanitized.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -42,6 +46,32 @@ void change(Memory& memory, Input& in) {
   const auto place = in.take<uint16_t>();
   memory.lines.front().bytes[place % memory.bytes()] ^= std::byte{in.take<uint8_t>()};
 }
+
+// A peer that changes a byte to and fro for as long as this lives.
+class Restless {
+ public:
+  Restless(Memory& memory, Input& in)
+      : byte_(reinterpret_cast<uint8_t&>(memory.lines.front().bytes[in.take<uint16_t>() % memory.bytes()])),
+        change_(in.take<uint8_t>()),
+        thread_([this] {
+          for (running_ = true; !over_; byte_.fetch_xor(change_)) {
+          }
+        }) {
+    while (!running_) std::this_thread::yield();
+  }
+  ~Restless() {
+    over_ = true;
+    thread_.join();
+  }
+  Restless(const Restless&) = delete;
+  Restless& operator=(const Restless&) = delete;
+
+ private:
+  std::atomic_ref<uint8_t> byte_;
+  uint8_t change_;
+  std::atomic<bool> running_{false}, over_{false};
+  std::thread thread_;
+};
 
 // --- a lane ---
 
@@ -92,7 +122,15 @@ schedule::Schedule scheduleFrom(Input& in, Collective& collective) {
   return schedule::build(algorithm, shape, in.take<uint8_t>() % shape.size);
 }
 
-void runLane(Input in) {
+using Kind = engine::LaneFailure::Kind;
+
+void judge(engine::LaneState state, const engine::LaneFailure& failure, const link::Fingerprint& mine) {
+  require((state == engine::LaneState::kFailed) == (failure.kind != Kind::kNone));
+  require(failure.kind != Kind::kMismatch || failure.theirs != mine);
+  require(failure.kind != Kind::kBytes || (failure.theirs == mine && failure.bytes != failure.expected));
+}
+
+void runLane(Input in, bool restless) {
   comm::Call call;
   const schedule::Schedule schedule = scheduleFrom(in, call.collective);
   Links links(schedule, std::bit_ceil<uint32_t>(std::max<uint32_t>(schedule.depth, 2)));
@@ -107,6 +145,8 @@ void runLane(Input in) {
   for (auto& end : links.send) binding.outs.push_back(&end);
   binding.prepare(kSlotBytes);
   const engine::Work work = comm::toWork(call, 1, schedule, kSlotBytes / schedule.maxSpan / 16 * 16, 0, 1);
+  std::optional<Restless> peer;
+  if (restless && !links.ins.empty()) peer.emplace(*links.ins.front(), in);
   engine::Lane lane;
   lane.start(binding, work);
   auto state = engine::LaneState::kBlocked;
@@ -123,7 +163,7 @@ void runLane(Input in) {
     }
     state = lane.run(moved);
   }
-  require((state == engine::LaneState::kFailed) == (lane.failure().kind != engine::LaneFailure::Kind::kNone));
+  judge(state, lane.failure(), work.fingerprint);
 }
 
 // --- the self-test ---
@@ -165,9 +205,10 @@ void runSelfTest(Input in) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tutti::fuzz::Input in(data, size);
-  if (in.take<uint8_t>() % 4 == 0)
+  const auto how = in.take<uint8_t>();
+  if (how % 4 == 0)
     tutti::fuzz::runSelfTest(in);
   else
-    tutti::fuzz::runLane(in);
+    tutti::fuzz::runLane(in, how / 4 % 16 == 15 && !tutti::kThreadSanitized);
   return 0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,8 +18,12 @@ class World {
   // How far the rank is let come before the input takes over.
   enum class Stage : uint8_t { kCalled, kPlaced, kHasChildren, kJoined };
 
-  World(int rank, int size)
-      : size_(size), rootDoor_(control::rootUnixName(job_)), member_(std::make_shared<control::Member>(request(rank))) {
+  // `draws`: the id has no secret, which the root draws and hands over.
+  World(int rank, int size, bool draws = false)
+      : size_(size),
+        draws_(draws),
+        rootDoor_(control::rootUnixName(job_)),
+        member_(std::make_shared<control::Member>(request(rank))) {
     for (int r = 0; r < size; ++r) {
       doors_.push_back(std::make_unique<Door>(nameOf(job_, r)));
       control::Person person{r, "n" + std::to_string(r), 1000 + r, {}};
@@ -39,6 +44,8 @@ class World {
   static const noise::KeyPair& keyOf(int rank) { return keyPairs()[static_cast<size_t>(rank)]; }
   std::vector<Hostile>& lines() noexcept { return lines_; }
 
+  // Whether the rank's listener takes calls: not before it has the secret.
+  bool listens() const noexcept { return !draws_ || placed_; }
   // A new call to the rank's listener, of that rank.
   Hostile call(int from) {
     HandshakeContext context = contextOf(rank());
@@ -53,8 +60,8 @@ class World {
     return doors_[static_cast<size_t>(at)]->open(context, deadline);
   }
 
-  // `lie`: not 0, and a record in the table has another rank's number.
-  void letCome(Stage stage, uint8_t lie = 0) {
+  // `lie`: not 0, and a record in the table has another rank's number. `early`: what happens when it has its place.
+  void letCome(Stage stage, uint8_t lie = 0, const std::function<void()>& early = {}) {
     const auto now = [] { return Deadline::in(test::longWait()); };
     // A call that was given up on the way is followed by another.
     std::optional<Frame> hello;
@@ -66,6 +73,7 @@ class World {
     }
     people_[static_cast<size_t>(rank())] = control::decodeHello(hello->payload).person;
     if (stage >= Stage::kPlaced) place(now());
+    if (stage >= Stage::kPlaced && early) early();
     if (stage >= Stage::kHasChildren) sendChildren();
     if (stage >= Stage::kJoined) finishJoining(now(), lie);
   }
@@ -93,9 +101,14 @@ class World {
   static std::string nameOf(uint64_t job, int rank) {
     return "tutti-fuzz-" + std::to_string(::getpid()) + "-" + std::to_string(job) + "-" + std::to_string(rank);
   }
+  static control::Secret secret() {
+    control::Secret secret;
+    secret.fill(std::byte{0x5a});
+    return secret;
+  }
   control::UniqueId id() const {
     control::UniqueId id;
-    id.secret.fill(std::byte{0x5a});
+    if (!draws_) id.secret = secret();
     id.job = job_;
     return id;
   }
@@ -110,13 +123,14 @@ class World {
     return request;
   }
   HandshakeContext contextOf(int listener) const {
-    HandshakeContext context{id().secret, job_, people_[static_cast<size_t>(listener)].endpoint.id, Encryption::kOff};
+    HandshakeContext context{secret(), job_, people_[static_cast<size_t>(listener)].endpoint.id, Encryption::kOff};
     context.named = true;
     return context;
   }
 
   void place(Deadline deadline) {
-    control::Place place{7, {}, {}};
+    placed_ = true;
+    control::Place place{7, draws_ ? lines_[0].wrap(secret()) : Bytes(), {}};
     const int parent = control::tree::parentOf(rank());
     if (parent >= 0) place.parent = person(parent);
     lines_[0].say(control::Kind::kPlace, encode(place));
@@ -154,15 +168,14 @@ class World {
     const control::KeysDigest digest = control::digestOf(keys);
     lines_[0].say(control::Kind::kKeys, {digest.begin(), digest.end()});
     if (rank() != 0) lines_[1].say(control::Kind::kGatherDown, table.take());
-    try {
-      require(member_->desk().awaitJoined(deadline) && lie == 0);
-    } catch (const Error&) {
-      require(lie != 0);
-    }
+    control::Desk& desk = member_->desk();
+    for (; !desk.hasJoined() && !running_->over(); running_->rest()) require(!deadline.passed());
+    require(desk.hasJoined() == (lie == 0));
   }
 
   uint64_t job_ = nextJob();
   int size_;
+  bool draws_, placed_ = false;
   Door rootDoor_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<control::Person> people_;

@@ -87,7 +87,7 @@ void Talker::check() {
     failure_ = fmt::format("slot {} has {} bytes instead of {}", slot, header.bytes, sizes_(peer_, slot));
   else if (header.fingerprint != fingerprint(peer_, slot))
     failure_ = fmt::format("slot {} has another fingerprint", slot);
-  else if (!matches(connection_.recv.payload(), header.bytes, peer_, slot))
+  else if (!matches(connection_.recv.payload(header.bytes), header.bytes, peer_, slot))
     failure_ = fmt::format("the {} bytes of slot {} are not what was sent", header.bytes, slot);
 }
 

@@ -12,6 +12,7 @@
 #include "control/messages.h"
 #include "control/parcel.h"
 #include "fuzz/world.h"
+#include "support/open_files.h"
 
 namespace tutti::control {
 namespace {
@@ -367,13 +368,13 @@ TEST_F(Surrounded, KeepsLessForWhoTakesItLate) {
 TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {
   constexpr size_t kProbes = 20;
   std::vector<Hostile> lines;
-  const size_t before = fuzz::openFiles();
+  const size_t before = test::openFiles();
   for (size_t i = 0; i < kProbes; ++i) {
     lines.push_back(world_.call(2));
     lines.back().say(Kind::kShrinkProbe, encode(ShrinkCall{2, 0}));
     ASSERT_TRUE(lines.back().hear(Kind::kShrinkWait)) << i;
   }
-  EXPECT_LE(fuzz::openFiles(), before + kProbes + 1) << "this end of each, and the other of the last";
+  EXPECT_LE(test::openFiles(), before + kProbes + 1) << "this end of each, and the other of the last";
 }
 
 TEST(AChild, WithANumberThatIsNoRankIsHungUpOn) {

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "comm/call.h"
 #include "schedule/builder.h"
+#include "schedule/builders.h"
+#include "support/sanitized.h"
 
 namespace tutti::engine {
 namespace {
@@ -116,6 +121,78 @@ TEST_F(LaneTurns, EndsWhenAllHasLeft) {
   EXPECT_EQ(run(), LaneState::kBlocked) << "the slot for rank 1 is still here";
   first_.becomeWritable();
   EXPECT_EQ(run(), LaneState::kDone);
+}
+
+// --- a peer over mapped memory, which may change what it has posted at any time ---
+
+class Posted : public testing::Test {
+ protected:
+  static constexpr uint32_t kSlotBytes = 128, kBytes = 64;
+
+  Posted() : memory_(link::Fifo::bytesFor(kSlotBytes, 1) / sizeof(Line)) {
+    end_.fifo = link::Fifo::over(memory_.front().bytes, kSlotBytes, 1);
+    end_.peer = 0;
+    call_.collective = Collective::kSendRecv;
+    call_.recv = output_.data();
+    call_.count = kBytes;
+    binding_.schedule = &schedule_;
+    binding_.ins = {&end_};
+    binding_.prepare(kSlotBytes);
+    work_ = comm::toWork(call_, 0, schedule_, kSlotBytes, 0, 1);
+  }
+
+  link::SlotHeader& header() noexcept { return end_.fifo.headers[0]; }
+  // What a lane makes of the slot that stands there.
+  LaneFailure take() {
+    header().sequence.store(end_.received + 1);
+    Lane lane;
+    lane.start(binding_, work_);
+    bool moved = false;
+    const LaneState state = lane.run(moved);
+    EXPECT_EQ(state == LaneState::kFailed, lane.failure().kind != LaneFailure::Kind::kNone);
+    return lane.failure();
+  }
+
+  struct alignas(128) Line {
+    std::byte bytes[128];
+  };
+  const schedule::Schedule schedule_ = schedule::buildReceive(1, 2, 0);
+  std::vector<Line> memory_;
+  std::array<std::byte, kBytes> output_{};
+  link::RecvEnd end_;
+  comm::Call call_;
+  Binding binding_;
+  Work work_;
+};
+
+using LaneAndAPostedSlot = Posted;
+
+TEST_F(LaneAndAPostedSlot, JudgesOneReadingOfAHeaderThatChanges) {
+  if (kThreadSanitized) GTEST_SKIP() << "memory that a peer changes is a race by its nature";
+  header().fingerprint = work_.fingerprint;
+  std::atomic<bool> over{false};
+  std::thread peer([&] {
+    const std::atomic_ref<uint32_t> bytes(header().bytes);
+    while (!over) bytes.store(kBytes), bytes.store(kBytes - 1);
+  });
+  constexpr int kTimesEach = 20'000;
+  int taken = 0, refused = 0, wrong = 0;
+  while (taken < kTimesEach || refused < kTimesEach) {
+    const LaneFailure failure = take();
+    (failure.kind == LaneFailure::Kind::kNone ? taken : refused) += 1;
+    wrong += failure.kind == LaneFailure::Kind::kBytes && failure.bytes == failure.expected;
+  }
+  over = true;
+  peer.join();
+  EXPECT_EQ(wrong, 0) << "refused for a length, and told the right one";
+}
+
+// What has been judged is where it should be, whatever the header says by then.
+TEST_F(LaneAndAPostedSlot, IsReadWhereSoManyBytesAre) {
+  header().bytes = 8;
+  EXPECT_EQ(end_.payload(kBytes), end_.fifo.slots);
+  header().bytes = kBytes;
+  EXPECT_EQ(end_.payload(8), header().inlined);
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ void Block::shuffle() {
 }
 
 void Block::step(Thread& thread) {
+  if (grid_.meanwhile) grid_.meanwhile();
   current_ = &thread;
   threadIdx = thread.index;
   thread.fiber->resume();
@@ -126,6 +127,7 @@ void Block::step(Thread& thread) {
 // Everybody polls: the block waits for another one, or for the host. They may need this processor for it.
 void Block::rest() {
   constexpr unsigned kPatience = 64;
+  if (grid_.meanwhile) return;
   if (++idleRounds_ < kPatience)
     std::this_thread::yield();
   else

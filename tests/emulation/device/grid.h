@@ -36,6 +36,9 @@ struct Grid {
   const Launch& launch;
   Failure& failure;
   uint64_t seed = 0;  // of this launch
+  // What else happens to memory, before each turn of a thread, and so between any two looks at what it polls. The block
+  // then has nobody else to make way for. Only for who runs a block by itself.
+  std::function<void()> meanwhile = {};
 };
 
 // The seed of the orders in which fibers run. Each launch and block makes its own from it; reports say it.

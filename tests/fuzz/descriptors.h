@@ -1,0 +1,26 @@
+// What holds for everything that takes sockets or memory of others, whatever came in: no descriptor stays open.
+#pragma once
+#include <chrono>
+#include <thread>
+
+#include "base/deadline.h"
+#include "fuzz/input.h"
+#include "support/open_files.h"
+#include "support/patience.h"
+
+namespace tutti::fuzz {
+
+// An input's whole way, for LLVMFuzzerTestOneInput. What it began may end in a thread of the library's, a moment later.
+template <class Run>
+int leavingNoneOpen(Run run, const uint8_t* data, size_t size) {
+  const size_t before = test::openFiles();
+  run(Input(data, size));
+  const auto deadline = Deadline::in(test::longWait());
+  while (test::openFiles() != before) {
+    require(!deadline.passed());
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return 0;
+}
+
+}  // namespace tutti::fuzz
