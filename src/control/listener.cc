@@ -22,6 +22,8 @@ namespace {
 constexpr std::chrono::seconds kHelloTime(5);
 constexpr size_t kLeastPending = 16, kMostPending = 512;
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors(20);
+// Where callers over the Unix socket come from: their user is known, unlike that of those over the loopback.
+constexpr const char* kOwnUser = "@";
 // Of who has proved the secret, and strangers can not.
 constexpr std::chrono::milliseconds kTimeToGoOn(500);
 
@@ -31,6 +33,8 @@ size_t pendingLimit() noexcept {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeastPending;
   return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, kLeastPending, kMostPending));
 }
+
+bool isOnThisHost(const std::string& neighbourhood) { return neighbourhood.empty() || neighbourhood == kOwnUser; }
 
 bool hasFamily(const std::vector<Address>& chosen, bool v6) {
   return std::any_of(chosen.begin(), chosen.end(), [&](const Address& a) { return a.v6 == v6; });
@@ -218,10 +222,11 @@ void Listener::acceptFrom(int fd) {
 
 // What goes wrong with one caller keeps nobody else out: the system lacks something, or memory, and it will call again.
 void Listener::admit(UniqueFd fd) try {
-  if (isUnix(fd.get()) && !sameUser(fd.get()))
+  const bool unix = isUnix(fd.get());
+  if (unix && !sameUser(fd.get()))
     return refusals_.note(describePeer(fd.get()), "a Unix socket serves its own user only");
-  if (!isUnix(fd.get())) setNoDelay(fd.get());
-  std::string neighbourhood = neighbourhoodOf(fd.get());
+  if (!unix) setNoDelay(fd.get());
+  std::string neighbourhood = unix ? kOwnUser : neighbourhoodOf(fd.get());
   makeRoom(neighbourhood);
   welcome(std::move(fd), std::move(neighbourhood));
 } catch (const std::exception& e) {
@@ -232,7 +237,7 @@ void Listener::admit(UniqueFd fd) try {
 // call from there as well.
 void Listener::makeRoom(const std::string& neighbourhood) {
   const size_t share = std::max(kLeastPending, maxPending_ / 4);
-  const auto own = neighbourhood.empty() ? crowds_.end() : crowds_.find(neighbourhood);
+  const auto own = isOnThisHost(neighbourhood) ? crowds_.end() : crowds_.find(neighbourhood);
   if (own != crowds_.end() && own->second >= share)
     drop(firstToGo(own), "too many callers from one address, of which it had said least for longest");
   else if (pending_.size() >= maxPending_)

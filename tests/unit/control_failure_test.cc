@@ -9,6 +9,7 @@
 #include <random>
 
 #include "control/root.h"
+#include "control/socket.h"
 #include "control_processes.h"
 #include "support/sanitized.h"
 
@@ -66,6 +67,15 @@ TEST(Joining, ARootThatIsNotThereIsNamed) {
       thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(1500)))); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
   EXPECT_NE(thrown.text.find("another job answers where the root should be"), std::string::npos) << thrown.text;
+}
+
+// Its process may be stopped, or have no descriptor left: that is another matter than a wrong address.
+TEST(Joining, ARootThatListensAndDoesNotAnswerIsToldFromNone) {
+  const UniqueId id = anyRootPlace().id;
+  const UniqueFd silent = listenUnix(rootUnixName(id.job));
+  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::seconds(8)))); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
+  EXPECT_NE(thrown.text.find("no answer, though somebody listens"), std::string::npos) << thrown.text;
 }
 
 TEST(Joining, AWrongSecretDoesNotGetInAndDisturbsNobody) {

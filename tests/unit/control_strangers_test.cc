@@ -197,20 +197,29 @@ TEST(Crowd, OfOneAddressHasAShareOfTheRoom) {
   inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
 }
 
-// The other way round: one who has not said anything yet is not put out by those who come from elsewhere.
-TEST(Crowd, MakesWayForThoseOfOtherAddresses) {
-  const UniqueId id = openRoot({}, soon());
-  const auto there = elsewhere(id);
-  if (!there) GTEST_SKIP() << "needs an IPv4 address beside the loopback's";
-  const UniqueFd early = dialTcp(*there);
+// A crowd of strangers over the loopback puts nobody out who came before it from `early`, and has not spoken yet.
+void expectKept(const UniqueId& id, UniqueFd early) {
   pollfd connected{early.get(), POLLOUT, 0};
   ASSERT_EQ(::poll(&connected, 1, 20000), 1);
   constexpr size_t kCrowd = 700, kRoom = 512;
   std::vector<UniqueFd> crowd;
-  for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(dialTcp(onLoopback(*there)));
+  for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(dialTcp(onLoopback(id.addresses.at(0))));
   for (size_t i = 0; i < kCrowd - kRoom; ++i) EXPECT_TRUE(hangsUp(crowd[i].get())) << i;
   proveSecret(early.get(), rootContext(id));
   inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+}
+
+TEST(Crowd, MakesWayForThoseOfOtherAddresses) {
+  const UniqueId id = openRoot({}, soon());
+  const auto there = elsewhere(id);
+  if (!there) GTEST_SKIP() << "needs an IPv4 address beside the loopback's";
+  expectKept(id, dialTcp(*there));
+}
+
+// Other users of the host come over the loopback alone.
+TEST(Crowd, MakesWayForThoseOfTheSameUser) {
+  const UniqueId id = openRoot({}, soon());
+  expectKept(id, dialUnix(rootUnixName(id.job)));
 }
 
 // A hello that was recorded gets no answer at the door where it came before, and takes no place in the room.
