@@ -276,8 +276,9 @@ void EdgeSetup::State::moveOn() {
   const std::string text = fmt::format(
       "{} does not work from rank {} to {}: {}; {}", attempt->transport.name(), edge.self, peerName(), reason,
       next < agreed.size() ? fmt::format("trying {}", agreed[next]->name()) : "nothing is left to try");
-  if (edge.self < edge.peer)  // both ends know the same: one says it
-    log::warn("{}", text);
+  // Both ends know the same, and other links may fail of the same: one says it, once.
+  if (edge.self < edge.peer && registry.isNews(failures.back()))
+    log::warn("{} (of further links that fail so, TUTTI_DEBUG=info tells)", text);
   else
     log::info("{}", text);
   attempt.reset();

@@ -61,6 +61,17 @@ void Registry::narrow(std::string_view list) {
   allowed_ = std::move(allowed);
 }
 
+// Some of it comes from peers: what is kept has an end.
+bool Registry::isNews(const std::string& text) const noexcept {
+  constexpr size_t kMostTexts = 64;
+  try {
+    const std::lock_guard lock(told_->mutex);
+    return told_->texts.size() < kMostTexts && told_->texts.insert(text).second;
+  } catch (const std::exception&) {  // no memory to remember it
+    return true;
+  }
+}
+
 std::vector<Transport*> Registry::candidates(const topology::Card& self, const topology::Card& peer,
                                              std::vector<std::string>* excluded) const {
   std::vector<std::pair<double, Transport*>> usable;

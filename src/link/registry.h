@@ -7,6 +7,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +30,17 @@ class Registry {
   // The names of those that narrow() has left.
   std::vector<std::string> allowed() const;
   const std::vector<std::unique_ptr<Transport>>& all() const noexcept { return transports_; }
+  // Whether nobody has said so yet: what many links suffer from is told once. Any thread.
+  bool isNews(const std::string& text) const noexcept;
 
  private:
+  struct Told {
+    std::mutex mutex;
+    std::set<std::string> texts;
+  };
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<bool> allowed_;
+  std::unique_ptr<Told> told_ = std::make_unique<Told>();
 };
 
 // All transports of this build, narrowed by `list` when it is not empty. Defined beside the transports, which src/ does

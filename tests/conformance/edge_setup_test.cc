@@ -250,6 +250,24 @@ TEST(EdgeSetup, NamesPeerAndEveryCandidateWhenNoneWorks) {
   EXPECT_EQ(chosen.codes[1], ErrorCode::kSystem);
 }
 
+TEST(EdgeSetup, WhatManyLinksFailOfIsWarnedOfOnce) {
+  const auto network = std::make_shared<FaultyNetwork>();
+  Registry low, high;
+  for (Registry* registry : {&low, &high}) {
+    registry->add(makeFaulty(network, {.failAt = FaultAt::kConnect, .onlyRank = 2}));
+    registry->add(transports::makeShm());
+  }
+  testing::internal::CaptureStderr();
+  for (int link = 0; link < 3; ++link) {
+    EdgePair edges(4096, 4);
+    MeetingPair meetings;
+    EXPECT_TRUE(choose(edges, meetings, low, high).connections[0]);
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.find("faulty does not work from rank 2"), log.rfind("faulty does not work from rank 2")) << log;
+  EXPECT_NE(log.find("of further links that fail so, TUTTI_DEBUG=info tells"), std::string::npos) << log;
+}
+
 // No fault of the system's: it is for the user to allow one.
 TEST(EdgeSetup, WhereNoneIsAllowedSaysWhoLeftItOut) {
   EdgePair edges(4096, 4);
