@@ -156,8 +156,9 @@ TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const in
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
- * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. tuttiSystemError on one rank
- * fails `comm` on all. */
+ * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. An error of one rank, also in
+ * its arguments, fails `comm` on all, which would wait for it; of a child that is refused, or that a rank does not come
+ * to, its ranks hear together, and `comm` stays as it was. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
                                        const tuttiConfig_t* config);
 

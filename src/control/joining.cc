@@ -160,7 +160,7 @@ void Joining::fail(ErrorCode code, const std::string& text) {
   if (root_) {
     root_->send(Kind::kRefuse, encode(Refusal{code, text}));
     root_->finish();
-  } else if (code == ErrorCode::kSystem) {
+  } else if (code != ErrorCode::kTimeout) {  // the others have deadlines of their own
     tellRootHere(request_.id.job, request_.rank, text);
   }
   events_.failed(code, text);
