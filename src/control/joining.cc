@@ -1,6 +1,7 @@
 #include "control/joining.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "control/remedies.h"
 #include "control/root.h"
@@ -49,9 +50,14 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   events.frame = [this](Frame& frame) { onRootFrame(frame); };
   events.closed = [this](const std::string& why) { onRootGone(why); };
   root_->setEvents(std::move(events));
-  root_->send(Kind::kHello, encode(Hello{self_, request_.size, request_.deadline.left().count(),
-                                         request_.heartbeat.count(), request_.agreement}));
+  root_->send(Kind::kHello, encode(hello()));
   pulse_.watch(root_, [this](const std::string& how) { fail(ErrorCode::kRemote, "the root of the job " + how); });
+}
+
+Hello Joining::hello() const {
+  Hello hello{self_, request_.size, request_.deadline.left().count(), request_.heartbeat.count(), request_.agreement};
+  hello.record = digestOf(encode(Record{self_, request_.card}));
+  return hello;
 }
 
 void Joining::onRootFrame(Frame& frame) try {
@@ -61,7 +67,7 @@ void Joining::onRootFrame(Frame& frame) try {
     const bool silent = refusal.code == ErrorCode::kTimeout;
     return fail(refusal.code, silent ? refusal.text + events_.missing() : refusal.text);
   }
-  if (static_cast<Kind>(frame.type) == Kind::kKeys) return onKeys(frame.payload);
+  if (static_cast<Kind>(frame.type) == Kind::kDigest) return onDigest(frame.payload);
   if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
   placed_ = true;
   const Place place = decodePlace(frame.payload);
@@ -75,19 +81,25 @@ void Joining::onRootFrame(Frame& frame) try {
   fail(e.code(), fmt::format("the root said what cannot be read: {}", e.what()));
 }
 
-// Before it has placed this rank, a root that goes away was that of an earlier job at the same address.
+// Before it has placed this rank, a root that goes away was that of an earlier job at the same address. When all have
+// come, the tree does without it; in between it is missed.
 void Joining::onRootGone(const std::string& why) {
-  root_.reset();
-  if (over_ || placed_) return;
+  const std::string peer = std::exchange(root_, nullptr)->peer();
+  if (over_ || allCame_) return;
+  if (placed_)
+    return fail(ErrorCode::kRemote, fmt::format("the root of the job, at {}, left while the ranks were joining: {}. "
+                                                "Look for why that process ended",
+                                                peer, why));
   lastRefusal_ = why;
   callRoot();
 }
 
-void Joining::onKeys(const Bytes& payload) {
-  KeysDigest digest;
+void Joining::onDigest(const Bytes& payload) {
+  Digest digest;
   if (payload.size() != digest.size()) throw Error(ErrorCode::kRemote, "a digest of the wrong length");
   std::copy(payload.begin(), payload.end(), digest.begin());
-  events_.keys(digest);
+  allCame_ = true;
+  events_.digest(digest);
 }
 
 void Joining::learn(std::span<const std::byte> wrapped) {

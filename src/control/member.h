@@ -112,7 +112,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void passUp(uint64_t sequence);
   void onTable(const std::shared_ptr<const Bytes>& payload);
   void enter();
-  const char* wrongIn(const std::vector<Person>& people) const;
+  const char* wrongIn(const std::vector<Person>& people, const Digest& records) const;
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc
@@ -148,7 +148,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   std::array<Child, 2> children_;
   std::vector<EarlyStream> earlyStreams_;
   std::vector<Bytes> joinTable_;  // as the tree told it; from the root:
-  std::optional<KeysDigest> keys_;
+  std::optional<Digest> digest_;
   bool parentLeaving_ = false;  // its owner has left
   bool ownerLeft_ = false, leaving_ = false, flooded_ = false, revoked_ = false;
   std::optional<Failure> early_;  // heard of before this rank had joined

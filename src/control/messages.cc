@@ -105,7 +105,7 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
     case Kind::kShrinkCall:
     case Kind::kShrinkProbe:
     case Kind::kShrinkCommit:
-    case Kind::kKeys:
+    case Kind::kDigest:
       return kNumbers;
     case Kind::kHello:
     case Kind::kTree:
@@ -135,11 +135,13 @@ HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair&
   return context;
 }
 
-KeysDigest digestOf(std::span<const noise::Key> keys) noexcept {
-  KeysDigest digest;
-  hashInto(digest.data(), digest.size(), keys.data(), keys.size_bytes());
+Digest digestOf(std::span<const std::byte> record) noexcept {
+  Digest digest;
+  hashInto(digest.data(), digest.size(), record.data(), record.size());
   return digest;
 }
+
+Digest digestOfAll(std::span<const Digest> records) noexcept { return digestOf(std::as_bytes(records)); }
 
 std::string describe(const Person& person) {
   if (person.host.empty()) return fmt::format("rank {}", person.rank);
@@ -172,6 +174,7 @@ Bytes encode(const Hello& hello) {
   out.value<int32_t>(hello.size).value(hello.leftMs).value(hello.heartbeatMs);
   put(out, hello.person);
   put(out, hello.agreement);
+  for (const std::byte b : hello.record) out.value(b);
   return out.take();
 }
 
@@ -190,6 +193,7 @@ Hello decodeHello(std::span<const std::byte> bytes) {
   hello.heartbeatMs = getMs(in);
   hello.person = getPerson(in);
   hello.agreement = getAgreement(in);
+  for (std::byte& b : hello.record) b = in.value<std::byte>();
   return hello;
 }
 

@@ -102,8 +102,9 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
   // By who makes it: for lack of memory there is no root then, and not one that ends at once.
   reactor_.after(lifetime.left(), [this] {
     if (!refused_ && size_ > 0 && placed_ < size_)
-      refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_,
-                                              rootIsOver(id_), nameRanks(missing()), kLookForThem, suspicion()));
+      refuse(ErrorCode::kTimeout,
+             fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_, rootIsOver(id_),
+                         nameRanks(missing()), kLookForThem, suspicion()));
     reactor_.stop();
   });
 }
@@ -138,16 +139,15 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
   if (const auto wrong = wrongPlace(rank, hello.size))
     return Refusal{ErrorCode::kInvalidUsage,
                    fmt::format("{} wants to join a job of size {}: {}", describe(hello.person), hello.size, *wrong)};
+  if (const auto at = guests_.find(rank); at != guests_.end())
+    return Refusal{ErrorCode::kInvalidUsage,
+                   fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. Give each its own number",
+                               rank, at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid)};
   if (size_ != 0 && hello.size != size_)
     return Refusal{
         ErrorCode::kInvalidUsage,
         fmt::format("the ranks disagree on the size of the job: {} says {}, {} says {}. Start all with one size",
                     describe(guests_.begin()->second.person), size_, describe(hello.person), hello.size)};
-  if (const auto at = guests_.find(rank); at != guests_.end())
-    return Refusal{
-        ErrorCode::kInvalidUsage,
-        fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. Give each its own number", rank,
-                    at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid)};
   if (!guests_.empty() && guests_.begin()->second.encrypts != encrypts) {
     const Person& other = guests_.begin()->second.person;
     return Refusal{
@@ -166,21 +166,18 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
 std::string Root::differenceFrom(const Hello& hello) const {
   std::string text;
   for (const Agreed& theirs : hello.agreement)
-    for (const Agreed& first : agreement_)
+    for (const Agreed& first : first_.agreement)
       if (first.name == theirs.name && first.value != theirs.value)
         text += fmt::format("{}{} is {} on {} and {} on {}", text.empty() ? "" : "; ", first.name, first.value,
-                            describe(firstGuest_), theirs.value, describe(hello.person));
+                            describe(first_.person), theirs.value, describe(hello.person));
   return text;
 }
 
 void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
-  if (guests_.empty()) {
-    firstGuest_ = hello.person;
-    agreement_ = std::move(hello.agreement);
-  }
+  if (guests_.empty()) first_ = hello;
   size_ = hello.size;
   const int rank = hello.person.rank;
-  guests_[rank] = {std::move(hello.person), line, line->peerEncrypts(), false, false};
+  guests_[rank] = {std::move(hello.person), hello.record, line, line->peerEncrypts(), false, false};
   Line::Events events;
   events.frame = [this, rank](Frame& frame) { onFrame(rank, frame); };
   events.closed = [this, rank](const std::string& why) { onGone(rank, why); };
@@ -194,15 +191,15 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
   if (all) listener_.close();
   place(rank);
   for (const int side : {0, 1}) place(tree::childOf(rank, side));
-  if (all) tellKeys();
+  if (all) tellDigest();
 }
 
-void Root::tellKeys() {
-  std::vector<noise::Key> keys;
-  for (const auto& [rank, guest] : guests_) keys.push_back(guest.person.endpoint.key);
-  const KeysDigest digest = digestOf(keys);
+void Root::tellDigest() {
+  std::vector<Digest> records;
+  for (const auto& [rank, guest] : guests_) records.push_back(guest.record);
+  const Digest digest = digestOfAll(records);
   const auto told = std::make_shared<const Bytes>(digest.begin(), digest.end());
-  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kKeys, told);
+  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kDigest, told);
 }
 
 // A rank whose parent has yet to come is placed when that one comes.
@@ -262,11 +259,12 @@ std::vector<int> Root::missing() const {
 void Root::onDeadline(int rank, int64_t afterMs) {
   if (refused_ || guests_.at(rank).done) return;
   const auto absent = missing();
-  refuse(ErrorCode::kTimeout,
-         absent.empty()
-             ? fmt::format("all {} ranks came, but the tree between them did not stand within {} ms", size_, afterMs)
-             : fmt::format("{} of {} ranks came within the {} ms that rank {} waited; missing: {}. {}{}",
-                           guests_.size(), size_, afterMs, rank, nameRanks(absent), kLookForThem, suspicion()));
+  refuse(
+      ErrorCode::kTimeout,
+      absent.empty()
+          ? fmt::format("all {} ranks came, but the tree between them did not stand within {} ms", size_, afterMs)
+          : fmt::format("{} of {} ranks came within the {} ms that rank {} waited; missing: {}. {}{}", guests_.size(),
+                        size_, afterMs, rank, nameRanks(absent), kLookForThem, suspicion()));
 }
 
 // Why ranks may be missing, as far as the root has seen anything of it.
