@@ -139,7 +139,9 @@ typedef struct {
  * come, set that variable higher in the environment of this process; config.joinTimeoutMs says only how long a rank
  * waits that has come. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
-/* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. */
+/* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. A
+ * secret in TUTTI_SECRET or TUTTI_SECRET_FILE counts beside the id: tuttiInvalidUsage on all where ranks differ in it.
+ */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
 /* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
  * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in

@@ -92,9 +92,11 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
     tellOverridden(settings, rank);
     const auto where = decodeId(id);
+    const auto secret = control::readSecret();
     const auto self = comm::Self::find(settings);
     result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
-      return comm::Communicator::join(where, rank, ranks, settings, self, cancelled);
+      const auto whole = control::withSecret(where, secret, rank);
+      return comm::Communicator::join(whole, rank, ranks, settings, self, cancelled);
     });
   });
   return failed == tuttiSuccess ? result : failed;

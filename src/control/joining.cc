@@ -57,6 +57,7 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
 Hello Joining::hello() const {
   Hello hello{self_, request_.size, request_.deadline.left().count(), request_.heartbeat.count(), request_.agreement};
   hello.record = digestOf(encode(Record{self_, request_.card}));
+  if (request_.id.beside != Secret{}) hello.mark = root_->wrap(markOf(request_.id.beside));
   return hello;
 }
 

@@ -254,12 +254,6 @@ std::string secretFromFile(const std::string& path) try {
   refuse(fmt::format("TUTTI_SECRET_FILE={}: {}", path, error.what()));
 }
 
-void readSecret(const Environment& environment, Launch& launch) {
-  const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
-  if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
-  launch.secret = file ? secretFromFile(*file) : text;
-}
-
 void readRow(const Environment& environment, const Row& row, Launch& launch) {
   readWho(environment, row, launch);
   launch.jobKey = environment.find("TUTTI_JOB").value_or("");
@@ -267,11 +261,18 @@ void readRow(const Environment& environment, const Row& row, Launch& launch) {
     if (key) launch.jobKey += environment.find(key).value_or("") + "/";
   readHost(environment, row, launch);
   readPlace(environment, row, launch);
-  readSecret(environment, launch);
+  launch.secret = readSecret(environment);
   launch.runtimeFolder = environment.find("XDG_RUNTIME_DIR");
 }
 
 }  // namespace
+
+std::optional<std::string> readSecret(const Environment& environment) {
+  auto text = environment.find("TUTTI_SECRET");
+  const auto file = environment.find("TUTTI_SECRET_FILE");
+  if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
+  return file ? secretFromFile(*file) : text;
+}
 
 Launch readLaunch(const Environment& environment) {
   const Row* row = chooseRow(environment);

@@ -99,9 +99,9 @@ void warnOfStrangers(const Launch& launch) {
 }
 
 // The same: who has seen the ranks join can try every text that people think of.
-void warnIfGuessable(const Launch& launch) {
+void warnIfGuessable(const std::string& secret, int rank) {
   static std::once_flag once;
-  if (!launch.secret || launch.rank != 0 || strengthOf(*launch.secret) >= kEnoughBits) return;
+  if (rank != 0 || strengthOf(secret) >= kEnoughBits) return;
   std::call_once(once, [] {
     log::warn(
         "the secret of this job looks as if it could be guessed (TUTTI_SECRET or TUTTI_SECRET_FILE): make one with "
@@ -198,7 +198,7 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
   describePlace(launch, place.tcp, place.id);
   if (place.tcp) warnOfStrangers(launch);
-  warnIfGuessable(launch);
+  if (launch.secret) warnIfGuessable(*launch.secret, launch.rank);
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);
   hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size());
@@ -216,13 +216,21 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
 
 }  // namespace
 
+UniqueId withSecret(UniqueId id, const std::optional<std::string>& secret, int rank) {
+  if (!secret) return id;
+  warnIfGuessable(*secret, rank);
+  id.beside = secretFromText(*secret, fmt::format("unique id {:016x}", id.job));
+  return id;
+}
+
 UniqueId meetingPlace(const Launch& launch, const Network& network, const Patience& patience) {
-  if (launch.id) return decode(*launch.id);
-  if (launch.idFile) return decode(waitForIdFile(*launch.idFile, patience));
+  const auto handed = [&](UniqueId id) { return withSecret(std::move(id), launch.secret, launch.rank); };
+  if (launch.id) return handed(decode(*launch.id));
+  if (launch.idFile) return handed(decode(waitForIdFile(*launch.idFile, patience)));
   if (launch.size == 1)
     return openRoot(network, patience.deadline());  // nobody else comes, whatever the place is called
   if (!(launch.oneHost && network.unixSockets)) {
-    if (launch.pmi >= 0) return shareThroughPmi(launch, network, patience);
+    if (launch.pmi >= 0) return handed(shareThroughPmi(launch, network, patience));
     if (!launch.rootHost)
       throw Error(ErrorCode::kInvalidUsage,
                   "nothing but a Unix socket is known where the ranks could meet, and TUTTI_UNIX_SOCKETS=0 forbids it: "

@@ -74,7 +74,7 @@ Listener::Request Member::listenRequest() const {
 
 void Member::learned(const Secret& secret) noexcept {
   request_.id.secret = secret;
-  listener_.open(secret);
+  listener_.open(provenBy(request_.id));
 }
 
 void Member::run() {

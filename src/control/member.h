@@ -37,9 +37,9 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
 
   // Any thread.
   Desk& desk() noexcept { return desk_; }
-  uint64_t id() const noexcept { return id_; }  // once it has joined
-  const Secret& secret() const noexcept { return request_.id.secret; }
-  const noise::KeyPair& key() const noexcept { return key_; }  // the rank's own
+  uint64_t id() const noexcept { return id_; }                      // once it has joined
+  Secret secret() const noexcept { return provenBy(request_.id); }  // the communicator's
+  const noise::KeyPair& key() const noexcept { return key_; }       // the rank's own
   int rank() const noexcept { return request_.rank; }
   int size() const noexcept { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining

@@ -128,7 +128,7 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
 }
 
 HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called) {
-  HandshakeContext context{request.id.secret, request.id.job, called.id, encryptionOf(request)};
+  HandshakeContext context{provenBy(request.id), request.id.job, called.id, encryptionOf(request)};
   context.named = true;
   context.own = own;
   context.peer = called.key;
@@ -175,7 +175,7 @@ Bytes encode(const Hello& hello) {
   put(out, hello.person);
   put(out, hello.agreement);
   for (const std::byte b : hello.record) out.value(b);
-  return out.take();
+  return out.block(hello.mark).take();
 }
 
 namespace {
@@ -194,6 +194,8 @@ Hello decodeHello(std::span<const std::byte> bytes) {
   hello.person = getPerson(in);
   hello.agreement = getAgreement(in);
   for (std::byte& b : hello.record) b = in.value<std::byte>();
+  const auto mark = in.block();
+  hello.mark.assign(mark.begin(), mark.end());
   return hello;
 }
 

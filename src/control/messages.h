@@ -87,6 +87,7 @@ struct Hello {
   // To the root:
   Agreement agreement{};
   Digest record{};
+  Bytes mark{};  // of the secret that was given beside the id (markOf), wrapped (Line::wrap); empty: none was
 };
 
 struct Place {

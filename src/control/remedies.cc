@@ -3,12 +3,6 @@
 #include <fmt/format.h>
 
 namespace tutti::control {
-namespace {
-
-constexpr const char* kSecretNames = "TUTTI_SECRET (or TUTTI_SECRET_FILE)";
-
-}  // namespace
-
 // Who comes too late finds nobody, and cannot tell that from a wrong address.
 std::string whenNobodyIsThere(const UniqueId& id) {
   if (id.place.empty())

@@ -6,6 +6,9 @@
 
 namespace tutti::control {
 
+// What a user calls the secret that he gives.
+inline constexpr const char* kSecretNames = "TUTTI_SECRET (or TUTTI_SECRET_FILE)";
+
 // Nobody is at the root's addresses.
 std::string whenNobodyIsThere(const UniqueId& id);
 // One end of a connection has another secret, or means another job.

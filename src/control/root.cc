@@ -123,6 +123,7 @@ void Root::halt() {
 void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
   Hello hello = decodeHello(first.payload);
+  if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
   if (refused_) return tell(line, *refused_);
   if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
     tell(line, *objection);
@@ -156,6 +157,10 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
                     "on every rank or on none",
                     describe(encrypts ? hello.person : other), describe(encrypts ? other : hello.person))};
   }
+  if (const std::string other = differenceOfSecrets(hello); !other.empty())
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("the ranks disagree on {}: {}. Set the same on every rank, or on none", kSecretNames, other)};
   if (const std::string other = differenceFrom(hello); !other.empty())
     return Refusal{ErrorCode::kInvalidUsage,
                    fmt::format("the ranks disagree on settings: {}. Set them alike on every rank", other)};
@@ -171,6 +176,15 @@ std::string Root::differenceFrom(const Hello& hello) const {
         text += fmt::format("{}{} is {} on {} and {} on {}", text.empty() ? "" : "; ", first.name, first.value,
                             describe(first_.person), theirs.value, describe(hello.person));
   return text;
+}
+
+// Of what was given beside the id: "rank 0 (…) has one, rank 1 (…) has none".
+std::string Root::differenceOfSecrets(const Hello& hello) const {
+  if (guests_.empty() || hello.mark == first_.mark) return {};
+  const bool both = !hello.mark.empty() && !first_.mark.empty();
+  const Hello& one = first_.mark.empty() ? hello : first_;
+  const Hello& other = first_.mark.empty() ? first_ : hello;
+  return fmt::format("{} has one, {} has {}", describe(one.person), describe(other.person), both ? "another" : "none");
 }
 
 void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {

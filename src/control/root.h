@@ -60,6 +60,7 @@ class Root : public Kept {
   void welcome(const std::shared_ptr<Line>& line, Frame& first);
   std::optional<Refusal> objectionTo(const Hello& hello, bool encrypts) const;
   std::string differenceFrom(const Hello& hello) const;
+  std::string differenceOfSecrets(const Hello& hello) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
   void place(int rank);
   void tellDigest();

@@ -169,7 +169,7 @@ class Job:
         self.person = struct.pack("<i", 1) + block(b"elsewhere") + struct.pack("<q", os.getpid()) + endpoint
         self.record = self.person + block(b"a card that says nothing")
         self.hello = struct.pack("<iqq", 2, int(PATIENCE * 1000), 0) + self.person + struct.pack("<H", 0)
-        self.hello += hashed(self.record)
+        self.hello += hashed(self.record) + block(b"")
 
     def end(self):
         self.root.communicate("")
