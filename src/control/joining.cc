@@ -37,6 +37,7 @@ void Joining::callRoot() {
       reactor_, {context, ifAllowed(rootUnixNames(request_.id)), request_.id.addresses},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
+        if (!request_.id.taken.empty()) return fail(ErrorCode::kSystem, request_.id.taken);
         lastRefusal_ = why;
         unproven_ = dial_->unproven();
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
@@ -141,11 +142,7 @@ void Joining::treeBroke(const std::string& why) {
 std::string Joining::obstacle() const {
   const std::string last = lastRefusal_.empty() ? "no answer" : lastRefusal_;
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
-  if (unproven_)
-    return fmt::format(
-        "{} ({}): {}",
-        request_.id.alike.empty() ? "another job answers where the root should be" : "the secret differs", last,
-        whenTheSecretDiffers(request_.id));
+  if (unproven_) return fmt::format("{} ({}): {}", whatDiffers(request_.id), last, whenTheSecretDiffers(request_.id));
   return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
 }
 

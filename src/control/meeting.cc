@@ -168,7 +168,8 @@ std::string doubtOf(const Launch& launch, const Network& network) try {
   return fmt::format(
       "rank 0 is to be met at {}:{} ({}), which is none of the addresses of this host, {}, where it listens: {}. "
       "Unless "
-      "it is forwarded here, nobody comes: name an address of rank 0's host",
+      "it is forwarded here, nobody comes: name an address of rank 0's host, or give this process its own number if "
+      "rank 0 is another",
       *launch.rootHost, launch.rootPort, nameOfRoot(launch), hostName(), own);
 } catch (const Error&) {
   return fmt::format(
@@ -182,6 +183,8 @@ void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   id.place = tcp ? fmt::format("at {}:{}, which must be an address of rank 0's host", *launch.rootHost, launch.rootPort)
                  : "at a Unix socket of this host";
   id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
+  if (launch.oneHost) id.alike += ", TUTTI_UNIX_SOCKETS";  // it decides where they look for each other
+  id.ofOneUser = launch.oneHost;
 }
 
 // Of the secret there is nothing in the names of sockets, which every user of the host can see.
@@ -189,6 +192,20 @@ std::string nameOfDoor(const UserKey& key, const std::string& place) {
   std::array<uint64_t, 2> name{};
   hashInto(name.data(), sizeof name, place.data(), place.size(), key.data(), key.size());
   return fmt::format("tutti-root-{:016x}{:016x}", name[0], name[1]);
+}
+
+// A place that is taken may be so by another rank 0 of this job. Its root, which is called instead, tells both of it.
+UniqueId openOrCall(RootPlace place, const Network& network, Deadline lifetime) {
+  try {
+    return openRootAt(place, network, lifetime);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kSystem) throw;
+    place.id.taken = e.what();
+  }
+  if (!place.tcp) return place.id;
+  place.id.addresses = chosenAddresses(network);
+  for (Address& address : place.id.addresses) address.port = place.port;
+  return place.id;
 }
 
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says.
@@ -208,7 +225,7 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   if (launch.rank == 0) {
     if (place.tcp) place.doubt = doubtOf(launch, network);
     if (!place.doubt.empty()) log::warn("{}", place.doubt);
-    return openRootAt(place, network, patience.deadline());
+    return openOrCall(place, network, patience.deadline());
   }
   if (place.tcp) place.id.addresses = resolveInTime(launch, network.family, patience);
   return place.id;

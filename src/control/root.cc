@@ -10,7 +10,6 @@
 namespace tutti::control {
 namespace {
 
-constexpr const char* kLookForThem = "Look for their processes, and whether they reach the root";
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 }  // namespace
@@ -104,7 +103,7 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
     if (!refused_ && size_ > 0 && placed_ < size_)
       refuse(ErrorCode::kTimeout,
              fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_, rootIsOver(id_),
-                         nameRanks(missing()), kLookForThem, suspicion()));
+                         nameRanks(missing()), whenSomeAreMissing(id_), suspicion()));
     reactor_.stop();
   });
 }
@@ -142,8 +141,9 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
                    fmt::format("{} wants to join a job of size {}: {}", describe(hello.person), hello.size, *wrong)};
   if (const auto at = guests_.find(rank); at != guests_.end())
     return Refusal{ErrorCode::kInvalidUsage,
-                   fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. Give each its own number",
-                               rank, at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid)};
+                   fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. {}", rank,
+                               at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid,
+                               whenTwoAreOneRank(id_))};
   if (size_ != 0 && hello.size != size_)
     return Refusal{
         ErrorCode::kInvalidUsage,
@@ -278,7 +278,7 @@ void Root::onDeadline(int rank, int64_t afterMs) {
       absent.empty()
           ? fmt::format("all {} ranks came, but the tree between them did not stand within {} ms", size_, afterMs)
           : fmt::format("{} of {} ranks came within the {} ms that rank {} waited; missing: {}. {}{}", guests_.size(),
-                        size_, afterMs, rank, nameRanks(absent), kLookForThem, suspicion()));
+                        size_, afterMs, rank, nameRanks(absent), whenSomeAreMissing(id_), suspicion()));
 }
 
 // Why ranks may be missing, as far as the root has seen anything of it.

@@ -36,6 +36,8 @@ struct UniqueId {
   // For texts, and as little: where ranks meet that were not handed an id ("at n1:29500"), and which variables must be
   // alike on all of them for that, beside the secret. Empty: the id was handed over.
   std::string place, alike;
+  bool ofOneUser = false;  // ranks of another user would look elsewhere
+  std::string taken;       // why this rank 0 could not open the root: somebody else may have. Empty: it could
   // As little: a name of the root's Unix socket that other users cannot know beforehand. Empty: there is none.
   std::string door;
 };
