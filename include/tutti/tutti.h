@@ -139,7 +139,9 @@ typedef struct {
  * come, set that variable higher in the environment of this process; config.joinTimeoutMs says only how long a rank
  * waits that has come. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
-/* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. */
+/* Joins as `rank` of `ranks`. Blocks until all have come, or fails with tuttiTimeout naming those who have not. A
+ * secret in TUTTI_SECRET or TUTTI_SECRET_FILE counts beside the id: tuttiInvalidUsage on all where ranks differ in it.
+ */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
 /* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
  * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in
@@ -156,8 +158,9 @@ TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const in
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
- * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. tuttiSystemError on one rank
- * fails `comm` on all. */
+ * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. An error of one rank, also in
+ * its arguments, fails `comm` on all, which would wait for it; of a child that is refused, or that a rank does not come
+ * to, its ranks hear together, and `comm` stays as it was. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
                                        const tuttiConfig_t* config);
 

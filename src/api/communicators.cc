@@ -44,14 +44,16 @@ tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* c
   return inBackground ? tuttiInProgress : tuttiSuccess;
 }
 
-// What fails on this rank alone, for lack of memory, say, the others would not hear of: they would wait for it as long
-// as a join may take. As with every collective, the communicator fails.
+// What fails on this rank alone - an argument, a refusal, memory - the others would not hear of: they would wait for it
+// as long as a join may take. As with every collective, the communicator fails. Once the join has begun they hear of a
+// refusal or a missing rank where they meet; but of a rank that lacks something on its way there they may not.
 template <class Body>
 void orTellTheOthers(comm::Communicator& communicator, Body body) {
+  bool begun = false;
   try {
-    body();
+    body([&begun] { begun = true; });
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kSystem) communicator.fail(error);
+    if (!communicator.broken() && (!begun || error.code() == ErrorCode::kSystem)) communicator.fail(error);
     throw;
   } catch (const std::bad_alloc&) {
     communicator.fail(outOfMemory);
@@ -93,9 +95,11 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
     tellOverridden(settings, rank);
     const auto where = decodeId(id);
+    const auto secret = control::readSecret();
     const auto self = comm::Self::find(settings);
     result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
-      return comm::Communicator::join(where, rank, ranks, settings, self, cancelled);
+      const auto whole = control::withSecret(where, secret, rank);
+      return comm::Communicator::join(whole, rank, ranks, settings, self, cancelled);
     });
   });
   return failed == tuttiSuccess ? result : failed;
@@ -178,11 +182,11 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
   const char* name = "tuttiCommSplit";
   return guarded(comm, [&] {
     Visit visit(comm, name);
-    checkPointer(child, name, "child");
-    if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
-      invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
-    orTellTheOthers(*visit, [&] {
-      const auto made = visit->split(color, key, resolveForChild(config, *visit, name));
+    orTellTheOthers(*visit, [&](const auto& begun) {
+      checkPointer(child, name, "child");
+      if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
+        invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
+      const auto made = visit->split(color, key, resolveForChild(config, *visit, name), begun);
       *child = made ? makeHandle(made) : nullptr;
     });
   });

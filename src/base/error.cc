@@ -8,6 +8,11 @@ namespace tutti {
 
 const Error& outOfMemory = *new Error(ErrorCode::kSystem, "out of host memory");
 
+ErrorCode codeOf(const std::exception& thrown) noexcept {
+  const auto* error = dynamic_cast<const Error*>(&thrown);
+  return error ? error->code() : ErrorCode::kSystem;
+}
+
 void setText(std::string& into, std::string_view text) noexcept {
   try {
     into = text;

@@ -37,6 +37,9 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
+// Of an Error its own; of what else is thrown, for lack of memory or a thread, kSystem.
+ErrorCode codeOf(const std::exception& thrown) noexcept;
+
 // For who must tell that memory has run out, which takes none; nor do copies of it. Made when the library is
 // loaded, never destroyed.
 extern const Error& outOfMemory;

@@ -46,8 +46,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "A file that holds the unique id in hex, or soon will; instead of TUTTI_ROOT. The library only reads it: "
      "docs/launchers.md says who writes it. It must be yours or root's, and nobody else's to read or write."},
     {"TUTTI_SECRET", For::kJoining, Type::kSecret, "", 0, 0, "any text",
-     "What every rank must know to join where the meeting place is an address. White space around it does not count, "
-     "here and in TUTTI_SECRET_FILE."},
+     "What every rank must know to join where the meeting place is an address, and beside a unique id if it is set. "
+     "The same on every rank; white space around it does not count, here and in TUTTI_SECRET_FILE."},
     {"TUTTI_SECRET_FILE", For::kJoining, Type::kPath, "", 0, 0, "",
      "A file with the secret; instead of TUTTI_SECRET. It must be yours or root's, and nobody else's to read or "
      "write."},

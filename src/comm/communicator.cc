@@ -66,7 +66,7 @@ Self Self::find(const Config& config) {
 }
 
 std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, int rank, int size, const Config& config,
-                                                 const Self& self, const Cancelled& cancelled) {
+                                                 const Self& self, const Cancelled& cancelled, const Begun& begun) {
   const auto recorder = std::make_shared<Recorder>();
   control::JoinRequest request = requestFor(config, self, recorder);
   request.id = id;
@@ -75,6 +75,7 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   constexpr std::chrono::milliseconds kLook(10);
   const control::Patience patience(request.deadline, cancelled, rank);
   auto plane = control::Plane::begin(request);
+  if (begun) begun();
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(std::move(plane), recorder, config, self.network);
 }
@@ -227,7 +228,7 @@ plan::Machine Communicator::describeMachine() const {
   return machine;
 }
 
-std::shared_ptr<Communicator> Communicator::split(int color, int key, const Config& config) {
+std::shared_ptr<Communicator> Communicator::split(int color, int key, const Config& config, const Begun& begun) try {
   const Deadline deadline = Deadline::in(config.joinTimeout);
   const Recorder::Splitting here(*recorder_);
   const auto entries = plane_->allGather(Writer().value(color).value(key).take(), deadline);
@@ -247,13 +248,12 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   if (!joins) return nullptr;
   const int leader = ranks.front();
   const auto place = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
-  try {
-    return join(plane_->childId(told[static_cast<size_t>(leader)], leader, place), static_cast<int>(place),
-                static_cast<int>(ranks.size()), config, Self::find(config), [this] { return broken(); });
-  } catch (const Error&) {
-    if (broken()) throw failure("split");
-    throw;
-  }
+  return join(
+      plane_->childId(told[static_cast<size_t>(leader)], leader, place), static_cast<int>(place),
+      static_cast<int>(ranks.size()), config, Self::find(config), [this] { return broken(); }, begun);
+} catch (const Error&) {
+  if (broken()) throw failure("split");
+  throw;
 }
 
 std::shared_ptr<Communicator> Communicator::shrink(const Config& config) {

@@ -44,14 +44,17 @@ struct Self {
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   using Cancelled = control::Cancelled;
-  // Joins. Blocks until all ranks are there; reads nothing of the environment; throws Error.
+  using Begun = std::function<void()>;
+  // Joins. Blocks until all ranks are there; reads nothing of the environment; throws Error. From the moment when it
+  // calls `begun`, what becomes of this rank is told to the others where they meet.
   static std::shared_ptr<Communicator> join(const control::UniqueId& id, int rank, int size, const Config& config,
-                                            const Self& self, const Cancelled& cancelled = {});
+                                            const Self& self, const Cancelled& cancelled = {}, const Begun& begun = {});
   Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
   ~Communicator();
 
-  // A child of the ranks with the same color; null for a negative color. Collective over this communicator.
-  std::shared_ptr<Communicator> split(int color, int key, const Config& config);
+  // A child of the ranks with the same color; null for a negative color. Collective over this communicator; `begun` as
+  // in join(). Throws Error.
+  std::shared_ptr<Communicator> split(int color, int key, const Config& config, const Begun& begun);
 
   // The survivors' way on after a failure: a new communicator of all ranks that are still there, in the old order.
   // Collective over them; blocks, at most for config.joinTimeout. Throws Error.

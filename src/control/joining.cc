@@ -1,6 +1,7 @@
 #include "control/joining.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/deadline_names.h"
 #include "control/remedies.h"
@@ -37,6 +38,7 @@ void Joining::callRoot() {
       reactor_, {context, ifAllowed({rootUnixName(request_.id.job)}), request_.id.addresses, request_.id.folder},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
+        if (!request_.id.taken.empty()) return fail(ErrorCode::kSystem, request_.id.taken);
         lastRefusal_ = why;
         unproven_ = dial_->unproven();
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
@@ -50,10 +52,16 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   events.frame = [this](Frame& frame) { onRootFrame(frame); };
   events.closed = [this](const std::string& why) { onRootGone(why); };
   root_->setEvents(std::move(events));
-  root_->send(Kind::kHello, encode(Hello{self_, request_.size, request_.deadline.left().count(),
-                                         request_.heartbeat.count(), request_.agreement}));
+  root_->send(Kind::kHello, encode(hello()));
   pulse_.watch(root_,
                [this](const std::string& how) { fail(ErrorCode::kRemote, rootProcess(request_.id) + " " + how); });
+}
+
+Hello Joining::hello() const {
+  Hello hello{self_, request_.size, request_.deadline.left().count(), request_.heartbeat.count(), request_.agreement};
+  hello.record = digestOf(encode(Record{self_, request_.card}));
+  if (request_.id.beside != Secret{}) hello.mark = root_->wrap(markOf(request_.id.beside));
+  return hello;
 }
 
 void Joining::onRootFrame(Frame& frame) try {
@@ -63,7 +71,7 @@ void Joining::onRootFrame(Frame& frame) try {
     const bool silent = refusal.code == ErrorCode::kTimeout;
     return fail(refusal.code, silent ? refusal.text + events_.missing() : refusal.text);
   }
-  if (static_cast<Kind>(frame.type) == Kind::kKeys) return onKeys(frame.payload);
+  if (static_cast<Kind>(frame.type) == Kind::kDigest) return onDigest(frame.payload);
   if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
   placed_ = true;
   const Place place = decodePlace(frame.payload);
@@ -77,19 +85,25 @@ void Joining::onRootFrame(Frame& frame) try {
   fail(e.code(), fmt::format("the root said what cannot be read: {}", e.what()));
 }
 
-// Before it has placed this rank, a root that goes away was that of an earlier job at the same address.
+// Before it has placed this rank, a root that goes away was that of an earlier job at the same address. When all have
+// come, the tree does without it; in between it is missed.
 void Joining::onRootGone(const std::string& why) {
-  root_.reset();
-  if (over_ || placed_) return;
+  const std::string peer = std::exchange(root_, nullptr)->peer();
+  if (over_ || allCame_) return;
+  if (placed_)
+    return fail(ErrorCode::kRemote, fmt::format("the root of the job, at {}, left while the ranks were joining: {}. "
+                                                "Look for why that process ended",
+                                                peer, why));
   lastRefusal_ = why;
   callRoot();
 }
 
-void Joining::onKeys(const Bytes& payload) {
-  KeysDigest digest;
+void Joining::onDigest(const Bytes& payload) {
+  Digest digest;
   if (payload.size() != digest.size()) throw Error(ErrorCode::kRemote, "a digest of the wrong length");
   std::copy(payload.begin(), payload.end(), digest.begin());
-  events_.keys(digest);
+  allCame_ = true;
+  events_.digest(digest);
 }
 
 void Joining::learn(std::span<const std::byte> wrapped) {
@@ -130,11 +144,7 @@ void Joining::treeBroke(const std::string& why) {
 std::string Joining::obstacle() const {
   const std::string last = lastRefusal_.empty() ? "no answer" : lastRefusal_;
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
-  if (unproven_)
-    return fmt::format(
-        "{} ({}): {}",
-        request_.id.alike.empty() ? "another job answers where the root should be" : "the secret differs", last,
-        whenTheSecretDiffers(request_.id));
+  if (unproven_) return fmt::format("{} ({}): {}", whatDiffers(request_.id), last, whenTheSecretDiffers(request_.id));
   return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
 }
 
@@ -163,7 +173,7 @@ void Joining::fail(ErrorCode code, const std::string& text) {
   if (root_) {
     root_->send(Kind::kRefuse, encode(Refusal{code, text}));
     root_->finish();
-  } else if (code == ErrorCode::kSystem) {
+  } else if (code != ErrorCode::kTimeout) {  // the others have deadlines of their own
     tellRootHere(request_.id.job, request_.rank, text);
   }
   events_.failed(code, text);

@@ -18,8 +18,8 @@ class Joining {
   struct Events {
     // The secret of the job, where the id has none: from here on the request's.
     std::function<void(const Secret&)> learned;
-    // What the root says of the keys of all ranks, which have all come.
-    std::function<void(const KeysDigest&)> keys;
+    // What the root has heard of all ranks' records: all have come.
+    std::function<void(const Digest&)> digest;
     // The parent's line and who it is; without a line for rank 0.
     std::function<void(std::shared_ptr<Line>, const Person&)> placed;
     std::function<void(ErrorCode, const std::string&)> failed;  // once
@@ -48,9 +48,10 @@ class Joining {
   std::vector<std::string> ifAllowed(std::vector<std::string> unixNames) const;
   void callRoot();
   void onRoot(std::shared_ptr<Line> line);
+  Hello hello() const;
   void onRootFrame(Frame& frame);
   void onRootGone(const std::string& why);
-  void onKeys(const Bytes& payload);
+  void onDigest(const Bytes& payload);
   void learn(std::span<const std::byte> wrapped);
   void callParent(const Person& parent);
   std::string obstacle() const;  // to the connection that is being tried
@@ -65,7 +66,7 @@ class Joining {
   std::shared_ptr<Dial> dial_;
   std::shared_ptr<Line> root_;
   Reactor::Token deadline_ = 0, patience_ = 0;
-  bool placed_ = false, over_ = false;
+  bool placed_ = false, allCame_ = false, over_ = false;
   uint64_t draw_ = 0;
   std::string calling_;  // its parent, for the text of a time-out
   std::string lastRefusal_;

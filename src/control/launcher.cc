@@ -265,13 +265,6 @@ std::string secretFromVariable(const std::string& value) {
   return std::string(text);
 }
 
-void readSecret(const Environment& environment, Launch& launch) {
-  const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
-  if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
-  if (file) launch.secret = secretFromFile(*file);
-  if (text) launch.secret = secretFromVariable(*text);
-}
-
 void readRow(const Environment& environment, const Row& row, Launch& launch) {
   readWho(environment, row, launch);
   launch.jobKey = environment.find("TUTTI_JOB").value_or("");
@@ -279,11 +272,18 @@ void readRow(const Environment& environment, const Row& row, Launch& launch) {
     if (key) launch.jobKey += environment.find(key).value_or("") + "/";
   readHost(environment, row, launch);
   readPlace(environment, row, launch);
-  readSecret(environment, launch);
+  launch.secret = readSecret(environment);
   launch.folders = userFolders();
 }
 
 }  // namespace
+
+std::optional<std::string> readSecret(const Environment& environment) {
+  const auto text = environment.find("TUTTI_SECRET"), file = environment.find("TUTTI_SECRET_FILE");
+  if (text && file) refuse("both TUTTI_SECRET and TUTTI_SECRET_FILE are set: keep one");
+  if (file) return secretFromFile(*file);
+  return text ? std::optional(secretFromVariable(*text)) : std::nullopt;
+}
 
 Launch readLaunch(const Environment& environment) {
   const Row* row = chooseRow(environment);

@@ -32,6 +32,10 @@ struct Launch {
 // was looked for when no launcher is found, and for contradictions; Error(kInvalidArgument) for what is no number.
 Launch readLaunch(const settings::Environment& environment = {});
 
+// What the user has given for a secret: the text of TUTTI_SECRET or TUTTI_SECRET_FILE. Throws Error(kInvalidUsage) for
+// both, and for a file that is not to be trusted.
+std::optional<std::string> readSecret(const settings::Environment& environment = {});
+
 // The longest file with a secret or a unique id.
 inline constexpr size_t kMostFileBytes = size_t{64} << 10;
 
@@ -39,6 +43,11 @@ inline constexpr size_t kMostFileBytes = size_t{64} << 10;
 // manager, or one that every rank derives from the place, the job key and the secret. In the last two rank 0 opens the
 // root. Throws Error, soon after the caller has lost interest; but a look-up of a host's name, which nothing can
 // interrupt, is waited for.
+// Where it is an id, the secret's text, if there is one, becomes a part of it (UniqueId::beside).
 UniqueId meetingPlace(const Launch& launch, const Network& network, const Patience& patience);
+
+// The same for an id that the program was handed: `secret` as readSecret() gives it. Throws Error(kSystem) when there
+// is no memory to make a key of it.
+UniqueId withSecret(UniqueId id, const std::optional<std::string>& secret, int rank);
 
 }  // namespace tutti::control

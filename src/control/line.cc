@@ -56,7 +56,8 @@ void Line::connected() {
   connectError_ = pendingError(fd_.get());
   if (connectError_ != 0) return broken(errnoText(connectError_));
   // A name is anyone's to take while its owner is not there.
-  if (unix_ && !sameUser(fd_.get())) return broken("the Unix socket there belongs to another user");
+  if (unix_ && !sameUser(fd_.get()))
+    return broken("the Unix socket there belongs to another user: " + describePeer(fd_.get()));
   state_ = State::kHello;
   peer_ = describePeer(fd_.get());
   continueHello();

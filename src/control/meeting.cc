@@ -132,9 +132,9 @@ void warnOfStrangers(const Launch& launch) {
 }
 
 // The same: who has seen the ranks join can try every text that people think of.
-void warnIfGuessable(const Launch& launch) {
+void warnIfGuessable(const std::string& secret, int rank) {
   static std::once_flag once;
-  if (!launch.secret || launch.rank != 0 || strengthOf(*launch.secret) >= kEnoughBits) return;
+  if (rank != 0 || strengthOf(secret) >= kEnoughBits) return;
   std::call_once(once, [] {
     log::warn(
         "the secret of this job looks as if it could be guessed (TUTTI_SECRET or TUTTI_SECRET_FILE): make one with "
@@ -208,7 +208,8 @@ std::string doubtOf(const Launch& launch, const Network& network) try {
   return fmt::format(
       "rank 0 is to be met at {}:{} ({}), which is none of the addresses of this host, {}, where it listens: {}. "
       "Unless "
-      "it is forwarded here, nobody comes: name an address of rank 0's host",
+      "it is forwarded here, nobody comes: name an address of rank 0's host, or give this process its own number if "
+      "rank 0 is another",
       *launch.rootHost, launch.rootPort, nameOfRoot(launch), hostName(), own);
 } catch (const Error&) {
   return fmt::format(
@@ -222,7 +223,23 @@ void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   id.place = tcp ? fmt::format("at {}:{}, which must be an address of rank 0's host", *launch.rootHost, launch.rootPort)
                  : fmt::format("at a Unix socket of this host, for user {} alone", ::geteuid());
   id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
-  if (launch.oneHost) id.alike += fmt::format(", user ({} here)", ::geteuid());
+  if (launch.oneHost) id.alike += ", TUTTI_UNIX_SOCKETS";  // it decides where they look for each other
+  id.ofOneUser = launch.oneHost;
+}
+
+// A place that is taken may be so by another rank 0 of this job. Its root, which is called instead, tells both of it.
+UniqueId openOrCall(RootPlace place, const Network& network, Deadline lifetime) {
+  try {
+    return openRootAt(place, network, lifetime);
+  } catch (const Error& e) {
+    const auto holder = place.tcp ? std::nullopt : holderOf(rootUnixName(place.id.job));
+    if (e.code() != ErrorCode::kSystem || (holder && holder->uid != ::geteuid())) throw;
+    place.id.taken = e.what();
+  }
+  if (!place.tcp) return place.id;
+  place.id.addresses = chosenAddresses(network);
+  for (Address& address : place.id.addresses) address.port = place.port;
+  return place.id;
 }
 
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says. Of the secret
@@ -233,7 +250,7 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
   describePlace(launch, place.tcp, place.id);
   if (place.tcp) warnOfStrangers(launch);
-  warnIfGuessable(launch);
+  if (launch.secret) warnIfGuessable(*launch.secret, launch.rank);
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);
   hashInto(&place.id.job, sizeof place.id.job, name.data(), name.size());
@@ -242,7 +259,7 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   if (launch.rank == 0) {
     if (place.tcp) place.doubt = doubtOf(launch, network);
     if (!place.doubt.empty()) log::warn("{}", place.doubt);
-    return openRootAt(place, network, patience.deadline());
+    return openOrCall(place, network, patience.deadline());
   }
   if (place.tcp) place.id.addresses = resolveInTime(launch, network.family, patience);
   return place.id;
@@ -250,13 +267,21 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
 
 }  // namespace
 
+UniqueId withSecret(UniqueId id, const std::optional<std::string>& secret, int rank) {
+  if (!secret) return id;
+  warnIfGuessable(*secret, rank);
+  id.beside = secretFromText(*secret, fmt::format("unique id {:016x}", id.job));
+  return id;
+}
+
 UniqueId meetingPlace(const Launch& launch, const Network& network, const Patience& patience) {
-  if (launch.id) return *launch.id;
-  if (launch.idFile) return waitForIdFile(*launch.idFile, patience);
+  const auto handed = [&](UniqueId id) { return withSecret(std::move(id), launch.secret, launch.rank); };
+  if (launch.id) return handed(*launch.id);
+  if (launch.idFile) return handed(waitForIdFile(*launch.idFile, patience));
   if (launch.size == 1)
     return openRootHere(network, patience.deadline());  // nobody else comes, whatever the place is called
   if (!(launch.oneHost && network.unixSockets)) {
-    if (launch.pmi >= 0) return shareThroughPmi(launch, network, patience);
+    if (launch.pmi >= 0) return handed(shareThroughPmi(launch, network, patience));
     if (!launch.rootHost)
       throw Error(ErrorCode::kInvalidUsage,
                   "nothing but a Unix socket is known where the ranks could meet, and TUTTI_UNIX_SOCKETS=0 forbids it: "

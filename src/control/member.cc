@@ -24,8 +24,8 @@ Member::Member(const JoinRequest& request)
       pulse_(reactor_, request_.heartbeat),
       joining_(reactor_, pulse_, request_, self_, key_,
                {[this](const Secret& secret) { learned(secret); },
-                [this](const KeysDigest& digest) {
-                  keys_ = digest;
+                [this](const Digest& digest) {
+                  digest_ = digest;
                   enter();
                 },
                 [this](const std::shared_ptr<Line>& line, const Person& parent) { placed(line, parent); },
@@ -74,7 +74,7 @@ Listener::Request Member::listenRequest() const {
 
 void Member::learned(const Secret& secret) noexcept {
   request_.id.secret = secret;
-  listener_.open(secret);
+  listener_.open(provenBy(request_.id));
 }
 
 void Member::run() {

@@ -37,9 +37,9 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
 
   // Any thread.
   Desk& desk() noexcept { return desk_; }
-  uint64_t id() const noexcept { return id_; }  // once it has joined
-  const Secret& secret() const noexcept { return request_.id.secret; }
-  const noise::KeyPair& key() const noexcept { return key_; }  // the rank's own
+  uint64_t id() const noexcept { return id_; }                      // once it has joined
+  Secret secret() const noexcept { return provenBy(request_.id); }  // the communicator's
+  const noise::KeyPair& key() const noexcept { return key_; }       // the rank's own
   int rank() const noexcept { return request_.rank; }
   int size() const noexcept { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
@@ -112,7 +112,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void passUp(uint64_t sequence);
   void onTable(const std::shared_ptr<const Bytes>& payload);
   void enter();
-  const char* wrongIn(const std::vector<Person>& people) const;
+  const char* wrongIn(const std::vector<Person>& people, const Digest& records) const;
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc
@@ -148,7 +148,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   std::array<Child, 2> children_;
   std::vector<EarlyStream> earlyStreams_;
   std::vector<Bytes> joinTable_;  // as the tree told it; from the root:
-  std::optional<KeysDigest> keys_;
+  std::optional<Digest> digest_;
   bool parentLeaving_ = false;  // its owner has left
   bool ownerLeft_ = false, leaving_ = false, flooded_ = false, revoked_ = false;
   std::optional<Failure> early_;  // heard of before this rank had joined

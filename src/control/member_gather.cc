@@ -58,29 +58,29 @@ void Member::onTable(const std::shared_ptr<const Bytes>& payload) {
 }
 
 // What is wrong with the table that came through the hands of other ranks; nullptr: nothing.
-const char* Member::wrongIn(const std::vector<Person>& people) const {
-  std::vector<noise::Key> keys;
-  for (const Person& person : people) keys.push_back(person.endpoint.key);
+const char* Member::wrongIn(const std::vector<Person>& people, const Digest& records) const {
   for (int r = 0; r < size(); ++r)
     if (people[static_cast<size_t>(r)].rank != r) return "a rank in the table of all ranks says that it is another";
-  if (digestOf(keys) != *keys_) return "a rank in the tree has changed the table of all ranks' keys";
+  if (records != *digest_) return "a rank in the tree has changed the table of all ranks";
   for (const Child& child : children_)
-    if (child.line && child.person.endpoint.key != keys[static_cast<size_t>(child.person.rank)])
+    if (child.line && child.person.endpoint.key != people[static_cast<size_t>(child.person.rank)].endpoint.key)
       return "a rank in the tree is not the one that it says it is";
   return nullptr;
 }
 
 // Joined, when table and digest are there: from here on everyone is known, and any thread may look.
 void Member::enter() {
-  if (joined() || joining_.over() || joinTable_.empty() || !keys_) return;
+  if (joined() || joining_.over() || joinTable_.empty() || !digest_) return;
   std::vector<Person> people;
   std::vector<Bytes> cards;
+  std::vector<Digest> digests;
   for (const Bytes& blob : std::exchange(joinTable_, {})) {
     Record record = decodeRecord(blob);
     people.push_back(std::move(record.person));
     cards.push_back(std::move(record.card));
+    digests.push_back(digestOf(blob));
   }
-  if (const char* wrong = wrongIn(people)) return joining_.fail(ErrorCode::kRemote, wrong);
+  if (const char* wrong = wrongIn(people, digestOfAll(digests))) return joining_.fail(ErrorCode::kRemote, wrong);
   people_ = std::move(people);
   cards_ = std::move(cards);
   joining_.succeed();

@@ -106,7 +106,7 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
     case Kind::kShrinkCall:
     case Kind::kShrinkProbe:
     case Kind::kShrinkCommit:
-    case Kind::kKeys:
+    case Kind::kDigest:
       return kNumbers;
     case Kind::kHello:
     case Kind::kTree:
@@ -131,18 +131,20 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
 size_t mostQueued(int ranks) noexcept { return mostBytes(Kind::kGatherDown, ranks) + kMostMailOnALine; }
 
 HandshakeContext memberContext(const JoinRequest& request, const noise::KeyPair& own, const Endpoint& called) {
-  HandshakeContext context{request.id.secret, request.id.job, called.id, encryptionOf(request)};
+  HandshakeContext context{provenBy(request.id), request.id.job, called.id, encryptionOf(request)};
   context.named = true;
   context.own = own;
   context.peer = called.key;
   return context;
 }
 
-KeysDigest digestOf(std::span<const noise::Key> keys) noexcept {
-  KeysDigest digest;
-  hashInto(digest.data(), digest.size(), keys.data(), keys.size_bytes());
+Digest digestOf(std::span<const std::byte> record) noexcept {
+  Digest digest;
+  hashInto(digest.data(), digest.size(), record.data(), record.size());
   return digest;
 }
+
+Digest digestOfAll(std::span<const Digest> records) noexcept { return digestOf(std::as_bytes(records)); }
 
 std::string describe(const Person& person) {
   if (person.host.empty()) return fmt::format("rank {}", person.rank);
@@ -175,7 +177,8 @@ Bytes encode(const Hello& hello) {
   out.value<int32_t>(hello.size).value(hello.leftMs).value(hello.heartbeatMs);
   put(out, hello.person);
   put(out, hello.agreement);
-  return out.take();
+  for (const std::byte b : hello.record) out.value(b);
+  return out.block(hello.mark).take();
 }
 
 namespace {
@@ -193,6 +196,9 @@ Hello decodeHello(std::span<const std::byte> bytes) {
   hello.heartbeatMs = getMs(in);
   hello.person = getPerson(in);
   hello.agreement = getAgreement(in);
+  for (std::byte& b : hello.record) b = in.value<std::byte>();
+  const auto mark = in.block();
+  hello.mark.assign(mark.begin(), mark.end());
   return hello;
 }
 

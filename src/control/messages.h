@@ -43,7 +43,7 @@ enum class Kind : uint8_t {
   // in the tree
   kLeaving,  // empty: the rank's owner has left in good order; its part of the tree stays for those who need it
   // from the root, when all have come
-  kKeys,  // KeysDigest: what the table in the tree must say
+  kDigest,  // Digest of all records: what the table in the tree must say
 };
 
 // The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends
@@ -80,18 +80,22 @@ struct Person {
 };
 std::string describe(const Person& person);  // "rank 3 (host n2, pid 411)"
 
+// A hash of a rank's record, as it gives it to the table, and of those of all ranks, in order: by it a rank knows that
+// nobody in the tree has changed anything in the table.
+using Digest = std::array<std::byte, 32>;
+Digest digestOf(std::span<const std::byte> record) noexcept;
+Digest digestOfAll(std::span<const Digest> records) noexcept;
+
 struct Hello {
   Person person;
   int size = 0;
   int64_t leftMs = 0;       // until the rank's deadline
   int64_t heartbeatMs = 0;  // 0: silence is no failure
-  Agreement agreement;      // to the root
+  // To the root:
+  Agreement agreement{};
+  Digest record{};
+  Bytes mark{};  // of the secret that was given beside the id (markOf), wrapped (Line::wrap); empty: none was
 };
-
-// A hash of all ranks' keys, in order: by it a rank knows that nobody in the tree has put a key of its own into the
-// table.
-using KeysDigest = std::array<std::byte, 32>;
-KeysDigest digestOf(std::span<const noise::Key> keys) noexcept;
 
 struct Place {
   uint64_t draw = 0;  // the root's, at random: tells its job from others that have met at the same place

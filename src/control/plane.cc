@@ -92,10 +92,9 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
     auto member = std::make_shared<Member>(request);
     Keeper::instance().start(member);
     return std::make_unique<TreePlane>(std::move(member));
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kSystem)
-      tellRootHere(request.id.job, request.rank,
-                   fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()));
+  } catch (const std::exception& error) {
+    tellRootHere(request.id.job, request.rank,
+                 fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()));
     throw;
   }
 }

@@ -1,13 +1,15 @@
 #include "control/remedies.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace tutti::control {
 namespace {
 
-constexpr const char* kSecretNames = "TUTTI_SECRET (or TUTTI_SECRET_FILE)";
-
-std::string allAlike(const UniqueId& id) { return id.alike + ", TUTTI_UNIX_SOCKETS"; }
+// What follows "the same" where ranks meet that were not handed an id.
+std::string whatIsAlike(const UniqueId& id) {
+  return id.ofOneUser ? fmt::format("{} and user (this one: {})", id.alike, ::geteuid()) : id.alike;
+}
 
 }  // namespace
 
@@ -17,21 +19,32 @@ std::string whenNobodyIsThere(const UniqueId& id) {
     return "A unique id is good for one communicator, and has expired when the process that made it has ended or "
            "TUTTI_JOIN_TIMEOUT_MS there is over: make a new one, or set the variable higher before it is made";
   std::string text = fmt::format("The ranks meet {}: see whether rank 0 runs", id.place);
-  if (!id.alike.empty()) text += fmt::format(", and whether all ranks have the same {}", allAlike(id));
+  if (!id.alike.empty()) text += fmt::format(", and whether all ranks have the same {}", whatIsAlike(id));
   return text;
 }
 
 std::string lookForThem(const UniqueId& id) {
   std::string text = "Look for their processes, and whether they reach the root";
   if (!id.place.empty()) text += fmt::format(": the ranks meet {}", id.place);
-  if (!id.alike.empty()) text += fmt::format(", with the same {}", allAlike(id));
+  if (!id.alike.empty()) text += fmt::format(", with the same {}", whatIsAlike(id));
   return text;
+}
+
+std::string whenTwoAreOneRank(const UniqueId& id) {
+  return std::string("Give each its own number") +
+         (id.alike.empty() ? "" : "; or, if they are of two jobs, each job a TUTTI_JOB of its own, any text");
+}
+
+// No names are made of the secret, but of the user.
+std::string whatDiffers(const UniqueId& id) {
+  if (id.alike.empty()) return "another job answers where the root should be";
+  return id.ofOneUser && !id.addresses.empty() ? "the secret or the user differs" : "the secret differs";
 }
 
 std::string whenTheSecretDiffers(const UniqueId& id) {
   if (id.place.empty()) return "give all ranks the same unique id, made for this communicator";
   if (id.alike.empty()) return "its root has gone, and the ranks that it waited for have come or given up";
-  return fmt::format("set the same {} on all ranks, and to the letter the same {}", kSecretNames, id.alike);
+  return fmt::format("set the same {} on all ranks, and to the letter the same {}", kSecretNames, whatIsAlike(id));
 }
 
 std::string rootProcess(const UniqueId& id) {

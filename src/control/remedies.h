@@ -10,12 +10,17 @@ namespace tutti::control {
 inline constexpr const char* kGiveEachAJob =
     "Another job of yours seems to be meeting there, or another process was told to be rank 0 as well: give each job a "
     "TUTTI_JOB of its own, any text, and each process a rank of its own";
+// What a user calls the secret that he gives.
+inline constexpr const char* kSecretNames = "TUTTI_SECRET (or TUTTI_SECRET_FILE)";
+
 // Nobody is at the root's addresses.
 std::string whenNobodyIsThere(const UniqueId& id);
-// One end of a connection has another secret, or means another job.
+// One end of a connection has another secret, or means another job: what it is, and what to do.
+std::string whatDiffers(const UniqueId& id);
 std::string whenTheSecretDiffers(const UniqueId& id);
-// What the root says of ranks that are missing.
+// Some ranks have not come to the root.
 std::string lookForThem(const UniqueId& id);
+std::string whenTwoAreOneRank(const UniqueId& id);
 // Where the root is.
 std::string rootProcess(const UniqueId& id);
 // What the root says when its time is over.

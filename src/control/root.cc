@@ -148,6 +148,7 @@ void Root::halt() {
 void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
   Hello hello = decodeHello(first.payload);
+  if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
   if (refused_) return tell(line, *refused_);
   if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
     tell(line, *objection);
@@ -164,16 +165,16 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
   if (const auto wrong = wrongPlace(rank, hello.size))
     return Refusal{ErrorCode::kInvalidUsage,
                    fmt::format("{} wants to join a job of size {}: {}", describe(hello.person), hello.size, *wrong)};
+  if (const auto at = guests_.find(rank); at != guests_.end())
+    return Refusal{ErrorCode::kInvalidUsage,
+                   fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. {}", rank,
+                               at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid,
+                               whenTwoAreOneRank(id_))};
   if (size_ != 0 && hello.size != size_)
     return Refusal{
         ErrorCode::kInvalidUsage,
         fmt::format("the ranks disagree on the size of the job: {} says {}, {} says {}. Start all with one size",
                     describe(guests_.begin()->second.person), size_, describe(hello.person), hello.size)};
-  if (const auto at = guests_.find(rank); at != guests_.end())
-    return Refusal{
-        ErrorCode::kInvalidUsage,
-        fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. Give each its own number", rank,
-                    at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid)};
   if (!guests_.empty() && guests_.begin()->second.encrypts != encrypts) {
     const Person& other = guests_.begin()->second.person;
     return Refusal{
@@ -182,6 +183,10 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
                     "on every rank or on none",
                     describe(encrypts ? hello.person : other), describe(encrypts ? other : hello.person))};
   }
+  if (const std::string other = differenceOfSecrets(hello); !other.empty())
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("the ranks disagree on {}: {}. Set the same on every rank, or on none", kSecretNames, other)};
   if (const std::string other = differenceFrom(hello); !other.empty())
     return Refusal{ErrorCode::kInvalidUsage,
                    fmt::format("the ranks disagree on settings: {}. Set them alike on every rank", other)};
@@ -192,21 +197,27 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
 std::string Root::differenceFrom(const Hello& hello) const {
   std::string text;
   for (const Agreed& theirs : hello.agreement)
-    for (const Agreed& first : agreement_)
+    for (const Agreed& first : first_.agreement)
       if (first.name == theirs.name && first.value != theirs.value)
         text += fmt::format("{}{} is {} on {} and {} on {}", text.empty() ? "" : "; ", first.name, first.value,
-                            describe(firstGuest_), theirs.value, describe(hello.person));
+                            describe(first_.person), theirs.value, describe(hello.person));
   return text;
 }
 
+// Of what was given beside the id: "rank 0 (…) has one, rank 1 (…) has none".
+std::string Root::differenceOfSecrets(const Hello& hello) const {
+  if (guests_.empty() || hello.mark == first_.mark) return {};
+  const bool both = !hello.mark.empty() && !first_.mark.empty();
+  const Hello& one = first_.mark.empty() ? hello : first_;
+  const Hello& other = first_.mark.empty() ? first_ : hello;
+  return fmt::format("{} has one, {} has {}", describe(one.person), describe(other.person), both ? "another" : "none");
+}
+
 void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
-  if (guests_.empty()) {
-    firstGuest_ = hello.person;
-    agreement_ = std::move(hello.agreement);
-  }
+  if (guests_.empty()) first_ = hello;
   size_ = hello.size;
   const int rank = hello.person.rank;
-  guests_[rank] = {std::move(hello.person), line, line->peerEncrypts(), false, false};
+  guests_[rank] = {std::move(hello.person), hello.record, line, line->peerEncrypts(), false, false};
   Line::Events events;
   events.frame = [this, rank](Frame& frame) { onFrame(rank, frame); };
   events.closed = [this, rank](const std::string& why) { onGone(rank, why); };
@@ -223,15 +234,15 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
   }
   place(rank);
   for (const int side : {0, 1}) place(tree::childOf(rank, side));
-  if (all) tellKeys();
+  if (all) tellDigest();
 }
 
-void Root::tellKeys() {
-  std::vector<noise::Key> keys;
-  for (const auto& [rank, guest] : guests_) keys.push_back(guest.person.endpoint.key);
-  const KeysDigest digest = digestOf(keys);
+void Root::tellDigest() {
+  std::vector<Digest> records;
+  for (const auto& [rank, guest] : guests_) records.push_back(guest.record);
+  const Digest digest = digestOfAll(records);
   const auto told = std::make_shared<const Bytes>(digest.begin(), digest.end());
-  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kKeys, told);
+  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kDigest, told);
 }
 
 // A rank whose parent has yet to come is placed when that one comes.

@@ -48,6 +48,7 @@ class Root : public Kept {
  private:
   struct Guest {
     Person person;
+    Digest record;               // of what it gives to the table
     std::shared_ptr<Line> line;  // until it has the table
     bool encrypts = false, placed = false, done = false;
   };
@@ -56,9 +57,10 @@ class Root : public Kept {
   void welcome(const std::shared_ptr<Line>& line, Frame& first);
   std::optional<Refusal> objectionTo(const Hello& hello, bool encrypts) const;
   std::string differenceFrom(const Hello& hello) const;
+  std::string differenceOfSecrets(const Hello& hello) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
   void place(int rank);
-  void tellKeys();
+  void tellDigest();
   void onFrame(int rank, Frame& frame);
   void onGone(int rank, const std::string& why);
   void onSilence(int rank, const std::string& how);
@@ -81,8 +83,7 @@ class Root : public Kept {
   std::optional<Pulse> pulse_;  // as the first rank wants it
   int size_ = 0;                // not known before the first rank has come
   std::map<int, Guest> guests_;
-  Person firstGuest_;    // the first that came
-  Agreement agreement_;  // what it had set
+  Hello first_;  // of the one that came first
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
   UniqueFd reserve_;  // given up for those who have yet to hear of a refusal, where there is no other descriptor

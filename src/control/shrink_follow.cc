@@ -144,9 +144,9 @@ void Shrink::startTrial(ShrinkTry proposal) {
   try {
     trial_->member = std::make_shared<Member>(request);
     Keeper::instance().start(trial_->member);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     trial_->member.reset();
-    return tried({job, Refusal{e.code(), e.what()}});
+    return tried({job, Refusal{codeOf(e), e.what()}});
   }
   trial_->member->desk().whenJoined([this, job, home = home_.weak_from_this()](const std::optional<Refusal>& refusal) {
     if (const auto alive = home.lock()) reactor_.post([this, job, refusal] { tried({job, refusal}); });

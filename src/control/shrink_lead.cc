@@ -129,9 +129,9 @@ void Shrink::propose() {
     proposal.id = root_->id();
     proposal.id.secret = drawn;
     tellProposal(proposal);
-  } catch (const Error& e) {
-    return endAll(e.code(), fmt::format("{} cannot open a root for the new communicator: {}",
-                                        describe(home_.person(home_.rank())), e.what()));
+  } catch (const std::exception& e) {
+    return endAll(codeOf(e), fmt::format("{} cannot open a root for the new communicator: {}",
+                                         describe(home_.person(home_.rank())), e.what()));
   }
   startTrial(std::move(proposal));
 }

@@ -74,6 +74,25 @@ std::string toString(const Address& address) {
 
 bool isPublic(const UniqueId& id) noexcept { return id.secret == Secret{}; }
 
+namespace {
+
+Secret hashed(const Secret& what, std::span<const std::byte> under) noexcept {
+  Secret hash;
+  hashInto(hash.data(), hash.size(), under.data(), under.size(), what.data(), what.size());
+  return hash;
+}
+
+}  // namespace
+
+Secret provenBy(const UniqueId& id) noexcept {
+  return id.beside == Secret{} ? id.secret : hashed(id.beside, id.secret);
+}
+
+Secret markOf(const Secret& beside) noexcept {
+  static constexpr char kLabel[] = "tutti mark of a secret";
+  return hashed(beside, std::as_bytes(std::span(kLabel, sizeof kLabel - 1)));
+}
+
 UniqueId inherit(UniqueId told, const Secret& parent) {
   told.place = "where one of the parent communicator's ranks has opened a root";
   Writer both;

@@ -31,9 +31,14 @@ struct UniqueId {
   Secret secret{};
   uint64_t job = 0;                // names the root's abstract Unix socket; public
   std::vector<Address> addresses;  // of the root, best first; as many as fit are kept
-  // For texts, and no part of the 128 bytes: where ranks meet that were not handed an id ("at n1:29500"), and which
-  // variables must be alike on all of them for that, beside the secret. Empty: the id was handed over.
+  // No part of the 128 bytes, and never told to the root: what the user has given beside it (TUTTI_SECRET), as a key.
+  // Zeros: nothing.
+  Secret beside{};
+  // For texts, and as little: where ranks meet that were not handed an id ("at n1:29500"), and which variables must be
+  // alike on all of them for that, beside the secret. Empty: the id was handed over.
   std::string place, alike;
+  bool ofOneUser = false;  // ranks of another user would look elsewhere
+  std::string taken;       // why this rank 0 could not open the root: somebody else may have. Empty: it could
   // As little: a folder of the user's, in which the root leaves a name that it has drawn (control/root_name.h). Empty:
   // there is none.
   std::string folder;
@@ -42,6 +47,11 @@ struct UniqueId {
 // Whether everyone knows its secret: the launcher gave none. Then the root draws one, and hands it to each rank that it
 // places; the ranks let nobody in who does not prove that one.
 bool isPublic(const UniqueId& id) noexcept;
+
+// What ranks prove to each other: with something beside the id, both, so that neither is enough.
+Secret provenBy(const UniqueId& id) noexcept;
+// By which the root sees whether all have given the same beside the id, without learning it.
+Secret markOf(const Secret& beside) noexcept;
 
 // The id of a communicator that is made of another one's ranks: its secret follows from the parent's and from that of
 // `told`, which its root has drawn, and which only the ranks that it is for have been told (control/parcel.h).

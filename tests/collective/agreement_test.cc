@@ -95,6 +95,29 @@ TEST(Agreement, OnVariablesIsNeeded) {
   }
 }
 
+// Beside a unique id as well: whoever sets it relies on it.
+TEST(Agreement, OnTheSecretIsNeeded) {
+  for (const char* second : {"", "another hidden text"}) {
+    tuttiUniqueId id;
+    CHECK_TUTTI(tuttiGetUniqueId(&id));
+    tuttiConfig_t config = testConfig();
+    config.nonBlocking = 1;
+    tuttiComm_t comms[2] = {};
+    for (int rank = 0; rank < 2; ++rank) {
+      const Settings own({Setting{"TUTTI_SECRET", rank == 0 ? "a hidden text" : second}});
+      EXPECT_EQ(tuttiCommInitRankConfig(&comms[rank], 2, id, rank, &config), tuttiInProgress);
+    }
+    for (const tuttiComm_t comm : comms) {
+      EXPECT_EQ(outcomeOf(comm), tuttiInvalidUsage);
+      const std::string text = tuttiGetLastError(comm);
+      for (const char* word : {"the ranks disagree on TUTTI_SECRET (or TUTTI_SECRET_FILE): ", "rank 0 (", "rank 1 ("})
+        EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
+      EXPECT_EQ(text.find("hidden"), std::string::npos) << text;
+      CHECK_TUTTI(tuttiCommDestroy(comm));
+    }
+  }
+}
+
 TEST(Agreement, NamesEverythingThatDiffers) {
   expectRefused([](tuttiConfig_t& config) { config.algorithm = "ring"; },
                 [](tuttiConfig_t& config) { config.channels = 3; },

@@ -72,6 +72,17 @@ class Launchers(Programs):
             outcome = run("all_reduce_perf", (*arguments, *SMALL), {"TUTTI_LAUNCHER": "auto"})
             self.expect(outcome, 1, "tuttiCommInitEnv: no launcher has said who this process is")
 
+    def test_two_that_claim_rank_0_are_both_named(self):
+        for sockets in ("1", "0"):
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            settings = {"TUTTI_RANK": "0", "TUTTI_SIZE": "2", "TUTTI_ROOT": f"127.0.0.1:{port}",
+                        "TUTTI_UNIX_SOCKETS": sockets, "TUTTI_JOIN_TIMEOUT_MS": "600000"}
+            processes = [perf_jobs.start("all_reduce_perf", SMALL, settings) for _ in range(2)]
+            for process in processes:
+                outcome = perf_jobs.finish(process, "all_reduce_perf", 60)
+                self.expect(outcome, 1, "two processes claim rank 0: ", *(f"pid {one.pid}" for one in processes))
+
     def test_a_signal_ends_one_that_waits_for_the_others(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]

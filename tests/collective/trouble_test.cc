@@ -287,6 +287,25 @@ TEST(Trouble, ASplitAgainstACallIsNoHang) {
   }
 }
 
+// Whatever it is that keeps one rank from its part of a split: nobody waits for it.
+TEST(Trouble, ASplitThatOneRankCannotBeginFailsOnAll) {
+  tuttiConfig_t wrong = testConfig();
+  wrong.transports = "smoke";
+  const auto expectTold = [](const char* why, const auto& call) {
+    withCommunicators(3, testConfig(), [&](tuttiComm_t comm, int rank) {
+      tuttiComm_t child = nullptr;
+      const tuttiResult_t result = rank == 2 ? call(comm, &child) : tuttiCommSplit(comm, 0, 0, &child, nullptr);
+      EXPECT_EQ(result, rank == 2 ? tuttiInvalidArgument : tuttiRemoteError);
+      expectText(lastText(comm), {why});
+      if (rank != 2) expectText(lastText(comm), {"rank 2 (", ") gave up: tuttiCommSplit: ", ", during split"});
+      EXPECT_EQ(child, nullptr);
+    });
+  };
+  expectTold("config.transports: ", [&](auto comm, auto child) { return tuttiCommSplit(comm, 0, 0, child, &wrong); });
+  expectTold("color is -7", [](auto comm, auto child) { return tuttiCommSplit(comm, -7, 0, child, nullptr); });
+  expectTold("child is NULL", [](auto comm, auto) { return tuttiCommSplit(comm, 0, 0, nullptr, nullptr); });
+}
+
 // One that waits on a stream, whose caller goes to the split, is no reason to end anything.
 TEST(Trouble, ASplitMayComeWhileAMessageOnAStreamWaits) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {

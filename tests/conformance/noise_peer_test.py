@@ -33,7 +33,7 @@ WANTS_ENCRYPTION, HAS_AES = 1, 2
 HELLO, PLACE, TREE, GATHER_UP, GATHER_DOWN, ALIVE = 1, 2, 5, 7, 8, 22  # Kind in src/control/messages.h
 
 
-def hashed(label, key):
+def hashed(label, key=b""):
     return hashlib.blake2b(label, key=key, digest_size=32).digest()
 
 
@@ -167,7 +167,9 @@ class Job:
         self.keys = X25519DH().generate_keypair()
         endpoint = self.keys.public.data + struct.pack("<Q", 7) + block(b"") + struct.pack("<H", 0)
         self.person = struct.pack("<i", 1) + block(b"elsewhere") + struct.pack("<q", os.getpid()) + endpoint
+        self.record = self.person + block(b"a card that says nothing")
         self.hello = struct.pack("<iqq", 2, int(PATIENCE * 1000), 0) + self.person + struct.pack("<H", 0)
+        self.hello += hashed(self.record) + block(b"")
 
     def end(self):
         self.root.communicate("")
@@ -208,21 +210,21 @@ class NoisePeer(unittest.TestCase):
             impostor.hear()
         peer = Peer(job.id, listener, port, flags, keys=(job.keys, parent["key"]))
         peer.say(TREE, job.hello)
-        record = job.person + block(b"a card that says nothing")
-        peer.say(GATHER_UP, struct.pack("<Q", 0) + block(struct.pack("<i", 1) + block(record)))
+        peer.say(GATHER_UP, struct.pack("<Q", 0) + block(struct.pack("<i", 1) + block(job.record)))
         kind, payload = peer.hear()
         self.assertEqual(kind, GATHER_DOWN, payload)
         table = Reader(payload)
         self.assertEqual(table.value("Q"), 0)
         theirs, mine = table.block(), table.block()
-        self.assertEqual(mine, record)
+        self.assertEqual(mine, job.record)
         self.assertEqual(Reader(theirs).person()["pid"], job.process.pid)
 
     def forge(self, job, parent):
-        """As a rank in the tree that gives out a key of its own for the one of a rank below it."""
+        """As a rank in the tree that gives out something of its own for what a rank below it has said."""
         peer = Peer(job.id, parent["listener"], parent["addresses"][0][1], 0, keys=(job.keys, parent["key"]))
         peer.say(TREE, job.hello)
-        record = job.person.replace(job.keys.public.data, os.urandom(32)) + block(b"")
+        record = job.record.replace(*self.forged(job))
+        self.assertNotEqual(record, job.record)
         peer.say(GATHER_UP, struct.pack("<Q", 0) + block(struct.pack("<i", 1) + block(record)))
         job.process.wait(PATIENCE)
 
@@ -233,8 +235,13 @@ class NoisePeer(unittest.TestCase):
             with self.assertRaises((ConnectionError, DecryptFailedException)):
                 Peer(job.id, named, port, 0, secret, keys)
 
-    def test_a_key_that_was_changed_is_noticed(self):
-        self.assertIn("a rank in the tree has changed the table of all ranks' keys", self.join(0, forges=True))
+    def test_a_record_that_was_changed_is_noticed(self):
+        for what in ("key", "host", "card"):
+            with self.subTest(what):
+                self.forged = {"key": lambda job: (job.keys.public.data, os.urandom(32)),
+                               "host": lambda job: (b"elsewhere", b"somewhere"),
+                               "card": lambda job: (b"says nothing", b"says a lie..")}[what]
+                self.assertIn("a rank in the tree has changed the table of all ranks", self.join(0, forges=True))
 
     def test_joins_in_the_clear(self):
         self.join(0)

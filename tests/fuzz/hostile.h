@@ -242,8 +242,8 @@ inline Bytes soundPayload(control::Kind kind, Input& in) {
     }
     case Kind::kShrinkCommit:
       return Writer().value<uint64_t>(in.take<uint8_t>()).take();
-    case Kind::kKeys:
-      return toBytes(in.bytes(sizeof(KeysDigest)));
+    case Kind::kDigest:
+      return toBytes(in.bytes(sizeof(Digest)));
     default:
       return {};
   }

@@ -60,6 +60,26 @@ class World {
     return doors_[static_cast<size_t>(at)]->open(context, deadline);
   }
 
+  // What that rank gives to the table.
+  Bytes record(int rank, uint8_t lie = 0) const {
+    control::Record record{person(rank), {}};
+    if (rank != 0 && rank != member_->rank()) record.person.rank += lie;
+    return encode(record);
+  }
+  // A child's share in the joining, with that record.
+  void giveShare(int child, const Bytes& record) {
+    const Bytes entries = Writer().value<int32_t>(child).block(record).take();
+    const auto side = static_cast<size_t>(child - control::tree::childOf(rank(), 0));
+    lines_[lines_.size() - 2 + side].say(control::Kind::kGatherUp, Writer().value<uint64_t>(0).block(entries).take());
+  }
+  // As the root that has heard of these records, of all ranks.
+  void tellDigest(const std::vector<Bytes>& records) {
+    std::vector<control::Digest> digests;
+    for (const Bytes& record : records) digests.push_back(control::digestOf(record));
+    const control::Digest digest = control::digestOfAll(digests);
+    lines_[0].say(control::Kind::kDigest, {digest.begin(), digest.end()});
+  }
+
   // `lie`: not 0, and a record in the table has another rank's number. `early`: what happens when it has its place.
   void letCome(Stage stage, uint8_t lie = 0, const std::function<void()>& early = {}) {
     const auto now = [] { return Deadline::in(test::longWait()); };
@@ -146,27 +166,16 @@ class World {
       lines_.back().say(control::Kind::kTree, encode(control::Hello{person(child), size_, 0, 0, {}}));
     }
   }
-  Bytes record(int rank, uint8_t lie) const {
-    control::Record record{person(rank), {}};
-    if (rank != 0 && rank != member_->rank()) record.person.rank += lie;
-    return encode(record);
-  }
   void finishJoining(Deadline deadline, uint8_t lie) {
     for (const int side : {0, 1}) {
       const int child = control::tree::childOf(rank(), side);
-      const Bytes entries = Writer().value<int32_t>(child).block(record(child, lie)).take();
-      lines_[lines_.size() - 2 + static_cast<size_t>(side)].say(control::Kind::kGatherUp,
-                                                                Writer().value<uint64_t>(0).block(entries).take());
+      giveShare(child, record(child, lie));
     }
-    std::vector<noise::Key> keys;
+    std::vector<Bytes> records;
     Writer table;
     table.value<uint64_t>(0);
-    for (int r = 0; r < size_; ++r) {
-      keys.push_back(person(r).endpoint.key);
-      table.block(record(r, lie));
-    }
-    const control::KeysDigest digest = control::digestOf(keys);
-    lines_[0].say(control::Kind::kKeys, {digest.begin(), digest.end()});
+    for (int r = 0; r < size_; ++r) table.block(records.emplace_back(record(r, lie)));
+    tellDigest(records);
     if (rank() != 0) lines_[1].say(control::Kind::kGatherDown, table.take());
     control::Desk& desk = member_->desk();
     for (; !desk.hasJoined() && !running_->over(); running_->rest()) require(!deadline.passed());

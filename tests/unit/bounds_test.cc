@@ -112,7 +112,7 @@ TEST(FramesOfAKind, HoldWhatIsHonest) {
   };
   expectFits(Kind::kHello, encode(hello));
   expectFits(Kind::kPlace, encode(Place{1, Bytes(kParcelBytes), hello.person}));
-  expectFits(Kind::kKeys, Bytes(sizeof(KeysDigest)));
+  expectFits(Kind::kDigest, Bytes(sizeof(Digest)));
   expectFits(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, longText}));
   expectFits(Kind::kFailure, encode(Failure{1, Stop::kError, ErrorCode::kRemote, longText}));
   expectFits(Kind::kShrinkWait, encodeWords(longText));

@@ -174,6 +174,18 @@ TEST(Joining, ARankOutsideItsSizeIsRefused) {
   EXPECT_EQ(thrownBy([&] { Plane::join(requestFor(id, 3, 3)); }).code, codeOf(ErrorCode::kInvalidArgument));
 }
 
+// The root is in this process: whoever waits for that rank hears of it, whatever it was that failed.
+TEST(Joining, WhatARankCannotBeginIsToldToTheOthers) {
+  const UniqueId id = openRoot({}, soon());
+  Network network;
+  network.interfaces = "=no-such";
+  inThreads(2, [&](int r) {
+    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, r, 2, soon(), r == 0 ? Network() : network)); });
+    EXPECT_EQ(thrown.code, codeOf(r == 0 ? ErrorCode::kRemote : ErrorCode::kInvalidUsage));
+    EXPECT_NE(thrown.text.find("no-such"), std::string::npos) << thrown.text;
+  });
+}
+
 TEST(Joining, APortRangeThatIsUsedUpSaysSo) {
   Network network;
   const UniqueId taken = openRoot({}, soon());

@@ -193,13 +193,16 @@ TEST(Shrink, NamesThoseWhoDoNotCome) {
 TEST(Shrink, AFailOfTheOwnPlaneEndsIt) {
   for (const int quitter : {0, 2}) {
     auto planes = joinAll(4);
+    std::atomic<bool> over{false};
     std::thread waiting([&] {
       const Thrown thrown = thrownBy([&] { planes[size_t(quitter)]->shrink(like(quitter)); });
+      over = true;
       EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
       EXPECT_EQ(thrown.text, "changed my mind");
     });
-    std::this_thread::sleep_for(milliseconds(20));
-    planes[size_t(quitter)]->fail({quitter, Stop::kAbort, ErrorCode::kRemote, "changed my mind"});
+    // It may not be in there yet, and is told again then.
+    for (; !over; std::this_thread::sleep_for(milliseconds(20)))
+      planes[size_t(quitter)]->fail({quitter, Stop::kAbort, ErrorCode::kRemote, "changed my mind"});
     waiting.join();
     planes[size_t(quitter)].reset();
     shrinkAll(planes, without(4, {quitter}));

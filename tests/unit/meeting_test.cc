@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -12,6 +14,7 @@
 #include "base/private_file.h"
 #include "control/launcher.h"
 #include "control/network.h"
+#include "control/socket.h"
 #include "control_ranks.h"
 
 namespace tutti::control::test {
@@ -212,10 +215,10 @@ Launch aloneAt(int rank, const std::string& host, uint16_t port) {
   return launch;
 }
 
-std::string whyNot(const Launch& launch, int timeMs) {
-  const UniqueId id = meetingPlace(launch, {}, soon());
+std::string whyNot(const Launch& launch, int timeMs, const Network& network = {}) {
+  const UniqueId id = meetingPlace(launch, network, soon());
   const Deadline deadline = Deadline::in(std::chrono::milliseconds(timeMs));
-  return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline)); }).text;
+  return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline, network)); }).text;
 }
 
 void expectWords(const std::string& text, const std::vector<std::string>& words) {
@@ -230,7 +233,8 @@ TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
   launch.oneHost = true;
   text = whyNot(launch, 300);
-  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB, user", "TUTTI_UNIX_SOCKETS"});
+  expectWords(text,
+              {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB, TUTTI_UNIX_SOCKETS and user (this one: "});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
 }
 
@@ -239,7 +243,7 @@ TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
   launch.oneHost = true;
   const std::string text = whyNot(launch, 300);
   expectWords(text, {"missing: rank 1", "reach the root: the ranks meet at a Unix socket of this host, for user ",
-                     " alone, with the same TUTTI_ROOT, TUTTI_JOB, user ("});
+                     " alone, with the same TUTTI_ROOT, TUTTI_JOB, TUTTI_UNIX_SOCKETS and user ("});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
 }
 
@@ -269,6 +273,80 @@ void expectToBeToldThatSecretsDiffer(bool oneHost) {
 TEST(Rendezvous, BothSidesAreToldThatTheSecretsDiffer) { expectToBeToldThatSecretsDiffer(false); }
 
 TEST(Rendezvous, BothSidesAreToldSoAtAUnixSocket) { expectToBeToldThatSecretsDiffer(true); }
+
+Network withUnixSockets(bool allowed) {
+  Network network;
+  network.unixSockets = allowed;
+  return network;
+}
+
+// Where the ranks of one host look for each other follows from what must be alike: each side names it.
+TEST(Rendezvous, UnixSocketsThatDifferAreNamedOnBothSides) {
+  for (const bool rank0May : {true, false}) {
+    const uint16_t port = freePort();
+    inThreads(2, [&](int r) {
+      Launch launch = aloneAt(r, "127.0.0.1", port);
+      launch.oneHost = true;
+      const std::string text = whyNot(launch, 1000, withUnixSockets(rank0May == (r == 0)));
+      expectWords(text, {"the same TUTTI_ROOT, TUTTI_JOB, TUTTI_UNIX_SOCKETS and user",
+                         r == 0 ? "missing: rank 1" : "no connection to the root"});
+    });
+  }
+}
+
+// The names of such a job are its user's alone, over the loopback as well, and what differs then is no secret.
+TEST(Rendezvous, RanksOfTwoUsersAreToldThatTheyMayBe) {
+  const uint16_t port = freePort();
+  inThreads(2, [&](int r) {
+    Launch launch = aloneAt(r, "127.0.0.1", port);
+    launch.oneHost = true;
+    const Network network = withUnixSockets(false);
+    UniqueId id = meetingPlace(launch, network, soon());
+    if (r == 1) ++id.job;  // as another user would work it out
+    const Deadline deadline = Deadline::in(std::chrono::milliseconds(r == 0 ? 3000 : 1500));
+    const std::string text = thrownBy([&] { Plane::join(requestFor(id, r, 2, deadline, network)); }).text;
+    expectWords(text, {r == 0 ? "did not know the secret of this job" : "the secret or the user differs",
+                       fmt::format("and user (this one: {})", ::geteuid())});
+  });
+}
+
+// As two that were started with one number: whoever came second says so to the first.
+TEST(Rendezvous, TwoThatClaimRank0AreBothNamedAtOnce) {
+  for (const bool oneHost : {true, false}) {
+    const uint16_t port = freePort();
+    inThreads(2, [&](int) {
+      Launch launch = aloneAt(0, "127.0.0.1", port);
+      launch.oneHost = oneHost;
+      const Thrown thrown = thrownBy([&] { Plane::join(requestFor(meetingPlace(launch, {}, soon()), 0, 2)); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+      const std::string who = fmt::format("host {}, pid {}", hostName(), ::getpid());
+      expectWords(thrown.text, {"two processes claim rank 0: " + who + " and " + who, "its own number", "TUTTI_JOB"});
+    });
+  }
+}
+
+// What holds the port speaks another language.
+TEST(Rendezvous, APortThatSomethingElseHoldsIsNamed) {
+  const uint16_t port = freePort();
+  Address any;
+  any.v6 = true;
+  any.port = port;
+  const UniqueFd held = listenTcp(any, true);
+  ASSERT_TRUE(held);
+  std::thread other([&] {
+    for (pollfd ready{held.get(), POLLIN, 0}; ::poll(&ready, 1, 20000) == 1;) {
+      const UniqueFd caller(::accept4(held.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!caller) return;
+      EXPECT_EQ(::send(caller.get(), "220 hello\r\n", 11, MSG_NOSIGNAL), 11);
+    }
+  });
+  const Launch launch = aloneAt(0, "127.0.0.1", port);
+  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(meetingPlace(launch, {}, soon()), 0, 2)); });
+  ::shutdown(held.get(), SHUT_RDWR);
+  other.join();
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
+  expectWords(thrown.text, {fmt::format("cannot listen at port {}: ", port), "choose another port"});
+}
 
 TEST(Rendezvous, ASecretThatCouldBeGuessedIsWarnedOfOnce) {
   const auto warnings = [](const std::string& secret) {

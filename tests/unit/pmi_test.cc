@@ -150,5 +150,23 @@ TEST(Pmi, RanksOfSeveralHostsMeetThroughIt) {
     });
 }
 
+TEST(Pmi, ASecretBesideItCounts) {
+  for (const bool alike : {true, false}) {
+    const Manager manager(2);
+    inThreads(2, [&](int r) {
+      Launch launch;
+      launch.rank = r;
+      launch.size = 2;
+      launch.pmi = manager.fd(r);
+      if (alike || r == 0) launch.secret = "hidden";
+      const UniqueId id = meetingPlace(launch, {}, soon());
+      EXPECT_EQ(id.beside != Secret{}, launch.secret.has_value());
+      const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, r, 2)); });
+      EXPECT_EQ(thrown.code, alike ? 0 : codeOf(ErrorCode::kInvalidUsage));
+      EXPECT_EQ(thrown.text.find("disagree on TUTTI_SECRET") == std::string::npos, alike) << thrown.text;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace tutti::control::test

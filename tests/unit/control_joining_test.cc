@@ -1,0 +1,82 @@
+// A rank on its way into the tree, whose root and neighbours are not as they should be.
+#include <gtest/gtest.h>
+
+#include "control_ranks.h"
+#include "fuzz/world.h"
+
+namespace tutti::control::test {
+namespace {
+
+using fuzz::World;
+
+Thrown howItEnds(World& world) {
+  return thrownBy([&] { world.member().desk().awaitJoined(soon()); });
+}
+
+void expectTold(const Thrown& thrown, const std::string& word) {
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+  EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
+}
+
+// Nobody else would ever say whether all have come.
+TEST(JoiningWithoutARoot, EndsAtOnceOnceARankHasItsPlace) {
+  for (const int rank : {0, 1}) {
+    World world(rank, 5);
+    world.letCome(World::Stage::kPlaced);
+    world.lines()[0].close();
+    const Thrown thrown = howItEnds(world);
+    expectTold(thrown, fmt::format("the root of the job, at local process {} of user ", ::getpid()));
+    expectTold(thrown, "left while the ranks were joining: connection closed");
+    world.end();
+  }
+}
+
+// Rank 0 of three, which has met its children.
+struct Meeting {
+  Meeting() : world(0, 3) {
+    world.letCome(World::Stage::kHasChildren);
+    for (int r = 0; r < 3; ++r) records.push_back(world.record(r));
+  }
+  ~Meeting() { world.end(); }
+  void tellDigest() { world.tellDigest(records); }
+  void giveShares() {
+    for (const int child : {1, 2}) world.giveShare(child, records[size_t(child)]);
+  }
+  World world;
+  std::vector<Bytes> records;
+};
+
+TEST(JoiningWithoutARoot, GoesOnWhenAllHaveCome) {
+  Meeting meeting;
+  meeting.tellDigest();
+  meeting.world.lines()[0].close();
+  meeting.giveShares();
+  EXPECT_TRUE(meeting.world.member().desk().awaitJoined(soon()));
+}
+
+// Whatever a rank says of itself: its name, its process, its addresses, its card.
+using Lie = void (*)(Record&);
+class RecordOfARank : public testing::TestWithParam<std::pair<const char*, Lie>> {};
+INSTANTIATE_TEST_SUITE_P(
+    All, RecordOfARank,
+    testing::Values(std::pair("host", Lie([](Record& record) { record.person.host += "x"; })),
+                    std::pair("process", Lie([](Record& record) { ++record.person.pid; })),
+                    std::pair("door", Lie([](Record& record) { ++record.person.endpoint.id; })),
+                    std::pair("socket", Lie([](Record& record) { record.person.endpoint.unixName += "x"; })),
+                    std::pair("address", Lie([](Record& record) { record.person.endpoint.addresses.emplace_back(); })),
+                    std::pair("key", Lie([](Record& record) { record.person.endpoint.key[0] ^= std::byte{1}; })),
+                    std::pair("card", Lie([](Record& record) { record.card.emplace_back(); }))),
+    [](const auto& one) { return std::string(one.param.first); });
+
+TEST_P(RecordOfARank, IsTakenAsTheRootHasHeardOfItOnly) {
+  Meeting meeting;
+  meeting.tellDigest();
+  Record record = decodeRecord(meeting.records[2]);
+  GetParam().second(record);
+  meeting.records[2] = encode(record);
+  meeting.giveShares();
+  expectTold(howItEnds(meeting.world), "a rank in the tree has changed the table of all ranks");
+}
+
+}  // namespace
+}  // namespace tutti::control::test
