@@ -111,6 +111,7 @@ struct Link {
   uint64_t next = 0;              // that the peer posts
   std::vector<uint32_t> lengths;  // of the slots that are to come
   size_t sent = 0;
+  bool wrong = false;  // the last slot is of another call, or of another length, and has been from the beginning
 };
 
 class Job {
@@ -297,6 +298,7 @@ class Job {
       case 8:
         return out == nullptr ? void() : change(*out);
       case 9:
+        return in == nullptr ? void() : postWrong(*in);
       case 10:
         return in == nullptr ? void() : lieInHeader(*in);
       case 11:
@@ -321,6 +323,18 @@ class Job {
     header.carried = link::Carried::kInSlot;
     if (plan_.protocol != Protocol::kSimple) flag(link);
     header.sequence.store(++link.next);
+  }
+  void postWrong(Link& link) {
+    const size_t before = link.sent;
+    post(link);
+    if (link.sent == before) return;
+    link::SlotHeader& header = link.header(link.next - 1);
+    const auto bit = in_.take<uint8_t>() % 160;
+    auto words = header.fingerprint.words();
+    if (bit < 128) words[bit / 64] ^= uint64_t{1} << bit % 64;
+    if (bit >= 128) header.bytes ^= 1U << bit % 32;
+    header.fingerprint = std::bit_cast<link::Fingerprint>(words);
+    link.wrong = true;
   }
   void postInPlace(Link& link) {
     post(link);
@@ -351,10 +365,12 @@ class Job {
   }
 
   void change(Link& link) {
+    link.wrong = false;
     const auto place = in_.take<uint16_t>();
     link.memory.data()[place % link.memory.size()] ^= std::byte{in_.take<uint8_t>()};
   }
   void lieInHeader(Link& link) {
+    link.wrong = false;
     link::SlotHeader& header = link.header(link.next - in_.take<uint8_t>() % 2);
     const auto how = in_.take<uint8_t>();
     if (how % 4 == 0) header.bytes = in_.take<uint32_t>();
@@ -407,7 +423,7 @@ class Job {
     require(progress_.ended == kNumber + 1 && operations_ == kNumber + 1);
     for (const auto& link : ins_) {
       const cuda::End& end = work_.seat.recvEnds[work_.seat.endIndex(plan_.protocol, 0, link->peer)];
-      require(end.passed == passed_ + link->lengths.size());
+      require(end.passed == passed_ + link->lengths.size() && !link->wrong);
     }
   }
 
