@@ -35,9 +35,9 @@ class Owner {
   std::thread thread_;
 };
 
-control::JoinRequest likeOf() {
+control::JoinRequest likeOf(bool late) {
   control::JoinRequest like;
-  like.deadline = Deadline::in(kShrinkTime);
+  like.deadline = Deadline::in(late ? std::chrono::milliseconds(0) : kShrinkTime);
   like.heartbeat = std::chrono::milliseconds(0);
   return like;
 }
@@ -120,10 +120,11 @@ class Shrinking {
 };
 
 void run(Input in) {
-  const bool leads = in.take<uint8_t>() % 2 == 0;
+  const auto how = in.take<uint8_t>();
+  const bool leads = how % 2 == 0, late = how / 2 % 8 == 7;
   World world(leads ? 0 : 1, leads ? 3 : 5);
   world.letCome(World::Stage::kJoined);
-  std::optional<Owner> owner(std::in_place, world.member(), likeOf());
+  std::optional<Owner> owner(std::in_place, world.member(), likeOf(late));
   Shrinking shrinking(world);
   if (!leads) shrinking.welcome(0, Deadline::in(test::longWait()));  // as soon as the owner has called
   for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) {
