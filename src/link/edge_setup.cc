@@ -102,8 +102,6 @@ struct EdgeSetup::State {
   void work();
   void tryToStand();
   void finish(bool good, const std::string& reason);
-  // An attempt has failed at this end, and not because the peer gave it up.
-  void blame(ErrorCode code) noexcept { fault = fault == ErrorCode::kSystem ? fault : code; }
   bool concluded();
   void moveOn();
   std::string peerName() const;
@@ -120,9 +118,8 @@ struct EdgeSetup::State {
   std::vector<std::string> failures;  // "name: reason" for each transport that was left out or has failed
   std::optional<Hello> peerHello;
   std::vector<Transport*> agreed;
-  ErrorCode fault = ErrorCode::kRemote;  // of all that has failed
-  uint32_t next = 0;                     // candidate to try
-  size_t heard = 0, heardBytes = 0;      // messages, and of their blobs
+  uint32_t next = 0;                 // candidate to try
+  size_t heard = 0, heardBytes = 0;  // messages, and of their blobs
   std::optional<Attempt> attempt;
   // The peer may be one attempt ahead: its mail waits here until this end begins the same attempt.
   std::map<uint32_t, std::vector<Bytes>> earlyBlobs;
@@ -203,7 +200,7 @@ void EdgeSetup::State::agree() {
 
 void EdgeSetup::State::startAttempt() {
   if (agreed.empty()) nothingAllowed();
-  if (next == agreed.size()) giveUp(fault, "found no transport that works to");
+  if (next == agreed.size()) giveUp(ErrorCode::kSystem, "found no transport that works to");
   // A candidate that hangs must leave time for those after it.
   const auto left = static_cast<int>(agreed.size() - next);
   attempt.emplace(*meeting, next, *agreed[next], left == 1 ? deadline : Deadline::in(deadline.left() / left));
@@ -219,14 +216,8 @@ void EdgeSetup::State::work() {
     if (verdicts.contains(attempt->line.attempt()) && !verdicts[attempt->line.attempt()].good)
       return finish(false, kPeerGaveUp);
     tryToStand();
-    if (attempt->own || !attempt->deadline.passed()) return;
-    blame(ErrorCode::kTimeout);
-    finish(false, "took too long, " + attempt->state());
-  } catch (const Error& failure) {
-    blame(failure.code());
-    finish(false, failure.what());
+    if (!attempt->own && attempt->deadline.passed()) finish(false, "took too long, " + attempt->state());
   } catch (const std::exception& failure) {
-    blame(ErrorCode::kSystem);
     finish(false, failure.what());
   }
 }

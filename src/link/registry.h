@@ -55,8 +55,7 @@ class EdgeSetup {
             std::chrono::milliseconds patience);
   ~EdgeSetup();
   // The connection once both ends have agreed on it; null before. Throws Error that names the peer, each transport and
-  // what is wrong with it: kInvalidUsage when none may be used, kTimeout; and when all that were tried have failed,
-  // what they failed of at this end, or kRemote.
+  // what is wrong with it: kTimeout, kSystem when all that were tried have failed, kInvalidUsage when none may be used.
   std::unique_ptr<Connection> advance();
   const Edge& edge() const noexcept;
 
