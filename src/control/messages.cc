@@ -20,6 +20,11 @@ constexpr size_t kMostMailOnALine = size_t{64} << 20;
 // What may stand in a log. It is cut where it is sent, and made plain where it comes.
 void putText(Writer& out, std::string_view text) { out.text(text.substr(0, kMostText)); }
 std::string getText(Reader& in) { return plainText(in.text(), kMostText); }
+// Why somebody gives up: an owner's error has words also where a peer had none.
+std::string getReason(Reader& in) {
+  std::string reason = getText(in);
+  return reason.empty() ? "no reason was given" : reason;
+}
 std::string getName(Reader& in) { return plainText(in.text(), kMostName); }
 std::string getSetting(Reader& in) { return plainText(in.text(), kMostSetting); }
 
@@ -229,7 +234,7 @@ Refusal decodeRefusal(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Refusal refusal;
   refusal.code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
-  refusal.text = getText(in);
+  refusal.text = getReason(in);
   return refusal;
 }
 
@@ -295,7 +300,7 @@ Failure decodeFailure(std::span<const std::byte> bytes) {
   failure.rank = in.value<int32_t>();
   failure.stop = in.oneOf(Stop::kDeath, Stop::kError);
   failure.code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
-  failure.text = getText(in);
+  failure.text = getReason(in);
   return failure;
 }
 
