@@ -54,7 +54,7 @@ void expectToCount(const HandOver& handOver) {
 }
 
 TEST(SecretBesideAnId, CountsWithTuttiId) {
-  expectToCount([](Launch& launch, const UniqueId& id) { launch.id = encode(id); });
+  expectToCount([](Launch& launch, const UniqueId& id) { launch.id = id; });
 }
 
 TEST(SecretBesideAnId, CountsWithTuttiIdFile) {
