@@ -46,10 +46,8 @@ Address wildcard(bool v6, uint16_t port) {
   if (request.port != 0)
     throw Error(ErrorCode::kSystem,
                 fmt::format("cannot listen at port {}: {}. {}", request.port, errnoText(error),
-                            error == EACCES
-                                ? "Low ports are the system's own: choose one above 1023"
-                                : "Another job may be using it, or another process that was told to be rank 0 as well; "
-                                  "choose another port, and give each process a rank of its own"));
+                            error == EACCES ? "Low ports are the system's own: choose one above 1023"
+                                            : "Another job may be using it; choose another port"));
   if (network.firstPort != 0)
     throw Error(ErrorCode::kSystem,
                 fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE): {}. Each rank of a host needs one for each "
@@ -66,8 +64,7 @@ std::string describe(const std::optional<ucred>& holder) {
 std::string whenTheNameIsTaken(const std::string& unixName) {
   const auto holder = holderOf(unixName);
   if (!holder || holder->uid == ::geteuid())
-    return "Another job of yours seems to be meeting there, or another process was told to be rank 0 as well: give "
-           "each job a TUTTI_JOB of its own, any text, and each process a rank of its own";
+    return "Another job of yours seems to be meeting there: give each a TUTTI_JOB of its own, any text";
   return fmt::format(
       "It is held by {}, and not by you: set XDG_RUNTIME_DIR, for all ranks, to a folder of yours with mode 0700, and "
       "the ranks meet at a name that others cannot know; or give the job another TUTTI_JOB",

@@ -220,9 +220,8 @@ std::string doubtOf(const Launch& launch, const Network& network) try {
 // What is told about the place when somebody does not come to it.
 void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   id.place = tcp ? fmt::format("at {}:{}, which must be an address of rank 0's host", *launch.rootHost, launch.rootPort)
-                 : fmt::format("at a Unix socket of this host, for user {} alone", ::geteuid());
+                 : "at a Unix socket of this host";
   id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
-  if (launch.oneHost) id.alike += fmt::format(", user ({} here)", ::geteuid());
 }
 
 // Of the secret there is nothing in the names of sockets, which every user of the host can see.

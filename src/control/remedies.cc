@@ -7,8 +7,6 @@ namespace {
 
 constexpr const char* kSecretNames = "TUTTI_SECRET (or TUTTI_SECRET_FILE)";
 
-std::string allAlike(const UniqueId& id) { return id.alike + ", TUTTI_UNIX_SOCKETS"; }
-
 }  // namespace
 
 // Who comes too late finds nobody, and cannot tell that from a wrong address.
@@ -17,21 +15,14 @@ std::string whenNobodyIsThere(const UniqueId& id) {
     return "A unique id is good for one communicator, and has expired when the process that made it has ended or "
            "TUTTI_JOIN_TIMEOUT_MS there is over: make a new one, or set the variable higher before it is made";
   std::string text = fmt::format("The ranks meet {}: see whether rank 0 runs", id.place);
-  if (!id.alike.empty()) text += fmt::format(", and whether all ranks have the same {}", allAlike(id));
-  return text;
-}
-
-std::string lookForThem(const UniqueId& id) {
-  std::string text = "Look for their processes, and whether they reach the root";
-  if (!id.place.empty()) text += fmt::format(": the ranks meet {}", id.place);
-  if (!id.alike.empty()) text += fmt::format(", with the same {}", allAlike(id));
+  if (!id.alike.empty()) text += fmt::format(", and whether all ranks have the same {}", id.alike);
   return text;
 }
 
 std::string whenTheSecretDiffers(const UniqueId& id) {
   if (id.place.empty()) return "give all ranks the same unique id, made for this communicator";
   if (id.alike.empty()) return "its root has gone, and the ranks that it waited for have come or given up";
-  return fmt::format("set the same {} on all ranks, and to the letter the same {}", kSecretNames, id.alike);
+  return fmt::format("set the same {} on all ranks, and {} written alike", kSecretNames, id.alike);
 }
 
 std::string rootProcess(const UniqueId& id) {

@@ -10,8 +10,6 @@ namespace tutti::control {
 std::string whenNobodyIsThere(const UniqueId& id);
 // One end of a connection has another secret, or means another job.
 std::string whenTheSecretDiffers(const UniqueId& id);
-// What the root says of ranks that are missing.
-std::string lookForThem(const UniqueId& id);
 // Where the root is.
 std::string rootProcess(const UniqueId& id);
 // What the root says when its time is over.

@@ -14,6 +14,7 @@
 namespace tutti::control {
 namespace {
 
+constexpr const char* kLookForThem = "Look for their processes, and whether they reach the root";
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 
 }  // namespace
@@ -112,7 +113,7 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
   reactor_.after(lifetime.left(), [this] {
     if (!refused_ && size_ > 0 && placed_ < size_)
       refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_,
-                                              rootIsOver(id_), nameRanks(missing()), lookForThem(id_), suspicion()));
+                                              rootIsOver(id_), nameRanks(missing()), kLookForThem, suspicion()));
     reactor_.stop();
   });
 }
@@ -279,7 +280,7 @@ void Root::onDeadline(int rank, int64_t afterMs) {
          absent.empty()
              ? fmt::format("all {} ranks came, but the tree between them did not stand within {}", size_, limit)
              : fmt::format("{} of {} ranks came within {}; missing: {}. {}{}", guests_.size(), size_, limit,
-                           nameRanks(absent), lookForThem(id_), suspicion()));
+                           nameRanks(absent), kLookForThem, suspicion()));
 }
 
 // Why ranks may be missing, as far as the root has seen anything of it.

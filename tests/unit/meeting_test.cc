@@ -230,27 +230,8 @@ TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
   launch.oneHost = true;
   text = whyNot(launch, 300);
-  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB, user", "TUTTI_UNIX_SOCKETS"});
+  expectWords(text, {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB"});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
-}
-
-TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
-  Launch launch = aloneAt(0, "127.0.0.1", freePort());
-  launch.oneHost = true;
-  const std::string text = whyNot(launch, 300);
-  expectWords(text, {"missing: rank 1", "reach the root: the ranks meet at a Unix socket of this host, for user ",
-                     " alone, with the same TUTTI_ROOT, TUTTI_JOB, user ("});
-  EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
-}
-
-TEST(Rendezvous, OfTwoThatWereToldToBeRank0TheSecondSaysThatThereMayBeTwo) {
-  for (const bool oneHost : {true, false}) {
-    Launch launch = aloneAt(0, "127.0.0.1", freePort());
-    launch.oneHost = oneHost;
-    meetingPlace(launch, {}, soon());
-    const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
-    expectWords(thrown.text, {"told to be rank 0 as well", "each process a rank of its own"});
-  }
 }
 
 void expectToBeToldThatSecretsDiffer(bool oneHost) {
