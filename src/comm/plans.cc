@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "schedule/verify.h"
+#include "proof/verify.h"
 
 namespace tutti::comm {
 
@@ -60,7 +60,7 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 void Plans::prove(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const {
   std::vector<schedule::Schedule> all;
   for (int rank = 0; rank < size_; ++rank) all.push_back(schedule::build(algorithm, shape, rank));
-  const auto verdict = schedule::verify(all, static_cast<int>(depth));
+  const auto verdict = proof::verify(all, static_cast<int>(depth));
   if (!verdict.ok)
     throw Error(ErrorCode::kInternal,
                 fmt::format("the schedule of {} by {} on {} ranks is wrong: {}", nameOf(shape.collective),
