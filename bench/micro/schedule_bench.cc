@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "proof/verify.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::proof {
 

@@ -8,7 +8,7 @@
 #include "comm/call.h"
 #include "emulation/gpu_ranks.h"
 #include "kernels/cuda/collective.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/patience.h"
 
 namespace tutti::test {

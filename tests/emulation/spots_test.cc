@@ -10,7 +10,7 @@
 #include "emulation/emulation_fixture.h"
 #include "kernels/cuda/collective.h"
 #include "kernels/cuda/direct.cuh"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::test {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/lane.h"
 #include "fuzz/input.h"
 #include "link/self_test.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::fuzz {
 namespace {

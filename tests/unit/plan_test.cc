@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cost.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::plan {
 namespace {
@@ -161,7 +161,7 @@ TEST(Plan, SmallMessagesTakeFewSteps) {
     }
   }
   const Machine many = oneHost(1024);
-  EXPECT_LE(workOf(best(Collective::kAllReduce, 8, many).algorithm, Collective::kAllReduce, 8, many).steps, 20);
+  EXPECT_LE(workOf(best(Collective::kAllReduce, 8, many).algorithm, {Collective::kAllReduce, 8}, many).steps, 20);
 }
 
 TEST(Plan, LargeMessagesMoveTheFewestBytes) {
@@ -207,7 +207,7 @@ TEST(Plan, CrowdedCoresMakeEverythingSlower) {
 }
 
 TEST(Plan, NamesOfAlgorithms) {
-  for (int i = 0; i < schedule::kAlgorithms; ++i) {
+  for (int i = 0; i < schedule::algorithmCount(); ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
     EXPECT_EQ(algorithmByName(nameOf(algorithm)), algorithm);
   }
@@ -217,7 +217,7 @@ TEST(Plan, NamesOfAlgorithms) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     const std::string text = error.what();
-    for (int i = 0; i < schedule::kAlgorithms; ++i) {
+    for (int i = 0; i < schedule::algorithmCount(); ++i) {
       EXPECT_NE(text.find(nameOf(static_cast<Algorithm>(i))), std::string::npos) << text;
     }
     EXPECT_NE(text.find("'rign'"), std::string::npos) << text;

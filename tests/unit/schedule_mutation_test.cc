@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "proof/verify.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 #include "unit/every_schedule.h"
 #include "unit/schedule_interpreter.h"

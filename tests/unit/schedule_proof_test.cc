@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "proof/races.h"
 #include "proof/verify.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 #include "unit/every_schedule.h"
 
