@@ -6,6 +6,8 @@
 #include <bit>
 #include <numeric>
 
+#include "schedule/algorithm.h"
+
 namespace tutti::comm {
 
 // Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.

@@ -15,13 +15,12 @@ namespace {
 // In the order of the enumeration.
 constexpr const AlgorithmRow* kBuiltIn[] = {&rows::kRing,    &rows::kTree,  &rows::kOneShot, &rows::kTwoShot,
                                             &rows::kHalving, &rows::kBruck, &rows::kDirect,  &rows::kHierarchical};
-constexpr int kBuiltInCount = std::size(kBuiltIn);
-static_assert(kBuiltInCount == static_cast<int>(Algorithm::kHierarchical) + 1);
+static_assert(std::size(kBuiltIn) == kBuiltInAlgorithms);
 
 // Rows are only added, each before the count that shows it.
 struct Registered {
   std::mutex adding;
-  const AlgorithmRow* rows[kMostAlgorithms - kBuiltInCount] = {};
+  const AlgorithmRow* rows[kMostAlgorithms - kBuiltInAlgorithms] = {};
   std::atomic<int> count{0};
 };
 constinit Registered registered;
@@ -77,12 +76,12 @@ bool AlgorithmRow::has(Collective collective) const noexcept {
 }
 
 // Acquire: pairs with registerAlgorithm, so that the row is there.
-int algorithmCount() noexcept { return kBuiltInCount + registered.count.load(std::memory_order_acquire); }
+int algorithmCount() noexcept { return kBuiltInAlgorithms + registered.count.load(std::memory_order_acquire); }
 
 const AlgorithmRow& rowOf(Algorithm algorithm) {
   const int number = static_cast<int>(algorithm);
   if (number >= algorithmCount()) throw Error(ErrorCode::kInternal, fmt::format("unknown algorithm {}", number));
-  return number < kBuiltInCount ? *kBuiltIn[number] : *registered.rows[number - kBuiltInCount];
+  return number < kBuiltInAlgorithms ? *kBuiltIn[number] : *registered.rows[number - kBuiltInAlgorithms];
 }
 
 std::string_view nameOf(Algorithm algorithm) { return rowOf(algorithm).name; }
@@ -104,8 +103,8 @@ Algorithm registerAlgorithm(const AlgorithmRow& row) {
   for (const Algorithm each : allAlgorithms())
     if (nameOf(each) == row.name)
       throw Error(ErrorCode::kInvalidArgument, fmt::format("an algorithm is called '{}' already", row.name));
-  registered.rows[number - kBuiltInCount] = &row;
-  registered.count.store(number + 1 - kBuiltInCount, std::memory_order_release);  // pairs with algorithmCount
+  registered.rows[number - kBuiltInAlgorithms] = &row;
+  registered.count.store(number + 1 - kBuiltInAlgorithms, std::memory_order_release);  // pairs with algorithmCount
   return static_cast<Algorithm>(number);
 }
 

@@ -21,7 +21,7 @@ struct Variant {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (int a = 0; a < schedule::algorithmCount(); ++a)
+  for (int a = 0; a < schedule::kBuiltInAlgorithms; ++a)
     for (int p = 0; p < kProtocols; ++p)
       all.push_back(
           {std::string(nameOf(static_cast<schedule::Algorithm>(a))), std::string(nameOf(static_cast<Protocol>(p)))});

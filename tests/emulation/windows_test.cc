@@ -273,7 +273,7 @@ void runJob(const Job& job) {
 
 TEST(Windows, OpenBetweenTwoProcesses) { runJob({}); }
 TEST(Windows, OpenBetweenThreeProcessesForEveryAlgorithm) {
-  for (int algorithm = 0; algorithm < schedule::algorithmCount(); algorithm += kSanitized ? 3 : 1)
+  for (int algorithm = 0; algorithm < schedule::kBuiltInAlgorithms; algorithm += kSanitized ? 3 : 1)
     runJob({.ranks = 3, .algorithm = std::string(nameOf(static_cast<schedule::Algorithm>(algorithm)))});
 }
 TEST(Windows, OpenBetweenHostsOverAFabric) { runJob({.fabric = true}); }
