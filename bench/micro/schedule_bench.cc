@@ -1,10 +1,13 @@
 // What a schedule costs: to build one rank's, its memory, and to prove all ranks'.
 #include <benchmark/benchmark.h>
 
-#include "schedule/builders.h"
-#include "schedule/verify.h"
+#include "proof/verify.h"
+#include "schedule/algorithm.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
+
+using namespace schedule;
+
 namespace {
 
 Shape shapeOf(int size) {
@@ -48,4 +51,4 @@ BENCHMARK_CAPTURE(verifyAll, tree, Algorithm::kTree)->Arg(8)->Arg(64)->Unit(benc
 BENCHMARK_CAPTURE(verifyAll, hierarchical, Algorithm::kHierarchical)->Arg(8)->Arg(64)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

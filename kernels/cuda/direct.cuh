@@ -12,7 +12,7 @@
 // share all that the process has. Else the operation ends, and names the peer.
 //
 // Nobody has to know what buffers the other ranks registered, and nobody waits to learn it. That ranks do not meet in
-// one place is proved of every schedule (schedule/races.h).
+// one place is proved of every schedule (proof/races.h).
 #pragma once
 #include "kernels/cuda/move.cuh"
 

@@ -107,7 +107,7 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
     fields.set("transports", "TUTTI_TRANSPORT", config.transports, list, full.transports);
   }
   if (full.algorithm) {
-    const auto algorithm = field(call, "algorithm", [&] { return plan::algorithmByName(full.algorithm); });
+    const auto algorithm = field(call, "algorithm", [&] { return schedule::algorithmByName(full.algorithm); });
     fields.set("algorithm", "TUTTI_ALGO", config.algorithm, algorithm, full.algorithm);
   }
   if (full.device) {

@@ -81,6 +81,22 @@ constexpr std::string_view nameOf(Collective collective) noexcept {
   return kNames[static_cast<int>(collective)];
 }
 
+// The collective without its variant: a barrier is an all-reduce of nothing, a segment may have any length.
+constexpr Collective plainOf(Collective collective) noexcept {
+  switch (collective) {
+    case Collective::kAllGatherV:
+      return Collective::kAllGather;
+    case Collective::kReduceScatterV:
+      return Collective::kReduceScatter;
+    case Collective::kAllToAllV:
+      return Collective::kAllToAll;
+    case Collective::kBarrier:
+      return Collective::kAllReduce;
+    default:
+      return collective;
+  }
+}
+
 constexpr bool reduces(Collective collective) noexcept {
   return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
          collective == Collective::kReduce || collective == Collective::kReduceScatterV;

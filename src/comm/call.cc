@@ -6,6 +6,8 @@
 #include <bit>
 #include <numeric>
 
+#include "schedule/algorithm.h"
+
 namespace tutti::comm {
 
 // Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
@@ -85,7 +87,7 @@ link::Fingerprint planned(link::Fingerprint call, const schedule::Schedule& sche
 }
 
 std::string describePlan(const link::Fingerprint& mark) {
-  if (!mark.planned() || mark.algorithm > schedule::kAlgorithms) return "an unknown algorithm";
+  if (!mark.planned() || mark.algorithm > schedule::algorithmCount()) return "an unknown algorithm";
   const auto algorithm = static_cast<schedule::Algorithm>(mark.algorithm - 1);
   const std::string hosts = mark.grouping == 0 ? "" : fmt::format(" (grouping {:03x})", uint64_t{mark.grouping});
   return fmt::format("{}{} over {} channel{}", nameOf(algorithm), hosts, uint64_t{mark.channels},

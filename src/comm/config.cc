@@ -58,7 +58,7 @@ Config Config::fromEnvironment() {
   config.operationTimeout = settings::milliseconds("TUTTI_OPERATION_TIMEOUT_MS");
   config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS"));
   config.transports = parsed("TUTTI_TRANSPORT", checkedTransports);
-  if (settings::find("TUTTI_ALGO")) config.algorithm = parsed("TUTTI_ALGO", plan::algorithmByName);
+  if (settings::find("TUTTI_ALGO")) config.algorithm = parsed("TUTTI_ALGO", schedule::algorithmByName);
   if (const auto name = settings::find("TUTTI_PROTOCOL")) config.protocol = protocolByName(*name);
   config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
   config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");

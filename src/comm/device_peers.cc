@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "schedule/races.h"
+#include "proof/races.h"
 
 namespace tutti::comm {
 namespace {
@@ -124,7 +124,7 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
 
 // A process has one address space, also for its GPUs.
 cuda::Direct DevicePeers::direct(int peer) const noexcept {
-  if (!shape_.kernels || cards_.size() > schedule::kMostDirect || std::ranges::count(unreached_, peer) != 0)
+  if (!shape_.kernels || cards_.size() > proof::kMostDirect || std::ranges::count(unreached_, peer) != 0)
     return cuda::Direct::kNever;
   const topology::Card& other = cards_[static_cast<size_t>(peer)];
   const topology::Card& own = cards_[static_cast<size_t>(plane_.rank())];

@@ -73,22 +73,17 @@ uint32_t DevicePrograms::mostScratches() const {
   return most;
 }
 
-std::optional<schedule::Algorithm> DevicePrograms::forcedFor(const Call& call) const {
-  const auto available = schedule::algorithmsFor(call.collective);
-  const bool has = config_.algorithm && std::ranges::count(available, *config_.algorithm) != 0;
-  return has ? config_.algorithm : std::nullopt;
-}
-
 plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
   const std::optional<Protocol> protocol = shape_.bridged ? Protocol::kSimple : config_.protocol;
   return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, false),
-                            forcedFor(call), protocol, config_.channels);
+                            schedule::forcedFor(call.collective, config_.algorithm), protocol, config_.channels);
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
-  plan::DeviceChoice choice = plan::chooseStreamed({call.collective, call.planBytes(shape_.size)},
-                                                   deviceMachine(shape_, true), forcedFor(call));
+  plan::DeviceChoice choice =
+      plan::chooseStreamed({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, true),
+                           schedule::forcedFor(call.collective, config_.algorithm));
   choice.channels = 0;
   return choice;
 }

@@ -11,7 +11,7 @@
 #include "comm/device_shape.h"
 #include "engine/device.h"
 #include "plan/device.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::comm {
 
@@ -54,7 +54,6 @@ class DevicePrograms {
   schedule::Schedule build(const Call& call, schedule::Algorithm algorithm) const;
   std::unique_ptr<DeviceProgram> make(const Call& call, const plan::DeviceChoice& choice);
   std::unique_ptr<DeviceProgram> makeStreamed(const Call& call, const plan::DeviceChoice& choice);
-  std::optional<schedule::Algorithm> forcedFor(const Call& call) const;
   cuda::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);
   template <class T>
   const T* place(const std::vector<T>& list);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "schedule/verify.h"
+#include "proof/verify.h"
 
 namespace tutti::comm {
 
@@ -28,15 +28,9 @@ BoundPlan& Plans::find(const Call& call) {
   return *slot.plan;
 }
 
-std::optional<schedule::Algorithm> Plans::forcedFor(Collective collective) const {
-  if (!config_.algorithm) return std::nullopt;
-  const auto available = schedule::algorithmsFor(collective);
-  const bool has = std::find(available.begin(), available.end(), *config_.algorithm) != available.end();
-  return has ? config_.algorithm : std::nullopt;
-}
-
 plan::Choice Plans::foresee(const Call& call) const {
-  return plan::choose({call.collective, call.planBytes(size_)}, machine_, forcedFor(call.collective), config_.channels)
+  return plan::choose({call.collective, call.planBytes(size_)}, machine_,
+                      schedule::forcedFor(call.collective, config_.algorithm), config_.channels)
       .best;
 }
 
@@ -46,7 +40,7 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
   auto& bound = plans_[key];
   if (!bound) {
     const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-    if (config_.algorithm && !forcedFor(call.collective))
+    if (config_.algorithm && !schedule::forcedFor(call.collective, config_.algorithm))
       log::debug("{} has no algorithm {}; the plan chooses", nameOf(call.collective), nameOf(*config_.algorithm));
     log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
                nameOf(best.algorithm), best.channels, best.channels == 1 ? "" : "s", best.predictedUs);
@@ -60,7 +54,7 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 void Plans::prove(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const {
   std::vector<schedule::Schedule> all;
   for (int rank = 0; rank < size_; ++rank) all.push_back(schedule::build(algorithm, shape, rank));
-  const auto verdict = schedule::verify(all, static_cast<int>(depth));
+  const auto verdict = proof::verify(all, static_cast<int>(depth));
   if (!verdict.ok)
     throw Error(ErrorCode::kInternal,
                 fmt::format("the schedule of {} by {} on {} ranks is wrong: {}", nameOf(shape.collective),

@@ -14,7 +14,7 @@
 #include "comm/links.h"
 #include "engine/lane.h"
 #include "plan/plan.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::comm {
 
@@ -60,7 +60,6 @@ class Plans {
 
   BoundPlan& choose(const Call& call, size_t bytes);
   BoundPlan& message(const Call& call);
-  std::optional<schedule::Algorithm> forcedFor(Collective collective) const;
   std::unique_ptr<BoundPlan> make(schedule::Schedule schedule, int channels);
   void prove(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const;
 

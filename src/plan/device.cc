@@ -6,7 +6,7 @@
 
 #include "base/costs.h"
 #include "plan/cost.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::plan {
 
@@ -26,7 +26,7 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
   Machine model;
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = 256 << 10;
-  const Work work = workOf(algorithm, request.collective, static_cast<double>(request.bytes), model);
+  const schedule::Workload work = workOf(algorithm, request, model);
   const double moved = std::max(work.busiest.sent, work.busiest.received) + work.waiting;
   const int channels =
       forcedChannels > 0 ? std::min(forcedChannels, machine.channels) : channelsFor(moved, cost, machine.channels);
@@ -38,7 +38,7 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
   Machine model;
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = 1 << 20;
-  const Work work = workOf(algorithm, request.collective, static_cast<double>(request.bytes), model);
+  const schedule::Workload work = workOf(algorithm, request, model);
   const double moved = work.busiest.sent + work.busiest.received + work.waiting;  // one copy after the other
   return {algorithm, Protocol::kSimple, 1,
           work.steps * kStreamedHopUs + work.busiest.messages * kStreamedCopyUs + moved / (kStreamedGBs * 1e3)};
@@ -46,7 +46,8 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
 
 // Whether a block has the links, and a slot of the protocol the room, that the algorithm needs.
 bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
-  if (meetsAll(algorithm) && machine.ranks - 1 > machine.mostLinks) return false;
+  const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
+  if (row.workload == nullptr || (row.linksToAll && machine.ranks - 1 > machine.mostLinks)) return false;
   const uint32_t room = machine.mostSegments[static_cast<size_t>(protocol)];
   return !packsAllRanks(algorithm, collective) || static_cast<uint32_t>(machine.ranks) <= room;
 }

@@ -3,11 +3,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/types.h"
-#include "schedule/schedule.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::plan {
 
@@ -17,20 +16,12 @@ struct LinkCost {
   double bandwidthGBs = 7;  // a long message
 };
 
-// The communicator, as far as cost goes. Made once, the same on every rank (so that all choose alike).
-struct Machine {
-  int ranks = 1;
-  int hosts = 1;
-  int ranksPerHost = 1;     // of the fullest host
-  double ranksPerCore = 1;  // of the most crowded host; above 1 the ranks take turns
-  LinkCost local, remote;   // between ranks of one host, and of different ones
-  uint32_t slotBytes = 128 << 10;
-  uint32_t slotRoom = 64 << 10;  // bytes that a slot of the links really has
-};
+using schedule::Request;
 
-struct Request {
-  Collective collective = Collective::kAllReduce;
-  size_t bytes = 0;  // the whole message (kSplit); with a count a rank: one rank's part
+// The communicator, as far as cost goes. Made once, the same on every rank (so that all choose alike).
+struct Machine : schedule::Scale {
+  LinkCost local, remote;        // between ranks of one host, and of different ones
+  uint32_t slotRoom = 64 << 10;  // bytes that a slot of the links really has
 };
 
 struct Choice {
@@ -49,8 +40,5 @@ struct Plan {
 // choice of the algorithm away; it must be one that the collective has.
 Plan choose(const Request& request, const Machine& machine, std::optional<schedule::Algorithm> forced,
             int forcedChannels);
-
-// "ring" → kRing. Throws Error(kInvalidArgument) that lists the names.
-schedule::Algorithm algorithmByName(std::string_view name);
 
 }  // namespace tutti::plan

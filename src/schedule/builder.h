@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::schedule {
 
@@ -21,9 +21,8 @@ Field fitted(int number, const char* what) {
 
 class Builder {
  public:
-  Builder(Algorithm algorithm, const Shape& shape, int rank, SegmentMap map, int segments) : rank_(rank) {
+  Builder(const Shape& shape, int rank, SegmentMap map, int segments) : rank_(rank) {
     made_.collective = shape.collective;
-    made_.algorithm = algorithm;
     made_.map = map;
     made_.rank = rank;
     made_.size = shape.size;
@@ -112,14 +111,25 @@ class Builder {
   std::unordered_map<int, int> inNumbers_, outNumbers_;
 };
 
-// The builders, one per file. build() has checked the shape, that size > 1, and that the algorithm has the collective.
-Schedule buildRing(const Shape& shape, int rank);
-Schedule buildTree(const Shape& shape, int rank);
-Schedule buildOneShot(const Shape& shape, int rank);
-Schedule buildTwoShot(const Shape& shape, int rank);
-Schedule buildHalving(const Shape& shape, int rank);
-Schedule buildBruck(const Shape& shape, int rank);
-Schedule buildDirect(const Shape& shape, int rank);
-Schedule buildHierarchical(const Shape& shape, int rank);
+// The contributions of all ranks in the order of rank, the own one read from the input.
+inline void fromAll(Builder::Draft step, const Builder& builder) {
+  for (int peer = 0; peer < builder.size(); ++peer) {
+    if (peer == builder.rank()) {
+      step.from(Operand::input());
+    } else {
+      step.fromRank(peer);
+    }
+  }
+}
+
+// To every other rank, the next one first.
+inline void toOthers(Builder::Draft step, const Builder& builder) {
+  for (int d = 1; d < builder.size(); ++d) step.toRank((builder.rank() + d) % builder.size());
+}
+
+// The rows of the algorithms that are built in: each in a file of its name.
+namespace rows {
+extern const AlgorithmRow kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical;
+}
 
 }  // namespace tutti::schedule

@@ -1,23 +1,18 @@
-// Direct: every rank speaks to every other, in one or two steps of latency.
+// Direct: every rank speaks to every other, in one step of latency.
+//
+//   all-gather of four ranks   0 --> 1, 2, 3     each part goes from its rank to all others at once
+//   broadcast                  0 --> 1, 2, 3     from the root; reduce, gather and scatter alike
+//
+// Among n ranks an all-gather, a reduce-scatter and an all-to-all take one step, in which each sends n - 1 parts; with
+// a root the root alone sends or takes (n - 1) times the message.
 #include "schedule/grid.h"
 
 namespace tutti::schedule {
 namespace {
 
-// The contributions of all ranks in the order of rank, the own one read from the input.
-void fromAll(Builder::Draft step, const Builder& builder) {
-  for (int peer = 0; peer < builder.size(); ++peer) {
-    if (peer == builder.rank()) {
-      step.from(Operand::input());
-    } else {
-      step.fromRank(peer);
-    }
-  }
-}
-
-void toOthers(Builder::Draft step, const Builder& builder) {
-  for (int d = 1; d < builder.size(); ++d) step.toRank((builder.rank() + d) % builder.size());
-}
+constexpr Collective kHas[] = {Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast,
+                               Collective::kReduce,    Collective::kGather,        Collective::kScatter,
+                               Collective::kAllToAll};
 
 void broadcast(Builder& builder, int root) {
   auto step = builder.at(0);
@@ -84,27 +79,9 @@ void allToAll(Builder& builder) {
   }
 }
 
-}  // namespace
-
-Schedule buildOneShot(const Shape& shape, int rank) {
-  Builder builder(Algorithm::kOneShot, shape, rank, SegmentMap::kSplit, 1);
-  auto send = builder.at(0).from(Operand::input());
-  toOthers(send, builder);
-  auto sum = builder.at(0);
-  fromAll(sum, builder);
-  sum.to(Operand::output()).finalise();
-  builder.directOutOfPlaceOnly();
-  return builder.finish(1);
-}
-
-Schedule buildTwoShot(const Shape& shape, int rank) {
-  return buildOnGrid(Algorithm::kTwoShot, shape, rank, Hosts::together(shape.size));
-}
-
 Schedule buildDirect(const Shape& shape, int rank) {
   const bool whole = shape.collective == Collective::kBroadcast || shape.collective == Collective::kReduce;
-  Builder builder(Algorithm::kDirect, shape, rank, whole ? SegmentMap::kSplit : SegmentMap::kPerRank,
-                  whole ? 1 : shape.size);
+  Builder builder(shape, rank, whole ? SegmentMap::kSplit : SegmentMap::kPerRank, whole ? 1 : shape.size);
   switch (shape.collective) {
     case Collective::kBroadcast:
       broadcast(builder, shape.root);
@@ -123,9 +100,27 @@ Schedule buildDirect(const Shape& shape, int rank) {
       allToAll(builder);
       break;
     default:
-      return buildOnGrid(Algorithm::kDirect, shape, rank, Hosts::together(shape.size));
+      return buildOnGrid(shape, rank, Hosts::together(shape.size));
   }
   return builder.finish(1);
 }
+
+// Broadcast and scatter go out of the root, reduce and gather into it.
+Workload rootedWorkload(const Request& request, const Scale& scale) {
+  const double bytes = double(request.bytes), all = (scale.ranks - 1) * bytes;
+  const bool in = request.collective == Collective::kReduce || request.collective == Collective::kGather;
+  return star(scale, in ? 0 : all, in ? all : 0, bytes, request.collective == Collective::kReduce);
+}
+
+Workload workload(const Request& request, const Scale& scale) {
+  if (hasRoot(request.collective)) return rootedWorkload(request, scale);
+  const double bytes = (scale.ranks - 1) * double(request.bytes);
+  return evenly(scale, everyone(scale), 1, bytes, request.collective == Collective::kReduceScatter ? bytes : 0);
+}
+
+}  // namespace
+
+constinit const AlgorithmRow rows::kDirect{
+    .name = "direct", .collectives = kHas, .build = buildDirect, .workload = workload, .linksToAll = true};
 
 }  // namespace tutti::schedule

@@ -219,10 +219,10 @@ class Grid {
 
 }  // namespace
 
-Schedule buildOnGrid(Algorithm algorithm, const Shape& shape, int rank, const Hosts& hosts) {
+Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts) {
   const bool perRank = shape.collective != Collective::kAllReduce && shape.collective != Collective::kBarrier;
   const int segments = perRank ? shape.size : hosts.smallest() * hosts.count();
-  Builder builder(algorithm, shape, rank, perRank ? SegmentMap::kPerRank : SegmentMap::kSplit, segments);
+  Builder builder(shape, rank, perRank ? SegmentMap::kPerRank : SegmentMap::kSplit, segments);
   Grid grid(builder, hosts, perRank);
   for (int entry = 0; entry < grid.entries(); ++entry) {
     if (!perRank || reduces(shape.collective)) {

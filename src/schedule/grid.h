@@ -34,6 +34,6 @@ class Hosts {
 };
 
 // All-reduce, all-gather(-v) or reduce-scatter(-v) on the grid.
-Schedule buildOnGrid(Algorithm algorithm, const Shape& shape, int rank, const Hosts& hosts);
+Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts);
 
 }  // namespace tutti::schedule

@@ -6,6 +6,14 @@
 // corner's segments are neighbours, so every message is one span and one slot. Of each segment only one rank makes the
 // sum, the owner; all others copy it, so that all have the same bits.
 //
+//   four ranks, segments 0 … 3, all-reduce
+//     halving    0 <-> 2 and 1 <-> 3 exchange two segments: 0 and 1 add up {0 1}, 2 and 3 {2 3}
+//                0 <-> 1 and 2 <-> 3 exchange one: each has the sum of its own
+//     doubling   the same pairs the other way round: one segment, then two
+//
+// Between n = 2^k ranks 2 k steps, and 2 (n - 1)/n of the message sent by each, as along a ring. Of other numbers those
+// who stand aside add two steps and the whole message, in and out.
+//
 // The reduce-scatter has no large buffer to keep partial sums in, and a slot cannot be taken in parts: its messages
 // carry one segment each. It runs the doubling backwards for any n: see Fold.
 #include <algorithm>
@@ -15,6 +23,8 @@
 
 namespace tutti::schedule {
 namespace {
+
+constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter};
 
 class Cube {
  public:
@@ -139,13 +149,10 @@ class Fold {
   Builder& builder_;
 };
 
-}  // namespace
-
 Schedule buildHalving(const Shape& shape, int rank) {
   const bool whole = shape.collective == Collective::kAllReduce || shape.collective == Collective::kBarrier;
   const int corners = Cube(shape.size).corners();
-  Builder builder(Algorithm::kHalving, shape, rank, whole ? SegmentMap::kSplit : SegmentMap::kPerRank,
-                  whole ? corners : shape.size);
+  Builder builder(shape, rank, whole ? SegmentMap::kSplit : SegmentMap::kPerRank, whole ? corners : shape.size);
   if (reduces(shape.collective) && !whole) {
     const Fold fold(builder);
     return builder.finish(1);
@@ -158,5 +165,40 @@ Schedule buildHalving(const Shape& shape, int rank) {
   }
   return builder.finish(1, exchange.maxSpan());
 }
+
+// Those who stand aside hand their whole input to their partners first, and get the result at last.
+void addPartners(Workload& work, double bytes, const Scale& scale) {
+  const int corners = Cube(scale.ranks).corners();
+  if (corners == scale.ranks) return;
+  const double aside = 1.0 - double(corners) / scale.ranks;
+  work.steps += 2, work.farSteps += scale.hosts > 1 ? 2 : 0;
+  for (Load* load : {&work.busiest, &work.mean}) {
+    const double share = load == &work.mean ? aside : 1;
+    load->sent += share * bytes, load->received += share * bytes, load->combined += share * bytes;
+    load->messages += share;
+  }
+  work.waiting += std::min<double>(bytes, scale.slotBytes);
+}
+
+Workload workload(const Request& request, const Scale& scale) {
+  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
+  const Pattern pattern = doubling(scale);
+  if (request.collective != Collective::kAllReduce)
+    return evenly(scale, pattern, 1, others * bytes,
+                  request.collective == Collective::kReduceScatter ? others * bytes : 0);
+  Workload work = evenly(scale, pattern, 2, 2 * part, part);
+  addPartners(work, bytes, scale);
+  return work;
+}
+
+bool packsAllRanks(Collective collective) { return plainOf(collective) != Collective::kReduceScatter; }
+
+}  // namespace
+
+constinit const AlgorithmRow rows::kHalving{.name = "halving",
+                                            .collectives = kHas,
+                                            .build = buildHalving,
+                                            .workload = workload,
+                                            .packsAllRanks = packsAllRanks};
 
 }  // namespace tutti::schedule

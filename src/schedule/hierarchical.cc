@@ -1,4 +1,12 @@
-// Hierarchical: directly within a host, along rings (one per lane) or trees between hosts.
+// Hierarchical: directly within a host, along rings (one per lane) or trees between hosts. See grid.h and tree.h.
+//
+//   two hosts of two ranks    host A: 0 1     host B: 2 3
+//     within                  0 and 1 exchange halves: 0 has the host's sum of the first, 1 that of the second
+//     between                 0 <-> 2 and 1 <-> 3: rings of their own
+//     within                  each hands its half to the others of its host
+//
+// Of h hosts each sends 2 (h - 1)/h of the message to others, over as many rings as it has ranks: what is sent within a
+// host never leaves it.
 #include <algorithm>
 
 #include "schedule/grid.h"
@@ -6,6 +14,9 @@
 
 namespace tutti::schedule {
 namespace {
+
+constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                               Collective::kBroadcast, Collective::kReduce};
 
 // The hosts in the tree are numbered from the root's on; the root leads its own host, elsewhere the first member does.
 TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
@@ -33,8 +44,8 @@ uint16_t digestOf(const Hosts& hosts, int size) {
 }
 
 Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
-  if (!hasRoot(shape.collective)) return buildOnGrid(Algorithm::kHierarchical, shape, rank, hosts);
-  Builder builder(Algorithm::kHierarchical, shape, rank, SegmentMap::kSplit, kTrees);
+  if (!hasRoot(shape.collective)) return buildOnGrid(shape, rank, hosts);
+  Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
   const TreeTeam team = teamOf(hosts, shape.root, rank);
   if (shape.collective == Collective::kBroadcast) {
     broadcastOnTrees(builder, team);
@@ -44,13 +55,57 @@ Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
   return builder.finish(1);
 }
 
-}  // namespace
-
 Schedule buildHierarchical(const Shape& shape, int rank) {
   const Hosts hosts = Hosts::of(shape.groupOf, shape.size);
   Schedule schedule = buildOnHosts(shape, rank, hosts);
   schedule.grouping = digestOf(hosts, shape.size);
   return schedule;
 }
+
+bool isOnHosts(const Scale& scale) { return scale.hosts > 1 && scale.ranksPerHost > 1; }
+
+std::string objection(const Scale& scale) {
+  if (scale.hosts <= 1) return "all ranks are on one host";
+  return scale.ranksPerHost <= 1 ? "every host has one rank only" : "";
+}
+
+// Inside the hosts two-shot or direct, between them a ring of one rank a host; parts of ranks travel host by host.
+bool stages(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
+  if (!isOnHosts(scale)) return false;
+  const bool split = request.collective == Collective::kAllReduce, rooted = hasRoot(request.collective);
+  Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
+  Stage between{Algorithm::kRing, request, scale};
+  within.scale.ranks = scale.ranksPerHost, within.scale.hosts = 1;
+  between.scale.ranks = scale.hosts, between.scale.ranksPerHost = 1, between.scale.ranksPerCore = 1;
+  if (!split && !rooted) {
+    within.request.bytes *= size_t(scale.hosts);
+    between.request.bytes *= size_t(scale.ranksPerHost);
+  }
+  stages = {within, between};
+  return true;
+}
+
+// As exchanges at a distance that doubles, where it is not looked at as its two stages.
+Workload workload(const Request& request, const Scale& scale) {
+  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
+  const Pattern pattern = doubling(scale);
+  switch (request.collective) {
+    case Collective::kAllGather:
+      return evenly(scale, pattern, 1, others * bytes, 0);
+    case Collective::kReduceScatter:
+      return evenly(scale, pattern, 1, others * bytes, others * bytes);
+    default:
+      return evenly(scale, pattern, 2, 2 * part, request.collective == Collective::kBroadcast ? 0 : part);
+  }
+}
+
+}  // namespace
+
+constinit const AlgorithmRow rows::kHierarchical{.name = "hierarchical",
+                                                 .collectives = kHas,
+                                                 .build = buildHierarchical,
+                                                 .workload = workload,
+                                                 .stages = stages,
+                                                 .objection = objection};
 
 }  // namespace tutti::schedule

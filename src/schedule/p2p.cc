@@ -8,7 +8,13 @@ Builder messageBuilder(int rank, int size) {
   Shape shape;
   shape.collective = Collective::kSendRecv;
   shape.size = size;
-  return Builder(Algorithm::kDirect, shape, rank, SegmentMap::kSplit, 1);
+  return Builder(shape, rank, SegmentMap::kSplit, 1);
+}
+
+Schedule finish(Builder& builder) {
+  Schedule schedule = builder.finish(1);
+  schedule.algorithm = Algorithm::kDirect;
+  return schedule;
 }
 
 }  // namespace
@@ -16,19 +22,19 @@ Builder messageBuilder(int rank, int size) {
 Schedule buildSend(int rank, int size, int peer) {
   Builder builder = messageBuilder(rank, size);
   builder.at(0).from(Operand::input()).toRank(peer);
-  return builder.finish(1);
+  return finish(builder);
 }
 
 Schedule buildReceive(int rank, int size, int peer) {
   Builder builder = messageBuilder(rank, size);
   builder.at(0).fromRank(peer).to(Operand::output());
-  return builder.finish(1);
+  return finish(builder);
 }
 
 Schedule buildSelf(int rank, int size) {
   Builder builder = messageBuilder(rank, size);
   builder.at(0).from(Operand::input()).to(Operand::output());
-  return builder.finish(1);
+  return finish(builder);
 }
 
 }  // namespace tutti::schedule

@@ -1,15 +1,31 @@
 // Ring and chain: every rank speaks to two neighbours only.
+//
+// Each segment of the message goes around the ring twice. On the first way every rank adds its own part, and the rank
+// at which the way ends has the sum; on the second way that goes to all. All links are busy all the time, each with
+// another segment (P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
+// 2009).
+//
+//   segment 0 of four ranks     0 --> 1 --> 2 --> 3        adding
+//                               ^-----------------|
+//                               0 --> 1 --> 2              as it is
+//
+// Between n ranks: 2 (n - 1) steps, and 2 (n - 1)/n of the message sent by each; half of both for an all-gather or a
+// reduce-scatter. Broadcast and reduce go along the ring cut open at the root, a chain: n - 1 steps, and the whole
+// message once over each link.
 #include "schedule/grid.h"
 
 namespace tutti::schedule {
 namespace {
 
-// The ring cut open at the root. The chain needs no lag: a rank sends a round on and turns to the next at once.
+constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                               Collective::kBroadcast, Collective::kReduce};
+
+// The chain needs no lag: a rank sends a round on and turns to the next at once.
 Schedule buildChain(const Shape& shape, int rank) {
   const int size = shape.size;
   const int position = (rank - shape.root + size) % size;
   const int after = (rank + 1) % size, before = (rank + size - 1) % size;
-  Builder builder(Algorithm::kRing, shape, rank, SegmentMap::kSplit, 1);
+  Builder builder(shape, rank, SegmentMap::kSplit, 1);
   auto step = builder.at(0);
   if (shape.collective == Collective::kBroadcast) {
     if (position == 0) step.from(Operand::input());
@@ -25,11 +41,37 @@ Schedule buildChain(const Shape& shape, int rank) {
   return builder.finish(1);
 }
 
-}  // namespace
-
 Schedule buildRing(const Shape& shape, int rank) {
   if (hasRoot(shape.collective)) return buildChain(shape, rank);
-  return buildOnGrid(Algorithm::kRing, shape, rank, Hosts::eachAlone(shape.size));
+  return buildOnGrid(shape, rank, Hosts::eachAlone(shape.size));
 }
+
+Workload chainWorkload(double bytes, bool combines, const Scale& scale) {
+  const double share = double(scale.ranks - 1) / scale.ranks;
+  Workload work;
+  work.busiest = {bytes, bytes, combines ? bytes : 0, 1};
+  work.mean = {share * bytes, share * bytes, combines ? share * bytes : 0, share};
+  fillPipeline(work, scale, neighbours(scale), scale.ranks - 1, bytes);
+  return work;
+}
+
+Workload workload(const Request& request, const Scale& scale) {
+  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
+  const Pattern pattern = neighbours(scale);
+  switch (request.collective) {
+    case Collective::kAllGather:
+      return evenly(scale, pattern, 1, others * bytes, 0);
+    case Collective::kReduceScatter:
+      return evenly(scale, pattern, 1, others * bytes, others * bytes);
+    case Collective::kAllReduce:
+      return evenly(scale, pattern, 2, 2 * part, part);
+    default:
+      return chainWorkload(bytes, request.collective == Collective::kReduce, scale);
+  }
+}
+
+}  // namespace
+
+constinit const AlgorithmRow rows::kRing{.name = "ring", .collectives = kHas, .build = buildRing, .workload = workload};
 
 }  // namespace tutti::schedule

@@ -58,14 +58,9 @@ inline constexpr uint8_t kFinalise = 1;
 // sender may write it there.
 inline constexpr uint8_t kLands = 2;
 
+// The numbers of the algorithms that are built in (algorithm.h). Slots carry them: a new one comes last.
 enum class Algorithm : uint8_t { kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical };
-inline constexpr int kAlgorithms = 8;
-
-constexpr std::string_view nameOf(Algorithm algorithm) noexcept {
-  constexpr std::string_view kNames[kAlgorithms] = {"ring",    "tree",  "oneshot", "twoshot",
-                                                    "halving", "bruck", "direct",  "hierarchical"};
-  return kNames[static_cast<int>(algorithm)];
-}
+inline constexpr int kBuiltInAlgorithms = 8;
 
 // How a segment number maps to memory.
 //   kSplit    the message of `count` elements is cut into `segments` parts of an equal, aligned stride

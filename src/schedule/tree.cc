@@ -1,9 +1,23 @@
+// The double tree. Half of the message goes up and down one binary tree, the other half another, in which the inner
+// nodes of the first are leaves: so every rank sends and receives all the time. See tree.h.
+//
+//   four ranks   first tree    0        second tree    3
+//                              |                       |
+//                              2                       1
+//                             / \                     / \
+//                            1   3                   2   0
+//
+// 2 ⌈log2 n⌉ steps for the first chunk of an all-reduce, then the whole message up and down, pipelined; with a root
+// once.
 #include "schedule/tree.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace tutti::schedule {
 namespace {
+
+constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kBroadcast, Collective::kReduce};
 
 int lowestBit(int value) { return value & -value; }
 
@@ -139,10 +153,8 @@ void allReduceOnTrees(Builder& builder) {
   }
 }
 
-}  // namespace
-
 Schedule buildTree(const Shape& shape, int rank) {
-  Builder builder(Algorithm::kTree, shape, rank, SegmentMap::kSplit, kTrees);
+  Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
   if (!hasRoot(shape.collective)) {
     allReduceOnTrees(builder);
     // On so few ranks a link carries the way up of one tree and the way down of the other.
@@ -159,5 +171,24 @@ Schedule buildTree(const Shape& shape, int rank) {
   }
   return builder.finish(1);
 }
+
+// A rank is an inner node for one half of the message and a leaf for the other. An inner node handles the messages of
+// two children, one after the other, at every level of the way.
+Workload workload(const Request& request, const Scale& scale) {
+  const double bytes = double(request.bytes);
+  const int passes = request.collective == Collective::kAllReduce ? 2 : 1;
+  const bool combines = request.collective != Collective::kBroadcast;
+  const double share = double(scale.ranks - 1) / scale.ranks, depth = passes * log2Ceil(scale.ranks);
+  Workload work;
+  work.busiest = {passes * bytes, passes * bytes, combines ? bytes : 0, 2 * depth};
+  work.mean = {share * passes * bytes, share * passes * bytes, combines ? share * bytes : 0, 2.0 * passes};
+  fillPipeline(work, scale, doubling(scale), depth, bytes / 2);
+  work.crossings = std::min(2, scale.ranksPerHost);
+  return work;
+}
+
+}  // namespace
+
+constinit const AlgorithmRow rows::kTree{.name = "tree", .collectives = kHas, .build = buildTree, .workload = workload};
 
 }  // namespace tutti::schedule

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/api_ranks.h"
 #include "support/sanitized.h"
 

@@ -9,7 +9,7 @@
 
 #include "emulation/pinned_memory.h"
 #include "emulation/reductions.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::test {
 namespace {
@@ -27,7 +27,7 @@ bool has(Collective collective, const std::string& algorithm) {
 
 std::vector<Way> ways() {
   std::vector<Way> all;
-  for (int a = 0; a < schedule::kAlgorithms; ++a)
+  for (int a = 0; a < schedule::kBuiltInAlgorithms; ++a)
     for (const int ranks : kSanitized ? std::vector<int>{3} : std::vector<int>{2, 3, 5, 8})
       all.push_back({std::string(nameOf(static_cast<schedule::Algorithm>(a))), ranks});
   std::erase_if(all, [](const Way& way) {

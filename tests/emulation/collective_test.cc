@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "emulation/gpu_ranks.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "schedule/schedule.h"
 
 namespace tutti::test {
@@ -21,7 +21,7 @@ struct Variant {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (int a = 0; a < schedule::kAlgorithms; ++a)
+  for (int a = 0; a < schedule::kBuiltInAlgorithms; ++a)
     for (int p = 0; p < kProtocols; ++p)
       all.push_back(
           {std::string(nameOf(static_cast<schedule::Algorithm>(a))), std::string(nameOf(static_cast<Protocol>(p)))});

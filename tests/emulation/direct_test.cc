@@ -7,7 +7,7 @@
 
 #include "emulation/arena.h"
 #include "emulation/gpu_ranks.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::test {
 namespace {
@@ -68,7 +68,7 @@ std::string nameOfAlgorithm(const ::testing::TestParamInfo<int>& info) {
   return std::string(nameOf(static_cast<schedule::Algorithm>(info.param)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DirectLinks, ::testing::Range(0, schedule::kAlgorithms, kThreadSanitized ? 3 : 1),
+INSTANTIATE_TEST_SUITE_P(All, DirectLinks, ::testing::Range(0, schedule::kBuiltInAlgorithms, kThreadSanitized ? 3 : 1),
                          nameOfAlgorithm);
 
 // Two ranks whose buffers of floats are registered.

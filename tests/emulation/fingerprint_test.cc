@@ -5,7 +5,7 @@
 #include <string>
 
 #include "emulation/lone_rank.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/patience.h"
 
 namespace tutti::test {

@@ -8,7 +8,7 @@
 
 #include "emulation/gpu_ranks.h"
 #include "emulation/lone_rank.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "emulation/emulation_fixture.h"
 #include "emulation/lone_rank.h"
 #include "kernels/cuda/direct.cuh"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "emulation/gpu_ranks.h"
 #include "emulation/handed_over.h"
 #include "emulation/other_process.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/patience.h"
 
 namespace tutti::test {
@@ -273,7 +273,7 @@ void runJob(const Job& job) {
 
 TEST(Windows, OpenBetweenTwoProcesses) { runJob({}); }
 TEST(Windows, OpenBetweenThreeProcessesForEveryAlgorithm) {
-  for (int algorithm = 0; algorithm < schedule::kAlgorithms; algorithm += kSanitized ? 3 : 1)
+  for (int algorithm = 0; algorithm < schedule::kBuiltInAlgorithms; algorithm += kSanitized ? 3 : 1)
     runJob({.ranks = 3, .algorithm = std::string(nameOf(static_cast<schedule::Algorithm>(algorithm)))});
 }
 TEST(Windows, OpenBetweenHostsOverAFabric) { runJob({.fabric = true}); }

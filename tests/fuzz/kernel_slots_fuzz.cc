@@ -15,7 +15,7 @@
 #include "fuzz/input.h"
 #include "kernels/cuda/collective.h"
 #include "kernels/cuda/kernel_table.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 
 namespace tutti::fuzz {

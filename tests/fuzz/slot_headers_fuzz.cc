@@ -15,7 +15,7 @@
 #include "engine/lane.h"
 #include "fuzz/input.h"
 #include "link/self_test.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 
 namespace tutti::fuzz {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "interleavings/network.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::interleavings {
 

@@ -313,7 +313,7 @@ TEST(CombineRules, ProductsOfHalvesAreRoundedBeforeTheyAreAdded) {
   EXPECT_EQ(toFloat(DataType::kFloat16, result), 1.5f + 0x1p-9f);
 }
 
-// What schedule::verify builds on: a rank that adds its product at once makes the bits that another rank makes of the
+// What proof::verify builds on: a rank that adds its product at once makes the bits that another rank makes of the
 // product as it was sent, whichever kernel the length asks for.
 TEST(CombineRules, AProductIsTheSameSentOrAddedAtOnce) {
   std::mt19937_64 random(7);

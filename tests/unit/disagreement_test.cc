@@ -14,7 +14,7 @@
 #include "comm/call.h"
 #include "comm/plans.h"
 #include "engine/lane.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 
 namespace tutti::comm {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::schedule::test {
 

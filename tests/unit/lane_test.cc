@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "comm/call.h"
+#include "schedule/algorithm.h"
 #include "schedule/builder.h"
-#include "schedule/builders.h"
 #include "support/sanitized.h"
 
 namespace tutti::engine {
@@ -62,7 +62,7 @@ class TwoPeers : public testing::Test {
     schedule::Shape shape;
     shape.collective = Collective::kSendRecv;
     shape.size = 3;
-    schedule::Builder builder(schedule::Algorithm::kDirect, shape, 0, schedule::SegmentMap::kSplit, 1);
+    schedule::Builder builder(shape, 0, schedule::SegmentMap::kSplit, 1);
     for (const int peer : {1, 2, 2}) builder.at(0).from(schedule::Operand::input()).toRank(peer);
     schedule_ = builder.finish(1);
     binding_.schedule = &schedule_;

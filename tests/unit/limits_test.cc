@@ -48,7 +48,7 @@ bool fits(Value value) {
   return value >= 0 && static_cast<uint64_t>(value) <= std::numeric_limits<Field>::max();
 }
 
-Builder builderFor(int size) { return {Algorithm::kDirect, Shape{Collective::kAllReduce, size, 0, {}}, 0, {}, 1}; }
+Builder builderFor(int size) { return {Shape{Collective::kAllReduce, size, 0, {}}, 0, {}, 1}; }
 
 // 14-bit operands, 16-bit spans and counts, 8-bit lags: of the largest job there is.
 TEST(Limits, SchedulesOfTheLargestJobFitIntoTheirFields) {
@@ -145,13 +145,13 @@ TEST(Limits, AFingerprintHoldsTheLargestOfEverything) {
   EXPECT_EQ(call.fingerprint(0).root, kMostRanks - 1);
   EXPECT_EQ(call.fingerprint(0).op, kReduceOps - 1);
   Schedule schedule;
-  schedule.algorithm = static_cast<Algorithm>(schedule::kAlgorithms - 1);
+  schedule.algorithm = static_cast<Algorithm>(schedule::kMostAlgorithms - 1);
   schedule.grouping = Schedule::kMostGrouping;
   const auto channels = static_cast<uint32_t>(settings::findSetting("TUTTI_CHANNELS")->high);
   const link::Fingerprint mark = comm::planned(call.fingerprint(0), schedule, channels);
   EXPECT_EQ(mark.channels, channels);
   EXPECT_EQ(mark.grouping, Schedule::kMostGrouping);
-  EXPECT_EQ(mark.algorithm, schedule::kAlgorithms);
+  EXPECT_EQ(mark.algorithm, schedule::kMostAlgorithms);
   EXPECT_EQ(mark.call(), call.fingerprint(0));
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cost.h"
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::plan {
 namespace {
@@ -161,14 +161,15 @@ TEST(Plan, SmallMessagesTakeFewSteps) {
     }
   }
   const Machine many = oneHost(1024);
-  EXPECT_LE(workOf(best(Collective::kAllReduce, 8, many).algorithm, Collective::kAllReduce, 8, many).steps, 20);
+  EXPECT_LE(workOf(best(Collective::kAllReduce, 8, many).algorithm, {Collective::kAllReduce, 8}, many).steps, 20);
 }
 
 TEST(Plan, LargeMessagesMoveTheFewestBytes) {
   constexpr double kBytes = 256 << 20;
   for (const Machine& machine : {oneHost(2), oneHost(4), oneHost(8), oneHost(8, 4), oneHostOverTcp(8), cluster(8, 1)}) {
-    const Work work = workOf(best(Collective::kAllReduce, size_t(kBytes), machine).algorithm, Collective::kAllReduce,
-                             kBytes, machine);
+    const Request request{Collective::kAllReduce, size_t(kBytes)};
+    const schedule::Workload work =
+        workOf(best(request.collective, request.bytes, machine).algorithm, request, machine);
     EXPECT_LE(work.busiest.sent, 2 * kBytes) << machine.ranks;
     EXPECT_LE(work.busiest.combined, kBytes) << machine.ranks;
   }
@@ -207,17 +208,17 @@ TEST(Plan, CrowdedCoresMakeEverythingSlower) {
 }
 
 TEST(Plan, NamesOfAlgorithms) {
-  for (int i = 0; i < schedule::kAlgorithms; ++i) {
+  for (int i = 0; i < schedule::algorithmCount(); ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
-    EXPECT_EQ(algorithmByName(nameOf(algorithm)), algorithm);
+    EXPECT_EQ(schedule::algorithmByName(nameOf(algorithm)), algorithm);
   }
   try {
-    algorithmByName("rign");
+    schedule::algorithmByName("rign");
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     const std::string text = error.what();
-    for (int i = 0; i < schedule::kAlgorithms; ++i) {
+    for (int i = 0; i < schedule::algorithmCount(); ++i) {
       EXPECT_NE(text.find(nameOf(static_cast<Algorithm>(i))), std::string::npos) << text;
     }
     EXPECT_NE(text.find("'rign'"), std::string::npos) << text;

@@ -6,13 +6,16 @@
 
 #include <functional>
 
-#include "schedule/builders.h"
-#include "schedule/verify.h"
+#include "proof/verify.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 #include "unit/every_schedule.h"
 #include "unit/schedule_interpreter.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
+
+using namespace schedule;
+
 namespace {
 
 using test::buildAll;
@@ -211,4 +214,4 @@ TEST(Interpreter, SeesDamage) {
 }
 
 }  // namespace
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -6,13 +6,16 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "schedule/builders.h"
-#include "schedule/races.h"
-#include "schedule/verify.h"
+#include "proof/races.h"
+#include "proof/verify.h"
+#include "schedule/algorithm.h"
 #include "support/sanitized.h"
 #include "unit/every_schedule.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
+
+using namespace schedule;
+
 namespace {
 
 using test::buildAll;
@@ -292,4 +295,4 @@ TEST(Build, TenThousandRanksStaySmall) {
 }
 
 }  // namespace
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "schedule/builders.h"
+#include "schedule/algorithm.h"
 
 namespace tutti::engine {
 namespace {

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 
-#include "schedule/trace.h"
+#include "proof/trace.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
 namespace {
 
-class Form {
+class StructureCheck {
  public:
-  Form(std::span<const Schedule> schedules, Problems& problems) : schedules_(schedules), problems_(problems) {}
+  StructureCheck(std::span<const Schedule> schedules, Problems& problems)
+      : schedules_(schedules), problems_(problems) {}
 
   void check() {
     if (schedules_.empty()) return problems_.add("there are no schedules");
@@ -135,6 +136,8 @@ class Form {
 
 }  // namespace
 
-void checkForm(std::span<const Schedule> schedules, Problems& problems) { Form(schedules, problems).check(); }
+void checkStructure(std::span<const Schedule> schedules, Problems& problems) {
+  StructureCheck(schedules, problems).check();
+}
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "schedule/machine.h"
-#include "schedule/terms.h"
+#include "proof/simulator.h"
+#include "proof/symbolic_values.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
 
 // Collects what is wrong, up to a bound: one mistake has many consequences and the first ones tell most.
 class Problems {
@@ -25,25 +25,25 @@ class Problems {
 };
 
 // Everything that can be said of the schedules without running them: agreement between ranks, indices in range,
-// symmetric peers. The machine and the trace rely on it.
-void checkForm(std::span<const Schedule> schedules, Problems& problems);
+// symmetric peers. The simulator and the trace rely on it.
+void checkStructure(std::span<const Schedule> schedules, Problems& problems);
 
 class Trace {
  public:
   Trace(std::span<const Schedule> schedules, const Wiring& wiring, int depth, int rounds, Problems& problems);
 
-  // The step happens now; called in the machine's order.
+  // The step happens now; called in the simulator's order.
   void execute(int rank, const Step& step, int round);
   // After the last step: does every rank have what the collective promises, and nothing else?
   void checkResults();
 
  private:
-  using Id = Terms::Id;
+  using Id = SymbolicValues::Id;
   struct Chunks {  // the contents of a slot or a scratch buffer
     uint32_t segment = 0, span = 0;
     int round = -1;
-    Id first = Terms::kNothing;  // of a span of 1
-    std::vector<Id> all;         // of a longer one
+    Id first = SymbolicValues::kNothing;  // of a span of 1
+    std::vector<Id> all;                  // of a longer one
     Id at(uint32_t i) const { return all.empty() ? first : all[i]; }
   };
   struct Promise {
@@ -71,7 +71,7 @@ class Trace {
   uint64_t depth_;
   int rounds_;
   Problems& problems_;
-  Terms terms_;
+  SymbolicValues values_;
   Collective collective_;
   std::vector<std::vector<Id>> outputs_;        // [rank][round × segments held + segment]
   std::vector<std::vector<Chunks>> scratches_;  // [rank][number]
@@ -80,4 +80,4 @@ class Trace {
   std::vector<Id> sources_, results_;
 };
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -1,19 +1,20 @@
-#include "schedule/terms.h"
+#include "proof/symbolic_values.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "schedule/mix.h"
+#include "proof/mix.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
 namespace {
 
 uint64_t stir(uint64_t x) noexcept { return mix(x + 0x9e3779b97f4a7c15u); }  // of 0 too it is a number like any
 
 }  // namespace
 
-Terms::Terms(int ranks) : ranks_(ranks), exact_(ranks <= kExactRanks), nodes_(1), table_(1024, kNothing) {
+SymbolicValues::SymbolicValues(int ranks)
+    : ranks_(ranks), exact_(ranks <= kExactRanks), nodes_(1), table_(1024, kNothing) {
   for (int rank = 0; rank < ranks; ++rank) {
     const auto seed = static_cast<uint64_t>(rank);
     Node node;
@@ -23,25 +24,25 @@ Terms::Terms(int ranks) : ranks_(ranks), exact_(ranks <= kExactRanks), nodes_(1)
   }
 }
 
-Terms::Id Terms::reduce(std::span<const Id> sources) {
+SymbolicValues::Id SymbolicValues::reduce(std::span<const Id> sources) {
   return sources.size() == 1 ? sources[0] : intern(sources, false);
 }
 
-Terms::Id Terms::finalise(std::span<const Id> sources) { return intern(sources, true); }
+SymbolicValues::Id SymbolicValues::finalise(std::span<const Id> sources) { return intern(sources, true); }
 
-uint64_t Terms::hashOf(std::span<const Id> children, bool finalised) const noexcept {
+uint64_t SymbolicValues::hashOf(std::span<const Id> children, bool finalised) const noexcept {
   uint64_t hash = finalised ? 1 : 0;
   for (Id child : children) hash = stir(hash ^ child);
   return hash;
 }
 
-bool Terms::same(Id id, std::span<const Id> children, bool finalised) const noexcept {
+bool SymbolicValues::same(Id id, std::span<const Id> children, bool finalised) const noexcept {
   const Node& node = nodes_[id];
   if (node.finalised != finalised || node.count != children.size()) return false;
   return std::equal(children.begin(), children.end(), children_.begin() + node.begin);
 }
 
-Terms::Id Terms::intern(std::span<const Id> children, bool finalised) {
+SymbolicValues::Id SymbolicValues::intern(std::span<const Id> children, bool finalised) {
   size_t place = hashOf(children, finalised) & (table_.size() - 1);
   for (; table_[place] != kNothing; place = (place + 1) & (table_.size() - 1)) {
     if (same(table_[place], children, finalised)) return table_[place];
@@ -54,7 +55,7 @@ Terms::Id Terms::intern(std::span<const Id> children, bool finalised) {
 
 // Counters never overflow: a doubled rank shows as 2 here, and what is made of a doubled term stays doubled in spirit;
 // the caller stops at the first.
-Terms::Id Terms::make(std::span<const Id> children, bool finalised) {
+SymbolicValues::Id SymbolicValues::make(std::span<const Id> children, bool finalised) {
   Node node;
   node.begin = static_cast<uint32_t>(children_.size());
   node.count = static_cast<uint32_t>(children.size());
@@ -68,7 +69,7 @@ Terms::Id Terms::make(std::span<const Id> children, bool finalised) {
   return static_cast<Id>(nodes_.size() - 1);
 }
 
-void Terms::grow() {
+void SymbolicValues::grow() {
   table_.assign(2 * table_.size(), kNothing);
   for (Id id = static_cast<Id>(ranks_) + 1; id < nodes_.size(); ++id) {
     const Node& node = nodes_[id];
@@ -79,7 +80,7 @@ void Terms::grow() {
   }
 }
 
-std::string Terms::describe(Id id) const {
+std::string SymbolicValues::describe(Id id) const {
   if (id == kNothing) return "nothing";
   if (!exact_) return complete(id) ? "each rank once" : "another set of ranks than each once";
   std::string missing, twice;
@@ -93,4 +94,4 @@ std::string Terms::describe(Id id) const {
   return text + (finalised(id) ? ", finalised" : "");
 }
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -11,7 +11,14 @@
 
 #include "schedule/schedule.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
+
+using schedule::kFinalise;
+using schedule::kLands;
+using schedule::Operand;
+using schedule::Schedule;
+using schedule::SegmentMap;
+using schedule::Step;
 
 // How many rounds each segment has. A message of `rounds` rounds may leave its last segments short or empty, and in
 // the v-variants every segment (all-to-all-v: every pair of ranks) has a length of its own.
@@ -40,7 +47,7 @@ class Lengths {
   uint64_t seed_ = 0;
 };
 
-// The links of a set of schedules, numbered over all ranks. Peers must be symmetric (see checkForm).
+// The links of a set of schedules, numbered over all ranks. Peers must be symmetric (see checkStructure).
 struct Wiring {
   explicit Wiring(std::span<const Schedule> schedules);
 
@@ -51,9 +58,9 @@ struct Wiring {
   std::vector<Ends> links;
 };
 
-class Machine {
+class Simulator {
  public:
-  Machine(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Lengths lengths);
+  Simulator(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Lengths lengths);
 
   struct Flow {
     uint64_t posted = 0, taken = 0;
@@ -120,4 +127,4 @@ class Machine {
   std::vector<Lane> lanes_;
 };
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

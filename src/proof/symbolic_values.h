@@ -15,15 +15,15 @@
 #include <string>
 #include <vector>
 
-namespace tutti::schedule {
+namespace tutti::proof {
 
-class Terms {
+class SymbolicValues {
  public:
   using Id = uint32_t;
   using Weight = unsigned __int128;
   static constexpr Id kNothing = 0;  // of memory that has not been written
 
-  explicit Terms(int ranks);
+  explicit SymbolicValues(int ranks);
 
   Id leaf(int rank) const noexcept { return static_cast<Id>(rank) + 1; }
   // One source is a copy; several are a reduction in that order.
@@ -61,4 +61,4 @@ class Terms {
   std::vector<Id> table_;  // open addressing; a power of two, at most half full
 };
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

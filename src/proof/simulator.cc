@@ -1,8 +1,8 @@
-#include "schedule/machine.h"
+#include "proof/simulator.h"
 
-#include "schedule/mix.h"
+#include "proof/mix.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
 
 Lengths Lengths::prefix(int rounds, uint32_t segments, uint32_t full, int last) {
   Lengths lengths(rounds);
@@ -58,7 +58,7 @@ Wiring::Wiring(std::span<const Schedule> schedules) : in(schedules.size()), out(
   }
 }
 
-Machine::Machine(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Lengths lengths)
+Simulator::Simulator(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Lengths lengths)
     : schedules_(schedules),
       wiring_(wiring),
       depth_(static_cast<uint64_t>(depth)),
@@ -66,7 +66,7 @@ Machine::Machine(std::span<const Schedule> schedules, const Wiring& wiring, int 
       flows_(wiring.links.size()),
       lanes_(schedules.size()) {}
 
-bool Machine::canRun(int rank, const Step& step) noexcept {
+bool Simulator::canRun(int rank, const Step& step) noexcept {
   Lane& lane = lanes_[rank];
   const auto sources = schedules_[rank].from(step), destinations = schedules_[rank].to(step);
   lane.waitsFor = kNoLink;
@@ -84,7 +84,7 @@ bool Machine::canRun(int rank, const Step& step) noexcept {
   return true;
 }
 
-void Machine::advance(int rank, const Step& step, std::vector<int>& ready) {
+void Simulator::advance(int rank, const Step& step, std::vector<int>& ready) {
   const auto wake = [&](int peer, uint32_t link) {
     if (lanes_[peer].waitsFor != link) return;
     lanes_[peer].waitsFor = kNoLink;
@@ -104,4 +104,4 @@ void Machine::advance(int rank, const Step& step, std::vector<int>& ready) {
   }
 }
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

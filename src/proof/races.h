@@ -10,15 +10,15 @@
 #pragma once
 #include <span>
 
-#include "schedule/trace.h"
+#include "proof/trace.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
 
 // The most ranks that use direct links with each other, and of whom it is proved.
 inline constexpr size_t kMostDirect = 256;
 
 // Adds what may go wrong over direct links. `inPlace`: input and output of a rank are the same memory. The schedules
-// must have passed checkForm and end at their depth.
+// must have passed checkStructure and end at their depth.
 void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems);
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

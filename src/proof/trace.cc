@@ -1,8 +1,8 @@
-#include "schedule/trace.h"
+#include "proof/trace.h"
 
 #include <fmt/format.h>
 
-namespace tutti::schedule {
+namespace tutti::proof {
 namespace {
 
 bool sums(Collective collective) { return reduces(collective) || collective == Collective::kBarrier; }
@@ -19,14 +19,14 @@ Trace::Trace(std::span<const Schedule> schedules, const Wiring& wiring, int dept
       depth_(static_cast<uint64_t>(depth)),
       rounds_(rounds),
       problems_(problems),
-      terms_(static_cast<int>(schedules.size())),
+      values_(static_cast<int>(schedules.size())),
       collective_(schedules[0].collective),
       slots_(wiring.links.size()),
       posted_(wiring.links.size()),
       taken_(wiring.links.size()) {
   for (const Schedule& schedule : schedules) {
     const size_t held = small(schedule, Operand::Kind::kOutput) ? 1 : schedule.segments;
-    outputs_.emplace_back(held * static_cast<size_t>(rounds), Terms::kNothing);
+    outputs_.emplace_back(held * static_cast<size_t>(rounds), SymbolicValues::kNothing);
     scratches_.emplace_back(schedule.scratches);
   }
 }
@@ -78,7 +78,7 @@ Trace::Promise Trace::promiseOf(int rank, uint32_t segment) const {
   return {schedule.outPeers.empty() && !schedule.steps.empty(), false, rank};
 }
 
-Terms::Id& Trace::output(int rank, uint32_t segment, int round) {
+SymbolicValues::Id& Trace::output(int rank, uint32_t segment, int round) {
   const Schedule& schedule = schedules_[rank];
   if (small(schedule, Operand::Kind::kOutput)) return outputs_[rank][static_cast<size_t>(round)];
   return outputs_[rank][static_cast<size_t>(round) * schedule.segments + segment];
@@ -145,21 +145,21 @@ void Trace::checkHolds(int rank, const Step& step, int round, Operand source, co
                        held.segment, held.span, held.round));
 }
 
-Terms::Id Trace::readInput(int rank, uint32_t segment, int round) {
+SymbolicValues::Id Trace::readInput(int rank, uint32_t segment, int round) {
   const Schedule& schedule = schedules_[rank];
-  if (small(schedule, Operand::Kind::kOutput) && segment != static_cast<uint32_t>(rank)) return terms_.leaf(rank);
+  if (small(schedule, Operand::Kind::kOutput) && segment != static_cast<uint32_t>(rank)) return values_.leaf(rank);
   const Id inPlace = output(rank, segment, round);
-  const bool unchanged = inPlace == Terms::kNothing || (!sums(collective_) && inPlace == terms_.leaf(rank));
+  const bool unchanged = inPlace == SymbolicValues::kNothing || (!sums(collective_) && inPlace == values_.leaf(rank));
   if (!unchanged) {
     problems_.add(
         fmt::format("rank {} reads segment {} of its input in round {} after it has written its output there: "
                     "wrong in place",
                     rank, segment, round));
   }
-  return terms_.leaf(rank);
+  return values_.leaf(rank);
 }
 
-Terms::Id Trace::read(int rank, const Step& step, int round, Operand source, uint32_t i) {
+SymbolicValues::Id Trace::read(int rank, const Step& step, int round, Operand source, uint32_t i) {
   const uint32_t segment = (step.segment + i) % schedules_[rank].segments;
   switch (source.kind()) {
     case Operand::Kind::kInput:
@@ -168,32 +168,32 @@ Terms::Id Trace::read(int rank, const Step& step, int round, Operand source, uin
       return output(rank, segment, round);
     case Operand::Kind::kScratch: {
       const Chunks& held = scratches_[rank][source.index()];
-      return i < held.span ? held.at(i) : Terms::kNothing;
+      return i < held.span ? held.at(i) : SymbolicValues::kNothing;
     }
     case Operand::Kind::kLink:
       break;
   }
   const uint32_t link = wiring_.in[rank][source.index()];
   const Chunks& held = slots_[link][taken_[link] % depth_];
-  return i < held.span ? held.at(i) : Terms::kNothing;
+  return i < held.span ? held.at(i) : SymbolicValues::kNothing;
 }
 
-Terms::Id Trace::combine(int rank, const Step& step, int round, uint32_t i) {
+SymbolicValues::Id Trace::combine(int rank, const Step& step, int round, uint32_t i) {
   const auto from = schedules_[rank].from(step);
   sources_.clear();
   for (Operand source : from) {
     const Id id = read(rank, step, round, source, i);
-    if (id == Terms::kNothing) complain(rank, step, round, "reads memory that nobody has written");
-    if (from.size() > 1 && terms_.finalised(id)) complain(rank, step, round, "reduces a final value further");
+    if (id == SymbolicValues::kNothing) complain(rank, step, round, "reads memory that nobody has written");
+    if (from.size() > 1 && values_.finalised(id)) complain(rank, step, round, "reduces a final value further");
     sources_.push_back(id);
   }
-  Id result = terms_.reduce(sources_);
-  if (terms_.doubled(result)) complain(rank, step, round, "makes a value with " + terms_.describe(result));
+  Id result = values_.reduce(sources_);
+  if (values_.doubled(result)) complain(rank, step, round, "makes a value with " + values_.describe(result));
   if ((step.flags & kFinalise) == 0) return result;
-  if (terms_.finalised(result) || !terms_.complete(result)) {
-    complain(rank, step, round, "finalises a value with " + terms_.describe(result));
+  if (values_.finalised(result) || !values_.complete(result)) {
+    complain(rank, step, round, "finalises a value with " + values_.describe(result));
   }
-  return terms_.finalise(sources_);
+  return values_.finalise(sources_);
 }
 
 void Trace::store(int rank, const Step& step, int round) {
@@ -245,26 +245,26 @@ void Trace::checkResult(int rank, uint32_t segment, int round) {
   if (small(schedule, Operand::Kind::kOutput) && segment != static_cast<uint32_t>(rank)) return;
   const Promise promise = promiseOf(rank, segment);
   const Id id = output(rank, segment, round);
-  bool right = id == Terms::kNothing;
+  bool right = id == SymbolicValues::kNothing;
   if (promise.written) {
-    right = promise.summed ? id != Terms::kNothing && terms_.complete(id) && terms_.finalised(id)
-                           : id == terms_.leaf(promise.from);
+    right = promise.summed ? id != SymbolicValues::kNothing && values_.complete(id) && values_.finalised(id)
+                           : id == values_.leaf(promise.from);
   }
   if (right) return;
   const std::string due = !promise.written ? "nothing"
                           : promise.summed ? "each rank once, finalised"
                                            : fmt::format("the input of rank {}", promise.from);
   problems_.add(fmt::format("rank {} ends with {} in segment {} of its output in round {}; it should have {}", rank,
-                            terms_.describe(id), segment, round, due));
+                            values_.describe(id), segment, round, due));
 }
 
 void Trace::checkSameOrder(uint32_t segment, int round) {
-  Id first = Terms::kNothing;
+  Id first = SymbolicValues::kNothing;
   for (size_t rank = 0; rank < schedules_.size(); ++rank) {
     const auto at = static_cast<int>(rank);
     if (small(schedules_[rank], Operand::Kind::kOutput) || !promiseOf(at, segment).written) continue;
     const Id id = output(at, segment, round);
-    if (first == Terms::kNothing) first = id;
+    if (first == SymbolicValues::kNothing) first = id;
     if (id == first) continue;
     problems_.add(fmt::format(
         "rank {} reduces segment {} in another order, or rounds it elsewhere, than a rank before it", rank, segment));
@@ -279,4 +279,4 @@ void Trace::complain(int rank, const Step& step, int round, const std::string& w
       fmt::format("rank {}, step {} (segment {}, span {}{}) {}", rank, number, step.segment, step.span, when, what));
 }
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -1,4 +1,4 @@
-#include "schedule/races.h"
+#include "proof/races.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <deque>
 #include <unordered_map>
 
-namespace tutti::schedule {
+namespace tutti::proof {
 namespace {
 
 // How many steps of each rank have happened before, as far as whoever holds the clock can know.
@@ -137,10 +137,10 @@ class Races {
 void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems) {
   // Rounds use memory of their own: a second one only shows that they do not disturb each other's clocks.
   Races races(schedules, wiring, inPlace, problems);
-  Machine machine(schedules, wiring, schedules[0].depth, Lengths::uniform(2));
-  machine.run([&](int rank, const Step& step, int round) {
+  Simulator simulator(schedules, wiring, schedules[0].depth, Lengths::uniform(2));
+  simulator.run([&](int rank, const Step& step, int round) {
     if (!problems.full()) races.execute(rank, step, round);
   });
 }
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

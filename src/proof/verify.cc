@@ -1,13 +1,13 @@
-#include "schedule/verify.h"
+#include "proof/verify.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "schedule/races.h"
-#include "schedule/trace.h"
+#include "proof/races.h"
+#include "proof/trace.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
 namespace {
 
 // Enough rounds that each link wraps and that every lag has a first, a middle and a last round.
@@ -18,16 +18,16 @@ int roundsFor(std::span<const Schedule> schedules, int depth) {
 }
 
 bool finishes(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Lengths lengths) {
-  Machine machine(schedules, wiring, depth, lengths);
-  return machine.run([](int, const Step&, int) {});
+  Simulator simulator(schedules, wiring, depth, lengths);
+  return simulator.run([](int, const Step&, int) {});
 }
 
-void reportStop(std::span<const Schedule> schedules, const Machine& machine, Problems& problems) {
+void reportStop(std::span<const Schedule> schedules, const Simulator& simulator, Problems& problems) {
   for (size_t rank = 0; rank < schedules.size(); ++rank) {
-    const auto& lane = machine.lanes()[rank];
+    const auto& lane = simulator.lanes()[rank];
     if (lane.done) continue;
-    problems.add(fmt::format("deadlock at depth {}: rank {} waits for ever in step {} of iteration {}", machine.depth(),
-                             rank, lane.step, lane.iteration));
+    problems.add(fmt::format("deadlock at depth {}: rank {} waits for ever in step {} of iteration {}",
+                             simulator.depth(), rank, lane.step, lane.iteration));
   }
 }
 
@@ -71,16 +71,16 @@ void checkDepth(std::span<const Schedule> schedules, const Wiring& wiring, int d
 Verdict verify(std::span<const Schedule> schedules, int depth) {
   Problems problems;
   if (depth < 1) problems.add(fmt::format("a depth of {} slots cannot carry anything", depth));
-  checkForm(schedules, problems);
+  checkStructure(schedules, problems);
   if (problems.none()) {
     const Wiring wiring(schedules);
     const int rounds = roundsFor(schedules, depth);
     Trace trace(schedules, wiring, depth, rounds, problems);
-    Machine machine(schedules, wiring, depth, Lengths::uniform(rounds));
-    if (machine.run([&](int rank, const Step& step, int round) { trace.execute(rank, step, round); })) {
+    Simulator simulator(schedules, wiring, depth, Lengths::uniform(rounds));
+    if (simulator.run([&](int rank, const Step& step, int round) { trace.execute(rank, step, round); })) {
       trace.checkResults();
     } else {
-      reportStop(schedules, machine, problems);
+      reportStop(schedules, simulator, problems);
     }
     if (problems.none()) checkDepth(schedules, wiring, depth, problems);
     if (problems.none() && schedules.size() <= kMostDirect) {
@@ -96,7 +96,7 @@ Verdict verify(std::span<const Schedule> schedules, int depth) {
 
 int smallestDepth(std::span<const Schedule> schedules, int limit) {
   Problems problems;
-  checkForm(schedules, problems);
+  checkStructure(schedules, problems);
   if (!problems.none()) return 0;
   const Wiring wiring(schedules);
   for (int depth = 1; depth <= limit; ++depth) {
@@ -105,4 +105,4 @@ int smallestDepth(std::span<const Schedule> schedules, int limit) {
   return 0;
 }
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-namespace tutti::schedule {
+namespace tutti::proof {
 
 inline uint64_t mix(uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -11,4 +11,4 @@ inline uint64_t mix(uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

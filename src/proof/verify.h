@@ -9,7 +9,9 @@
 
 #include "schedule/schedule.h"
 
-namespace tutti::schedule {
+namespace tutti::proof {
+
+using schedule::Schedule;
 
 struct Verdict {
   bool ok = true;
@@ -27,4 +29,4 @@ Verdict verify(std::span<const Schedule> schedules, int depth);
 // The smallest depth with which they finish, or 0 if no depth up to `limit` does.
 int smallestDepth(std::span<const Schedule> schedules, int limit = 64);
 
-}  // namespace tutti::schedule
+}  // namespace tutti::proof

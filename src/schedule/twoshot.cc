@@ -1,0 +1,26 @@
+// Two-shot: a reduce-scatter and an all-gather, each in one step among all ranks.
+//
+//   four ranks   first    segment s of every rank --> rank s, which adds them up
+//                then     its sum --> all others
+//
+// Two steps, and 2 (n - 1)/n of the message sent by each of n ranks: as little as along a ring.
+#include "schedule/grid.h"
+
+namespace tutti::schedule {
+namespace {
+
+constexpr Collective kHas[] = {Collective::kAllReduce};
+
+Schedule buildTwoShot(const Shape& shape, int rank) { return buildOnGrid(shape, rank, Hosts::together(shape.size)); }
+
+Workload workload(const Request& request, const Scale& scale) {
+  const double part = double(scale.ranks - 1) / scale.ranks * double(request.bytes);
+  return evenly(scale, everyone(scale), 2, 2 * part, part);
+}
+
+}  // namespace
+
+constinit const AlgorithmRow rows::kTwoShot{
+    .name = "twoshot", .collectives = kHas, .build = buildTwoShot, .workload = workload, .linksToAll = true};
+
+}  // namespace tutti::schedule

@@ -1,0 +1,74 @@
+// What an algorithm costs, in steps, messages and bytes: what it gives the ranks to do, apart from any machine. A
+// machine's prices for these are src/plan's.
+//
+// The textbook costs of collective algorithms (Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication:
+// theory, practice, and experience", 2007; Thakur, Rabenseifner, Gropp, "Optimization of collective communication
+// operations in MPICH", 2005; Sanders, Speck, Träff, "Two-tree algorithms", 2009), with a rank's own stores, the
+// hand-over and the reduction told apart, since over shared memory all three are the core's work.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace tutti::schedule {
+
+// What is asked for.
+struct Request {
+  Collective collective = Collective::kAllReduce;
+  size_t bytes = 0;  // the whole message (kSplit); with a count a rank: one rank's part
+};
+
+// Among how many.
+struct Scale {
+  int ranks = 1;
+  int hosts = 1;
+  int ranksPerHost = 1;            // of the fullest host
+  double ranksPerCore = 1;         // of the most crowded host; above 1 the ranks take turns
+  uint32_t slotBytes = 128 << 10;  // of a link, as far as pipelines go
+};
+
+// What one rank does, in bytes apart from the number of messages.
+struct Load {
+  double sent = 0;      // stored into links
+  double received = 0;  // taken from links, and stored to where they belong
+  double combined = 0;  // of those received: the ones added to something
+  double messages = 0;  // received
+};
+
+// A collective under one algorithm.
+struct Workload {
+  double steps = 0;      // dependent hand-overs, one after the other
+  double farSteps = 0;   // those of them between hosts
+  Load busiest;          // of the rank with most to do
+  Load mean;             // over all ranks: what counts when ranks share the cores
+  double waiting = 0;    // bytes of which ranks wait for the passage beside their own work: filling a pipeline, skew
+  double fan = 1;        // peers whose flows meet on the way to one rank
+  double crossings = 1;  // the busiest host's outgoing bytes in units of busiest.sent
+};
+
+// Whom a rank speaks to, one step after another, when all ranks do the same.
+struct Pattern {
+  double hops = 1;       // steps until each rank's part has reached all
+  double messages = 1;   // that a rank takes in these
+  double fan = 1;        // peers of one receiver whose flows meet in the network
+  double farShare = 0;   // part of the hops that lead to another host, whose ranks are numbered one after the other
+  double crossings = 1;  // as Workload::crossings
+};
+Pattern neighbours(const Scale& scale);  // a ring
+Pattern doubling(const Scale& scale);    // peers at a distance that doubles
+Pattern everyone(const Scale& scale);    // all at once
+
+int log2Ceil(int ranks) noexcept;  // steps of what doubles
+
+// Every rank does the same: in `passes` passes of the pattern it sends and takes `bytes` in all.
+Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double bytes, double combined);
+
+// A pipeline of chunks over `depth` hops: the first chunk pays for the way, the rest follow.
+void fillPipeline(Workload& work, const Scale& scale, const Pattern& pattern, double depth, double chunk);
+
+// One rank has a link to every other; `out` and `in` are the bytes that it sends and takes, `part` what each other has
+// of them.
+Workload star(const Scale& scale, double out, double in, double part, bool combines);
+
+}  // namespace tutti::schedule
