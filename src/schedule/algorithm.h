@@ -61,7 +61,6 @@ inline constexpr int kMostAlgorithms = 15;
 int algorithmCount() noexcept;
 // Throws Error(kInternal) for a number that no algorithm has.
 const AlgorithmRow& rowOf(Algorithm algorithm);
-std::string_view nameOf(Algorithm algorithm);
 // Throws Error(kInvalidArgument) that lists the names. In any case of letters.
 Algorithm algorithmByName(std::string_view name);
 

@@ -17,7 +17,7 @@ namespace tutti::schedule {
 
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllGather};
+constexpr Collective kBruckHas[] = {Collective::kAllGather};
 
 Schedule buildBruck(const Shape& shape, int rank) {
   const int size = shape.size;
@@ -39,15 +39,18 @@ Schedule buildBruck(const Shape& shape, int rank) {
   return builder.finish(1, maxSpan);
 }
 
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfBruck(const Request& request, const Scale& scale) {
   return evenly(scale, doubling(scale), 1, (scale.ranks - 1) * double(request.bytes), 0);
 }
 
-bool packsAllRanks(Collective) { return true; }
+bool bruckPacksAllRanks(Collective) { return true; }
 
 }  // namespace
 
-constinit const AlgorithmRow rows::kBruck{
-    .name = "bruck", .collectives = kHas, .build = buildBruck, .workload = workload, .packsAllRanks = packsAllRanks};
+constinit const AlgorithmRow rows::kBruck{.name = "bruck",
+                                          .collectives = kBruckHas,
+                                          .build = buildBruck,
+                                          .workload = workloadOfBruck,
+                                          .packsAllRanks = bruckPacksAllRanks};
 
 }  // namespace tutti::schedule

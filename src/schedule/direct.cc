@@ -10,9 +10,9 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast,
-                               Collective::kReduce,    Collective::kGather,        Collective::kScatter,
-                               Collective::kAllToAll};
+constexpr Collective kDirectHas[] = {Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast,
+                                     Collective::kReduce,    Collective::kGather,        Collective::kScatter,
+                                     Collective::kAllToAll};
 
 void broadcast(Builder& builder, int root) {
   auto step = builder.at(0);
@@ -106,21 +106,24 @@ Schedule buildDirect(const Shape& shape, int rank) {
 }
 
 // Broadcast and scatter go out of the root, reduce and gather into it.
-Workload rootedWorkload(const Request& request, const Scale& scale) {
+Workload workloadOfRooted(const Request& request, const Scale& scale) {
   const double bytes = double(request.bytes), all = (scale.ranks - 1) * bytes;
   const bool in = request.collective == Collective::kReduce || request.collective == Collective::kGather;
   return star(scale, in ? 0 : all, in ? all : 0, bytes, request.collective == Collective::kReduce);
 }
 
-Workload workload(const Request& request, const Scale& scale) {
-  if (hasRoot(request.collective)) return rootedWorkload(request, scale);
+Workload workloadOfDirect(const Request& request, const Scale& scale) {
+  if (hasRoot(request.collective)) return workloadOfRooted(request, scale);
   const double bytes = (scale.ranks - 1) * double(request.bytes);
   return evenly(scale, everyone(scale), 1, bytes, request.collective == Collective::kReduceScatter ? bytes : 0);
 }
 
 }  // namespace
 
-constinit const AlgorithmRow rows::kDirect{
-    .name = "direct", .collectives = kHas, .build = buildDirect, .workload = workload, .linksToAll = true};
+constinit const AlgorithmRow rows::kDirect{.name = "direct",
+                                           .collectives = kDirectHas,
+                                           .build = buildDirect,
+                                           .workload = workloadOfDirect,
+                                           .linksToAll = true};
 
 }  // namespace tutti::schedule

@@ -24,7 +24,7 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter};
+constexpr Collective kHalvingHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter};
 
 class Cube {
  public:
@@ -180,7 +180,7 @@ void addPartners(Workload& work, double bytes, const Scale& scale) {
   work.waiting += std::min<double>(bytes, scale.slotBytes);
 }
 
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfHalving(const Request& request, const Scale& scale) {
   const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
   const Pattern pattern = doubling(scale);
   if (request.collective != Collective::kAllReduce)
@@ -191,14 +191,14 @@ Workload workload(const Request& request, const Scale& scale) {
   return work;
 }
 
-bool packsAllRanks(Collective collective) { return plainOf(collective) != Collective::kReduceScatter; }
+bool halvingPacksAllRanks(Collective collective) { return plainOf(collective) != Collective::kReduceScatter; }
 
 }  // namespace
 
 constinit const AlgorithmRow rows::kHalving{.name = "halving",
-                                            .collectives = kHas,
+                                            .collectives = kHalvingHas,
                                             .build = buildHalving,
-                                            .workload = workload,
-                                            .packsAllRanks = packsAllRanks};
+                                            .workload = workloadOfHalving,
+                                            .packsAllRanks = halvingPacksAllRanks};
 
 }  // namespace tutti::schedule

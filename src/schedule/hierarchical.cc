@@ -15,8 +15,8 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-                               Collective::kBroadcast, Collective::kReduce};
+constexpr Collective kHierarchicalHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                                           Collective::kBroadcast, Collective::kReduce};
 
 // The hosts in the tree are numbered from the root's on; the root leads its own host, elsewhere the first member does.
 TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
@@ -64,13 +64,13 @@ Schedule buildHierarchical(const Shape& shape, int rank) {
 
 bool isOnHosts(const Scale& scale) { return scale.hosts > 1 && scale.ranksPerHost > 1; }
 
-std::string objection(const Scale& scale) {
+std::string objectionToHierarchical(const Scale& scale) {
   if (scale.hosts <= 1) return "all ranks are on one host";
   return scale.ranksPerHost <= 1 ? "every host has one rank only" : "";
 }
 
 // Inside the hosts two-shot or direct, between them a ring of one rank a host; parts of ranks travel host by host.
-bool stages(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
+bool stagesOfHierarchical(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
   if (!isOnHosts(scale)) return false;
   const bool split = request.collective == Collective::kAllReduce, rooted = hasRoot(request.collective);
   Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
@@ -86,7 +86,7 @@ bool stages(const Request& request, const Scale& scale, std::array<Stage, 2>& st
 }
 
 // As exchanges at a distance that doubles, where it is not looked at as its two stages.
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfHierarchical(const Request& request, const Scale& scale) {
   const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
   const Pattern pattern = doubling(scale);
   switch (request.collective) {
@@ -102,10 +102,10 @@ Workload workload(const Request& request, const Scale& scale) {
 }  // namespace
 
 constinit const AlgorithmRow rows::kHierarchical{.name = "hierarchical",
-                                                 .collectives = kHas,
+                                                 .collectives = kHierarchicalHas,
                                                  .build = buildHierarchical,
-                                                 .workload = workload,
-                                                 .stages = stages,
-                                                 .objection = objection};
+                                                 .workload = workloadOfHierarchical,
+                                                 .stages = stagesOfHierarchical,
+                                                 .objection = objectionToHierarchical};
 
 }  // namespace tutti::schedule

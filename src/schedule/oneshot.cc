@@ -9,7 +9,7 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllReduce};
+constexpr Collective kOneShotHas[] = {Collective::kAllReduce};
 
 Schedule buildOneShot(const Shape& shape, int rank) {
   Builder builder(shape, rank, SegmentMap::kSplit, 1);
@@ -22,14 +22,17 @@ Schedule buildOneShot(const Shape& shape, int rank) {
   return builder.finish(1);
 }
 
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfOneShot(const Request& request, const Scale& scale) {
   const double bytes = (scale.ranks - 1) * double(request.bytes);
   return evenly(scale, everyone(scale), 1, bytes, bytes);
 }
 
 }  // namespace
 
-constinit const AlgorithmRow rows::kOneShot{
-    .name = "oneshot", .collectives = kHas, .build = buildOneShot, .workload = workload, .linksToAll = true};
+constinit const AlgorithmRow rows::kOneShot{.name = "oneshot",
+                                            .collectives = kOneShotHas,
+                                            .build = buildOneShot,
+                                            .workload = workloadOfOneShot,
+                                            .linksToAll = true};
 
 }  // namespace tutti::schedule

@@ -17,8 +17,8 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-                               Collective::kBroadcast, Collective::kReduce};
+constexpr Collective kRingHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                                   Collective::kBroadcast, Collective::kReduce};
 
 // The chain needs no lag: a rank sends a round on and turns to the next at once.
 Schedule buildChain(const Shape& shape, int rank) {
@@ -46,7 +46,7 @@ Schedule buildRing(const Shape& shape, int rank) {
   return buildOnGrid(shape, rank, Hosts::eachAlone(shape.size));
 }
 
-Workload chainWorkload(double bytes, bool combines, const Scale& scale) {
+Workload workloadOfChain(double bytes, bool combines, const Scale& scale) {
   const double share = double(scale.ranks - 1) / scale.ranks;
   Workload work;
   work.busiest = {bytes, bytes, combines ? bytes : 0, 1};
@@ -55,7 +55,7 @@ Workload chainWorkload(double bytes, bool combines, const Scale& scale) {
   return work;
 }
 
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfRing(const Request& request, const Scale& scale) {
   const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
   const Pattern pattern = neighbours(scale);
   switch (request.collective) {
@@ -66,12 +66,13 @@ Workload workload(const Request& request, const Scale& scale) {
     case Collective::kAllReduce:
       return evenly(scale, pattern, 2, 2 * part, part);
     default:
-      return chainWorkload(bytes, request.collective == Collective::kReduce, scale);
+      return workloadOfChain(bytes, request.collective == Collective::kReduce, scale);
   }
 }
 
 }  // namespace
 
-constinit const AlgorithmRow rows::kRing{.name = "ring", .collectives = kHas, .build = buildRing, .workload = workload};
+constinit const AlgorithmRow rows::kRing{
+    .name = "ring", .collectives = kRingHas, .build = buildRing, .workload = workloadOfRing};
 
 }  // namespace tutti::schedule

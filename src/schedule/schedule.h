@@ -61,6 +61,7 @@ inline constexpr uint8_t kLands = 2;
 // The numbers of the algorithms that are built in (algorithm.h). Slots carry them: a new one comes last.
 enum class Algorithm : uint8_t { kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical };
 inline constexpr int kBuiltInAlgorithms = 8;
+std::string_view nameOf(Algorithm algorithm);  // throws Error(kInternal) for a number that none has
 
 // How a segment number maps to memory.
 //   kSplit    the message of `count` elements is cut into `segments` parts of an equal, aligned stride

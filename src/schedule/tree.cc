@@ -1,11 +1,8 @@
 // The double tree. Half of the message goes up and down one binary tree, the other half another, in which the inner
 // nodes of the first are leaves: so every rank sends and receives all the time. See tree.h.
 //
-//   four ranks   first tree    0        second tree    3
-//                              |                       |
-//                              2                       1
-//                             / \                     / \
-//                            1   3                   2   0
+//   four ranks   first tree    0 - 2 - 1        second tree    3 - 1 - 2
+//                                  2 - 3                         1 - 0
 //
 // 2 ⌈log2 n⌉ steps for the first chunk of an all-reduce, then the whole message up and down, pipelined; with a root
 // once.
@@ -17,7 +14,7 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllReduce, Collective::kBroadcast, Collective::kReduce};
+constexpr Collective kTreeHas[] = {Collective::kAllReduce, Collective::kBroadcast, Collective::kReduce};
 
 int lowestBit(int value) { return value & -value; }
 
@@ -174,7 +171,7 @@ Schedule buildTree(const Shape& shape, int rank) {
 
 // A rank is an inner node for one half of the message and a leaf for the other. An inner node handles the messages of
 // two children, one after the other, at every level of the way.
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfTree(const Request& request, const Scale& scale) {
   const double bytes = double(request.bytes);
   const int passes = request.collective == Collective::kAllReduce ? 2 : 1;
   const bool combines = request.collective != Collective::kBroadcast;
@@ -189,6 +186,7 @@ Workload workload(const Request& request, const Scale& scale) {
 
 }  // namespace
 
-constinit const AlgorithmRow rows::kTree{.name = "tree", .collectives = kHas, .build = buildTree, .workload = workload};
+constinit const AlgorithmRow rows::kTree{
+    .name = "tree", .collectives = kTreeHas, .build = buildTree, .workload = workloadOfTree};
 
 }  // namespace tutti::schedule

@@ -9,18 +9,21 @@
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kHas[] = {Collective::kAllReduce};
+constexpr Collective kTwoShotHas[] = {Collective::kAllReduce};
 
 Schedule buildTwoShot(const Shape& shape, int rank) { return buildOnGrid(shape, rank, Hosts::together(shape.size)); }
 
-Workload workload(const Request& request, const Scale& scale) {
+Workload workloadOfTwoShot(const Request& request, const Scale& scale) {
   const double part = double(scale.ranks - 1) / scale.ranks * double(request.bytes);
   return evenly(scale, everyone(scale), 2, 2 * part, part);
 }
 
 }  // namespace
 
-constinit const AlgorithmRow rows::kTwoShot{
-    .name = "twoshot", .collectives = kHas, .build = buildTwoShot, .workload = workload, .linksToAll = true};
+constinit const AlgorithmRow rows::kTwoShot{.name = "twoshot",
+                                            .collectives = kTwoShotHas,
+                                            .build = buildTwoShot,
+                                            .workload = workloadOfTwoShot,
+                                            .linksToAll = true};
 
 }  // namespace tutti::schedule
