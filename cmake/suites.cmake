@@ -11,8 +11,8 @@
 #
 # The folders under tests/ are ctest labels: ctest --preset release -L unit.
 
-# The sanitizers make everything slower: ThreadSanitizer about tenfold.
-if(TUTTI_SANITIZE)
+# The sanitizers make everything slower, ThreadSanitizer about tenfold; so does an emulator of another processor.
+if(TUTTI_SANITIZE OR CMAKE_CROSSCOMPILING_EMULATOR)
   set(TUTTI_TEST_PATIENCE 8)
 else()
   set(TUTTI_TEST_PATIENCE 1)
