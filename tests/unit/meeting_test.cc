@@ -218,7 +218,7 @@ Launch aloneAt(int rank, const std::string& host, uint16_t port) {
 
 std::string whyNot(const Launch& launch, int timeMs, const Network& network = {}) {
   const UniqueId id = meetingPlace(launch, network, soon());
-  const Deadline deadline = Deadline::in(std::chrono::milliseconds(timeMs) * test::patience());
+  const Deadline deadline = Deadline::in(std::chrono::milliseconds(timeMs) * tutti::test::patience());
   return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline, network)); }).text;
 }
 
