@@ -38,7 +38,7 @@ void readFile(Input in) {
   require(::write(file.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size()));
   const std::string text = contentOf(file.get());
   require(text.empty() || (text.size() <= kMostBytes && std::isspace(static_cast<unsigned char>(text.back())) == 0));
-  require(text.empty() || (mode & 027) == 0);  // a group may read what is root's
+  require(text.empty() || (mode & 026) == 0);  // a group may read what is root's, and to run it tells nothing
   const double strength = control::strengthOf(text);
   require(strength >= 0 && strength <= 8.0 * static_cast<double>(text.size()));
   readId(text);
