@@ -248,16 +248,6 @@ TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
 }
 
-TEST(Rendezvous, OfTwoThatWereToldToBeRank0TheSecondSaysThatThereMayBeTwo) {
-  for (const bool oneHost : {true, false}) {
-    Launch launch = aloneAt(0, "127.0.0.1", freePort());
-    launch.oneHost = oneHost;
-    meetingPlace(launch, {}, soon());
-    const Thrown thrown = thrownBy([&] { meetingPlace(launch, {}, soon()); });
-    expectWords(thrown.text, {"told to be rank 0 as well", "each process a rank of its own"});
-  }
-}
-
 void expectToBeToldThatSecretsDiffer(bool oneHost) {
   const uint16_t port = freePort();
   inThreads(2, [&](int r) {
