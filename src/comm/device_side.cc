@@ -303,9 +303,11 @@ void DeviceSide::attend() {
 
 // Without the mutex: whoever hears of it may end this communicator, or ask this object something.
 void DeviceSide::tell(const News& news) noexcept try {
+  if (lie_) onTrouble_.lie(lie_->peer, lie_->what);
+  lie_.reset();
   if (news.kernel) onTrouble_.kernel(*news.kernel);
   if (news.cutOff) onTrouble_.cutOff(news.cutOff->peer, news.cutOff->text);
-  if (news.lie) onTrouble_.lie(news.lie->peer, news.lie->what);
+  toldOfCut_ = toldOfCut_ || news.cutOff;
   if (news.looked) onTrouble_.standing(news.standing, bridges_.needDriving());
 } catch (const std::exception&) {  // no memory for the words: the kernels end all the same
   std::atomic_ref(abortWord()).store(1, std::memory_order_release);
@@ -366,11 +368,8 @@ DeviceSide::News DeviceSide::look() {
   if (streamed_)
     if (const auto report = lookAtStream(told_ || plane_.failed().load(std::memory_order_acquire)))
       news.kernel = report;
-  if (!toldOfCut_ && bridges_.failure() && !record_.empty()) {
-    toldOfCut_ = true;
-    news.cutOff = bridges_.failure();
-  }
-  news.lie = windows_.look(record_.empty());
+  if (!toldOfCut_ && bridges_.failure() && !record_.empty()) news.cutOff = bridges_.failure();
+  if (auto lie = windows_.look(record_.empty())) lie_ = std::move(lie);
   news.looked = !record_.empty();
   if (!news.looked) return news;
   if (device_->finished(*order_))

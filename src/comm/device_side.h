@@ -105,7 +105,6 @@ class DeviceSide {
   struct News {
     std::optional<cuda::Report> kernel;
     std::optional<DeviceBridges::Failure> cutOff;
-    std::optional<DeviceWindows::Lie> lie;
     std::optional<StandingCall> standing;
     bool looked = false;  // whether `standing` says anything
   };
@@ -147,10 +146,12 @@ class DeviceSide {
   uint64_t collectives_ = 0;                                                    // so far
   std::vector<uint64_t> sent_, received_;                                       // messages to and from each rank
 
-  std::mutex mutex_;  // guards what follows
+  bool toldOfCut_ = false;                 // the attendant's alone, as is the next
+  std::optional<DeviceWindows::Lie> lie_;  // until it has been told
+  std::mutex mutex_;                       // guards what follows
   std::condition_variable changed_;
   DeviceRecord record_;
-  bool ending_ = false, told_ = false, toldOfCut_ = false;
+  bool ending_ = false, told_ = false;
   std::thread attendant_;
 };
 

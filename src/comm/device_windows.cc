@@ -105,12 +105,10 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
   of.taken = of.refused = true;
   of.descriptor = std::move(offered.descriptor);
   for (Peer& peer : peers_) {
-    plane_.post(peer.rank, kMailbox, message);
+    if (needsDescriptor) requestStream(peer);
+    post(peer, message, needsDescriptor ? std::optional(window) : std::nullopt);
     ++peer.owes[window];
     ++of.answersOwed;
-    if (!needsDescriptor) continue;
-    peer.toSend.push_back(window);
-    requestStream(peer);
   }
   of.refused = false;
   return window;
@@ -118,6 +116,17 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
   log::info("a registered buffer of {} bytes is not used in place by ranks of other processes: {}", buffer.bytes,
             error.what());
   return 0;
+}
+
+// Both or neither, also where memory is short: descriptors follow the offers in their order.
+void DeviceWindows::post(Peer& peer, const Bytes& offer, std::optional<uint16_t> descriptorOf) {
+  if (descriptorOf) peer.toSend.push_back(*descriptorOf);
+  try {
+    plane_.post(peer.rank, kMailbox, offer);
+  } catch (const std::exception&) {
+    if (descriptorOf) peer.toSend.pop_back();
+    throw;
+  }
 }
 
 void DeviceWindows::withdraw(uint16_t window) {

@@ -84,6 +84,7 @@ class DeviceWindows {
   bool opensHere(const Range& buffer) const;
   uint16_t offer(const Range& buffer);
   uint16_t freeWindow() const noexcept;
+  void post(Peer& peer, const Bytes& offer, std::optional<uint16_t> descriptorOf);
   bool isOpen(uint16_t window) const noexcept;
   void tell(const Peer& peer, Say what, uint16_t window) const;
   void withdraw(uint16_t window);

@@ -13,6 +13,8 @@ namespace {
 
 // How long to wait, beyond the own deadline or after the tree broke, for the root's word on who is to blame.
 constexpr std::chrono::milliseconds kPatience(500);
+// How long a rank 0 whose place is taken waits for a root there to say that there are two of them.
+constexpr std::chrono::milliseconds kOthersWord(5000);
 
 }  // namespace
 
@@ -22,7 +24,9 @@ void Joining::start() {
     return fail(ErrorCode::kInvalidUsage,
                 "a communicator has been made with this unique id already, and it is good for one: call "
                 "tuttiGetUniqueId again, and hand the new one to all ranks");
-  deadline_ = reactor_.after(request_.deadline.left(), [this] { onDeadline(); });
+  const auto left = request_.deadline.left();
+  deadline_ = reactor_.after(isTaken() ? std::min<Reactor::Clock::duration>(left, kOthersWord) : left,
+                             [this] { onDeadline(); });
   callRoot();
 }
 
@@ -38,7 +42,7 @@ void Joining::callRoot() {
       reactor_, {context, ifAllowed({rootUnixName(request_.id.job)}), request_.id.addresses, request_.id.folder},
       [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
-        if (!request_.id.taken.empty()) return fail(ErrorCode::kSystem, request_.id.taken);
+        if (isTaken()) return fail(ErrorCode::kSystem, request_.id.taken);
         lastRefusal_ = why;
         unproven_ = dial_->unproven();
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
@@ -73,6 +77,7 @@ void Joining::onRootFrame(Frame& frame) try {
   }
   if (static_cast<Kind>(frame.type) == Kind::kDigest) return onDigest(frame.payload);
   if (static_cast<Kind>(frame.type) != Kind::kPlace || placed_) return;
+  if (isTaken()) return;  // anybody may sit there: nothing is taken from it but that it refuses
   placed_ = true;
   const Place place = decodePlace(frame.payload);
   draw_ = place.draw;
@@ -155,6 +160,7 @@ void Joining::onDeadline() {
     if (dial_) what += ": " + obstacle();
     return what + events_.missing();
   };
+  if (isTaken()) return fail(ErrorCode::kSystem, request_.id.taken);
   if (!root_) return fail(ErrorCode::kTimeout, text());
   deadline_ = reactor_.after(kPatience, [this, text] { fail(ErrorCode::kTimeout, text()); });
 }
@@ -174,7 +180,7 @@ void Joining::fail(ErrorCode code, const std::string& text) {
     root_->send(Kind::kRefuse, encode(Refusal{code, text}));
     root_->finish();
   } else if (code != ErrorCode::kTimeout) {  // the others have deadlines of their own
-    tellRootHere(request_.id.job, request_.rank, text);
+    tellRootHere(request_.id.job, request_.rank, [&] { return text; });
   }
   events_.failed(code, text);
 }

@@ -45,6 +45,8 @@ class Joining {
   uint64_t draw() const noexcept { return draw_; }  // the root's, once this rank has its place
 
  private:
+  // A rank 0 that could not open the root of its job: it calls the one that is there, but for its word alone.
+  bool isTaken() const noexcept { return !request_.id.taken.empty(); }
   std::vector<std::string> ifAllowed(std::vector<std::string> unixNames) const;
   void callRoot();
   void onRoot(std::shared_ptr<Line> line);

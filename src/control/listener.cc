@@ -73,11 +73,12 @@ std::string describe(const std::optional<ucred>& holder) {
 
 std::string whenTheNameIsTaken(const std::string& unixName) {
   const auto holder = holderOf(unixName);
-  if (!holder || holder->uid == ::geteuid()) return kGiveEachAJob;
+  if (isOfThisUser(holder)) return kGiveEachAJob;
   return fmt::format(
-      "It is held by {}, and not by you: give all ranks the same TUTTI_JOB, one that others cannot guess, or make {} a "
-      "folder of yours with mode 0700, in which ranks find a name that others do not know",
-      describe(holder), userFolders().back());
+      "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or make {} a folder of "
+      "yours "
+      "with mode 0700, in which ranks find a name that others do not know",
+      describe(holder), holder ? ", and not by you" : "", userFolders().back());
 }
 
 // `unixError`: why there is no Unix socket, where one was wanted.
@@ -120,7 +121,7 @@ int Listener::openUnix(const Request& request) {
     }
     error = errno;
     const auto holder = error == EADDRINUSE ? holderOf(name) : std::nullopt;
-    const bool others = holder && holder->uid != ::geteuid();
+    const bool others = error == EADDRINUSE && !isOfThisUser(holder);
     const bool last = &name == &request.unixNames.back() && !request.tcp;
     if (endpoint_.unixName.empty() && (!others || last)) return error;
     if (others)

@@ -232,8 +232,7 @@ UniqueId openOrCall(RootPlace place, const Network& network, Deadline lifetime) 
   try {
     return openRootAt(place, network, lifetime);
   } catch (const Error& e) {
-    const auto holder = place.tcp ? std::nullopt : holderOf(rootUnixName(place.id.job));
-    if (e.code() != ErrorCode::kSystem || (holder && holder->uid != ::geteuid())) throw;
+    if (e.code() != ErrorCode::kSystem || (!place.tcp && !isOfThisUser(holderOf(rootUnixName(place.id.job))))) throw;
     place.id.taken = e.what();
   }
   if (!place.tcp) return place.id;
@@ -270,7 +269,12 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
 UniqueId withSecret(UniqueId id, const std::optional<std::string>& secret, int rank) {
   if (!secret) return id;
   warnIfGuessable(*secret, rank);
-  id.beside = secretFromText(*secret, fmt::format("unique id {:016x}", id.job));
+  try {
+    id.beside = secretFromText(*secret, fmt::format("unique id {:016x}", id.job));
+  } catch (const std::exception& error) {  // for lack of memory: the others would wait for this rank
+    tellRootHere(id.job, rank, [&] { return fmt::format("rank {} could not join: {}", rank, error.what()); });
+    throw;
+  }
   return id;
 }
 

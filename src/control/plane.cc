@@ -93,8 +93,9 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
     Keeper::instance().start(member);
     return std::make_unique<TreePlane>(std::move(member));
   } catch (const std::exception& error) {
-    tellRootHere(request.id.job, request.rank,
-                 fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()));
+    tellRootHere(request.id.job, request.rank, [&] {
+      return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what());
+    });
     throw;
   }
 }

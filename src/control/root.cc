@@ -73,9 +73,9 @@ std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, 
   return root;
 }
 
-void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept {
+void tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept {
   try {
-    if (const auto root = ofThisProcess<RootsHere>().of(job)) root->giveUp(rank, why);
+    if (const auto root = ofThisProcess<RootsHere>().of(job)) root->giveUp(rank, why());
   } catch (const std::exception& e) {
     log::warn("the other ranks could not be told: {}", e.what());
   }

@@ -1,5 +1,6 @@
 // The root of a job: tells each rank its parent in the tree, and everyone when the joining fails.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,7 +33,7 @@ HandshakeContext rootContext(const UniqueId& id);
 
 // A rank of this process fails before it has a connection to say so over: the root of that job, if it is here as well,
 // tells the others. Never fails: where there is no memory, they wait for their deadline.
-void tellRootHere(uint64_t job, int rank, const std::string& why) noexcept;
+void tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept;
 
 class Root : public Kept {
  public:

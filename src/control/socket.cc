@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace tutti::control {
 namespace {
@@ -178,10 +180,18 @@ bool sameUser(int fd) noexcept {
   return who && (who->uid == ::geteuid() || who->uid == 0);
 }
 
+// Who has just bound a name of ours listens at once: a little patience tells that from a name that is merely held.
 std::optional<ucred> holderOf(const std::string& unixName) noexcept {
-  const UniqueFd fd = dialUnix(unixName);
-  return fd ? peerOf(fd.get()) : std::nullopt;
+  constexpr int kLooks = 10;
+  constexpr std::chrono::milliseconds kBetween(2);
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(kBetween);
+    if (const UniqueFd fd = dialUnix(unixName)) return peerOf(fd.get());
+  }
+  return std::nullopt;
 }
+
+bool isOfThisUser(const std::optional<ucred>& holder) noexcept { return holder && holder->uid == ::geteuid(); }
 
 void setNoDelay(int fd) noexcept { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
 

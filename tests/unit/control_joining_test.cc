@@ -31,6 +31,15 @@ TEST(JoiningWithoutARoot, EndsAtOnceOnceARankHasItsPlace) {
   }
 }
 
+// Who sits there need not be of this job: only that it refuses is taken from it.
+TEST(JoiningAtATakenPlace, GetsNoPlaceFromTheRootThatIsThere) {
+  JoinRequest request = requestFor(openRoot({}, soon()), 0, 1);
+  request.id.taken = "cannot listen at port 7";
+  const Thrown thrown = thrownBy([&] { Plane::join(request); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
+  EXPECT_EQ(thrown.text, request.id.taken);
+}
+
 // Rank 0 of three, which has met its children.
 struct Meeting {
   Meeting() : world(0, 3) {

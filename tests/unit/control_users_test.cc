@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -89,6 +90,17 @@ Launch onOneHost(int rank) {
   return launch;
 }
 
+// An abstract name that is taken, with nobody who listens.
+UniqueFd boundTo(const std::string& name) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  name.copy(at.sun_path + 1, sizeof at.sun_path - 1);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), bytes), 0);
+  return fd;
+}
+
 // With a folder of the user's own, as userFolders() are.
 class UsersOfAFolder : public testing::Test {
  protected:
@@ -134,6 +146,15 @@ TEST_F(UsersOfAFolder, MeetWhereAnotherUserHasTakenTheNamesOfTheRunBefore) {
   EXPECT_EQ(rootNameIn(folder, placeOf(1).job), std::nullopt);
   const Squatter one(names[0]), other(names[1]);
   EXPECT_NE(meet(), names);
+}
+
+// A name that is held, and at which nobody answers, is no other job of this user's.
+TEST_F(UsersOfAFolder, MeetWhereWhoHoldsTheirNameDoesNotAnswer) {
+  const UniqueFd holds = boundTo(rootUnixName(placeOf(1).job));
+  testing::internal::CaptureStderr();
+  meet();
+  const std::string warned = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warned.find("a process that does not answer holds the name"), std::string::npos) << warned;
 }
 
 // Nor are ranks kept apart that have nothing but the name in common, as in containers: nobody has taken it.
