@@ -25,7 +25,7 @@ __device__ inline void begin(Block& block, const Work& work) {
     block.heldFrom = ~0u - kStepsHeld;  // none
     block.directSlots = 0;
     block.rounds = block.work.layout.rounds();
-    block.iterations = block.rounds == 0 ? 0 : static_cast<uint32_t>(block.rounds) + work.program.maxLag;
+    block.iterations = static_cast<uint32_t>(kernels::iterationsOf(block.rounds, work.program.maxLag));
     if (work.factorAt != nullptr) memcpy(&block.work.arithmetic.factor, work.factorAt, sizeOf(work.arithmetic.type));
     block.fingerprint = work.fingerprint;
     block.fingerprint.operation = work.seat.operations[block.channel];

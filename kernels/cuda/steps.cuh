@@ -18,6 +18,7 @@
 #include "kernels/cuda/ll.cuh"
 #include "kernels/cuda/ll128.cuh"
 #include "kernels/cuda/simple.cuh"
+#include "kernels/walk.h"
 
 namespace tutti::cuda {
 
@@ -148,25 +149,9 @@ __device__ uint32_t forEachRun(const Block& block, const schedule::Step& step, s
   return filled;
 }
 
-// The step's lengths go by the input's tables or by the output's (see kernels::Layout).
-__device__ inline bool goesByInput(const Block& block, const schedule::Step& step) {
-  if (block.work.layout.inputCounts == nullptr) return false;
-  for (uint32_t i = 0; i < step.fromCount; ++i)
-    if (block.work.program.operands[step.fromBegin + i].kind() == schedule::Operand::Kind::kInput) return true;
-  return false;
-}
-
-__device__ inline int scaledSourceOf(const Block& block, const schedule::Step& step) {
-  int scaled = -1;
-  if (block.work.scalesInput)
-    for (int i = 0; i < step.fromCount; ++i)
-      if (block.work.program.operands[step.fromBegin + i].kind() == schedule::Operand::Kind::kInput) scaled = i;
-  return scaled;
-}
-
 __device__ inline Reduction reductionOf(const Block& block, const schedule::Step& step) {
   const kernels::Arithmetic& arithmetic = block.work.arithmetic;
-  const int scaled = scaledSourceOf(block, step);
+  const int scaled = block.work.scalesInput ? kernels::inputOf(block.work.program.operands, step) : -1;
   const bool divides = arithmetic.op == ReduceOp::kAvg && (step.flags & schedule::kFinalise) != 0;
   return {kernels::foldOf(arithmetic.op, scaled >= 0), divides ? arithmetic.divisor : 1, arithmetic.factor, scaled};
 }
@@ -176,7 +161,7 @@ template <class Protocol, class Arithmetic>
 __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) {
   constexpr bool kPostsFirst = Protocol::kProtocol != tutti::Protocol::kSimple;
   const Grain grain = grainOf(Protocol::kProtocol);
-  const bool byInput = goesByInput(block, step);
+  const bool byInput = kernels::goesByInput(block.work.layout, block.work.program.operands, step);
   Run first{};
   size_t outputEnd = 0;
   const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
@@ -238,7 +223,7 @@ __device__ bool runSteps(Block& block) {
     if (threadIdx.x == 0) storeRelaxed(&block.work.seat.progress[block.channel].iteration, iteration);
     for (uint32_t s = 0; s < block.work.program.stepCount; ++s) {
       const schedule::Step& step = stepAt(block, s);
-      const size_t round = size_t{iteration} - step.lag;  // wraps to a huge number before the step's first round
+      const size_t round = kernels::roundOf(step, iteration);
       if (round < block.rounds && !runStep<Protocol, Arithmetic>(block, step, round)) return false;
     }
   }

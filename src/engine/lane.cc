@@ -28,7 +28,7 @@ void Lane::start(Binding& binding, const Work& work) noexcept {
   iteration_ = 0;
   step_ = 0;
   rounds_ = work.layout.rounds();
-  iterations_ = rounds_ == 0 ? 0 : rounds_ + binding.schedule->maxLag;
+  iterations_ = kernels::iterationsOf(rounds_, binding.schedule->maxLag);
   waitingFor_ = -1;
 }
 
@@ -38,7 +38,7 @@ LaneState Lane::run(bool& moved) noexcept {
   for (; iteration_ < iterations_; ++iteration_, step_ = 0) {
     for (; step_ < stepCount; ++step_) {
       const Step& step = schedule.steps[step_];
-      const size_t round = iteration_ - step.lag;  // wraps to a huge number before the step's first round
+      const size_t round = kernels::roundOf(step, iteration_);
       if (round >= rounds_) continue;
       const size_t bytes = bytesOf(step, round);
       if (bytes == 0 && !work_.layout.speaks) continue;
@@ -57,20 +57,8 @@ LaneState Lane::run(bool& moved) noexcept {
   return sending ? LaneState::kBlocked : LaneState::kDone;
 }
 
-bool Lane::readsInput(const Step& step) const noexcept {
-  const auto from = binding_->schedule->from(step);
-  return std::find(from.begin(), from.end(), Operand::input()) != from.end();
-}
-
 size_t Lane::bytesOf(const Step& step, size_t round) const noexcept {
-  const bool byInput = work_.layout.inputCounts != nullptr && readsInput(step);
-  size_t count = 0;
-  uint32_t segment = step.segment;
-  for (uint32_t i = 0; i < step.span; ++i) {
-    count += work_.layout.piece(segment, round, byInput).count;
-    if (++segment == work_.layout.segments) segment = 0;
-  }
-  return count * work_.elementBytes;
+  return kernels::countOf(work_.layout, step, round, byInput(step)) * work_.elementBytes;
 }
 
 bool Lane::drive(link::Driver* driver, int peer) noexcept {
@@ -161,29 +149,11 @@ bool Lane::tookAll() noexcept {
   return true;
 }
 
-// A step's pieces, one a segment, lie side by side in the slot. Where they also lie side by side in the caller's
-// buffers (one round, equal strides) they are combined in one go.
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (bytes == 0) return;
-  const bool byInput = work_.layout.inputCounts != nullptr && readsInput(step);
-  kernels::Piece run;
-  size_t slotOffset = 0;
-  uint32_t segment = step.segment;
-  for (uint32_t i = 0; i < step.span; ++i) {
-    const kernels::Piece piece = work_.layout.piece(segment, round, byInput);
-    if (++segment == work_.layout.segments) segment = 0;
-    if (piece.count == 0) continue;
-    if (run.count != 0 && piece.input == run.input + run.count && piece.output == run.output + run.count) {
-      run.count += piece.count;
-      continue;
-    }
-    if (run.count != 0) {
-      combineRun(step, run, slotOffset, bytes);
-      slotOffset += run.count * work_.elementBytes;
-    }
-    run = piece;
-  }
-  combineRun(step, run, slotOffset, bytes);
+  kernels::forEachRun(work_.layout, step, round, byInput(step), [&](const kernels::Piece& run, size_t before) {
+    combineRun(step, run, before * work_.elementBytes, bytes);
+  });
 }
 
 void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept {

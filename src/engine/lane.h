@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/host/combine.h"
-#include "kernels/layout.h"
+#include "kernels/walk.h"
 #include "link/link.h"
 #include "schedule/schedule.h"
 
@@ -86,7 +86,9 @@ class Lane {
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept;
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
   size_t bytesOf(const schedule::Step& step, size_t round) const noexcept;
-  bool readsInput(const schedule::Step& step) const noexcept;
+  bool byInput(const schedule::Step& step) const noexcept {
+    return kernels::goesByInput(work_.layout, binding_->schedule->operands.data(), step);
+  }
   bool drive(link::Driver* driver, int peer) noexcept;
   bool driveSenders(const link::Driver* driven) noexcept;
 

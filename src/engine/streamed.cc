@@ -19,21 +19,6 @@ uint64_t mixed(uint64_t x) noexcept {
   return x ^ (x >> 32);
 }
 
-bool readsInput(const schedule::Schedule& schedule, const Step& step) noexcept {
-  return std::ranges::count(schedule.from(step), Operand::input()) != 0;
-}
-
-// Calls visit(piece) for what the step covers of each of its segments in this round.
-template <class Visit>
-void forEachPiece(const kernels::Layout& layout, const Step& step, size_t round, bool byInput, Visit visit) {
-  uint32_t segment = step.segment;
-  for (uint32_t i = 0; i < step.span; ++i) {
-    const kernels::Piece piece = layout.piece(segment, round, byInput);
-    if (++segment == layout.segments) segment = 0;
-    if (piece.count != 0) visit(piece);
-  }
-}
-
 }  // namespace
 
 // The number of the operation is no part of it: that is one when a graph is captured and another when it is replayed,
@@ -118,7 +103,7 @@ uint64_t StreamedQueue::ahead() const {
 StreamedLane::StreamedLane(StreamedWork work)
     : work_(std::move(work)),
       rounds_(work_.work.layout.rounds()),
-      iterations_(rounds_ == 0 ? 0 : rounds_ + work_.schedule->maxLag),
+      iterations_(kernels::iterationsOf(rounds_, work_.schedule->maxLag)),
       passedIn_(work_.ins.size()),
       passedOut_(work_.outs.size()) {}
 
@@ -131,35 +116,20 @@ StreamedLane::Slot StreamedLane::slotOf(const std::vector<StreamedEnd>& ends, co
 // In the order and with the lag of a host lane (engine/lane.cc).
 void StreamedLane::queueIteration(size_t iteration, StreamedQueue& queue) {
   for (const Step& step : work_.schedule->steps) {
-    const size_t round = iteration - step.lag;  // wraps to a huge number before the step's first round
+    const size_t round = kernels::roundOf(step, iteration);
     if (round < rounds_) queueStep(step, round, queue);
   }
 }
 
-// A step's pieces, one a segment, lie side by side in the slot; see Lane::execute.
 void StreamedLane::queueStep(const Step& step, size_t round, StreamedQueue& queue) {
   const kernels::Layout& layout = work_.work.layout;
-  const bool byInput = layout.inputCounts != nullptr && readsInput(*work_.schedule, step);
-  size_t count = 0;
-  forEachPiece(layout, step, round, byInput, [&](const kernels::Piece& piece) { count += piece.count; });
-  if (count == 0 && (round > 0 || !layout.speaks)) return;
+  const bool byInput = kernels::goesByInput(layout, work_.schedule->operands.data(), step);
+  if (kernels::countOf(layout, step, round, byInput) == 0 && (round > 0 || !layout.speaks)) return;
   const uint64_t bytes = bytesOf(step, byInput);
   prepare(step, bytes, queue);
-  kernels::Piece run;
-  size_t slotOffset = 0;
-  const auto flush = [&] {
-    if (run.count != 0) moveRun(step, run, slotOffset, queue);
-    slotOffset += run.count * work_.work.elementBytes;
-  };
-  forEachPiece(layout, step, round, byInput, [&](const kernels::Piece& piece) {
-    if (run.count != 0 && piece.input == run.input + run.count && piece.output == run.output + run.count) {
-      run.count += piece.count;
-      return;
-    }
-    flush();
-    run = piece;
+  kernels::forEachRun(layout, step, round, byInput, [&](const kernels::Piece& run, size_t before) {
+    moveRun(step, run, before * work_.work.elementBytes, queue);
   });
-  flush();
   settle(step, bytes, queue);
 }
 
