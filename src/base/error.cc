@@ -23,8 +23,8 @@ void setText(std::string& into, std::string_view text) noexcept {
 
 std::string errnoText(int errnoValue) { return std::generic_category().message(errnoValue) + limitBehind(errnoValue); }
 
-Error systemError(const std::string& what, int errnoValue, std::source_location where) {
-  return Error(ErrorCode::kSystem, fmt::format("{}: {} (errno {})", what, errnoText(errnoValue), errnoValue), where);
+Error systemError(const std::string& what, int errnoValue) {
+  return Error(ErrorCode::kSystem, fmt::format("{}: {} (errno {})", what, errnoText(errnoValue), errnoValue));
 }
 
 }  // namespace tutti

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,17 +23,14 @@ enum class ErrorCode : uint8_t {
   kTimeout = 8
 };
 
-// What happened, to whom, and what to do: the text says all three; `where` is for the log.
+// What happened, to whom, and what to do: the text says all three.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& what, std::source_location where = std::source_location::current())
-      : std::runtime_error(what), code_(code), where_(where) {}
+  Error(ErrorCode code, const std::string& what) : std::runtime_error(what), code_(code) {}
   ErrorCode code() const noexcept { return code_; }
-  const std::source_location& where() const noexcept { return where_; }
 
  private:
   ErrorCode code_;
-  std::source_location where_;
 };
 
 // Of an Error its own; of what else is thrown, for lack of memory or a thread, kSystem.
@@ -63,7 +59,6 @@ void setText(std::string& into, std::string_view text) noexcept;
 std::string errnoText(int errnoValue);
 
 // An Error of kSystem that ends in the text of `errnoValue`.
-Error systemError(const std::string& what, int errnoValue,
-                  std::source_location where = std::source_location::current());
+Error systemError(const std::string& what, int errnoValue);
 
 }  // namespace tutti

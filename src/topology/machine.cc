@@ -27,7 +27,7 @@ Topology newTopology() {
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Topology topology(raw);
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-  for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE}) {
+  for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE}) {
     hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
   return topology;
@@ -38,13 +38,6 @@ std::vector<int> numbersOf(hwloc_const_cpuset_t set) {
   if (set == nullptr) return numbers;
   for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) numbers.push_back(i);
   return numbers;
-}
-
-Cache cacheOf(hwloc_topology_t topology, hwloc_obj_type_t type, int core) {
-  hwloc_obj_t unit = hwloc_get_pu_obj_by_os_index(topology, static_cast<unsigned>(core));
-  hwloc_obj_t cache = unit == nullptr ? nullptr : hwloc_get_ancestor_obj_by_type(topology, type, unit);
-  if (cache == nullptr || cache->attr == nullptr) return {};
-  return {cache->attr->cache.size, hwloc_bitmap_weight(cache->cpuset)};
 }
 
 std::vector<MemoryNode> nodesOf(hwloc_topology_t topology) {
@@ -92,8 +85,6 @@ HostMachine machineOf(hwloc_topology_t topology) {
   if (machine.cores.empty()) return machine;
   machine.physicalCores = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
   machine.nodes = nodesOf(topology);
-  machine.l2 = cacheOf(topology, HWLOC_OBJ_L2CACHE, machine.cores.front());
-  machine.l3 = cacheOf(topology, HWLOC_OBJ_L3CACHE, machine.cores.front());
   return machine;
 }
 

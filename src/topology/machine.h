@@ -1,4 +1,4 @@
-// This host's cores, caches and memory nodes, as far as the calling process may use them.
+// This host's cores and memory nodes, as far as the calling process may use them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,24 +13,17 @@ struct MemoryNode {
   std::vector<int> cores;
 };
 
-// Bytes of one cache and how many usable processing units share it; zeros when there is none or it is unknown.
-struct Cache {
-  uint64_t bytes = 0;
-  int sharedBy = 0;
-};
-
 // A value: made once, then plain data that any thread may read.
 struct HostMachine {
   std::vector<int> cores;         // processing units in this process's affinity mask, ascending; never empty
   int physicalCores = 1;          // cores behind them: fewer than processing units with hyper-threading
   std::vector<MemoryNode> nodes;  // never empty; together they hold every one of `cores` once
-  Cache l2, l3;                   // of the first usable core
 };
 
-// Asks hwloc for processors, caches and memory nodes (no devices) of the calling process's affinity mask. Takes about 3
+// Asks hwloc for processors and memory nodes (no devices) of the calling process's affinity mask. Takes about 3
 // milliseconds, of which hwloc spends 2 on loading its plug-ins: call it once a process (describeSelf() does). Throws
 // nothing: on a system that tells nothing (a container without /sys) it is one node that holds the cores of the
-// affinity mask, caches unknown.
+// affinity mask.
 HostMachine detectMachine();
 
 // As detectMachine, of a machine described in hwloc's synthetic notation ("numa:2 l3:1 l2:4 core:1 pu:2"), restricted

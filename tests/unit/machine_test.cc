@@ -53,17 +53,8 @@ TEST(Machine, FollowsTheAffinityOfTheCallingThread) {
   EXPECT_EQ(machine.nodes[0].cores, machine.cores);
 }
 
-TEST(Machine, CachesAreAbsentOrSharedBySomeone) {
-  const HostMachine machine = detectMachine();
-  for (const Cache& cache : {machine.l2, machine.l3}) {
-    EXPECT_EQ(cache.bytes == 0, cache.sharedBy == 0);
-    EXPECT_LE(cache.sharedBy, static_cast<int>(machine.cores.size()));
-  }
-}
-
 TEST(Machine, DescribesTwoNodesWithHyperThreads) {
-  const HostMachine machine =
-      describeMachine("numa:2(memory=1073741824) l3:1(size=33554432) l2:4(size=2097152) core:1 pu:2");
+  const HostMachine machine = describeMachine("numa:2(memory=1073741824) core:4 pu:2");
   EXPECT_EQ(machine.cores.size(), 16u);
   EXPECT_EQ(machine.physicalCores, 8);
   ASSERT_EQ(machine.nodes.size(), 2u);
@@ -72,19 +63,13 @@ TEST(Machine, DescribesTwoNodesWithHyperThreads) {
   EXPECT_EQ(machine.nodes[0].bytes, uint64_t{1} << 30);
   EXPECT_EQ(machine.nodes[0].cores, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(coresOfNodes(machine), machine.cores);
-  EXPECT_EQ(machine.l2.bytes, 2u << 20);
-  EXPECT_EQ(machine.l2.sharedBy, 2);
-  EXPECT_EQ(machine.l3.bytes, 32u << 20);
-  EXPECT_EQ(machine.l3.sharedBy, 8);
 }
 
-TEST(Machine, WithoutCachesAndNodesEverythingIsOneNode) {
+TEST(Machine, WithoutNodesEverythingIsOneNode) {
   const HostMachine machine = describeMachine("core:3 pu:1");
   EXPECT_EQ(machine.cores, (std::vector<int>{0, 1, 2}));
   ASSERT_EQ(machine.nodes.size(), 1u);
   EXPECT_EQ(machine.nodes[0].cores, machine.cores);
-  EXPECT_EQ(machine.l2.bytes, 0u);
-  EXPECT_EQ(machine.l3.sharedBy, 0);
 }
 
 TEST(Machine, RefusesWhatIsNoDescription) {
