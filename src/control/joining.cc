@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/deadline_names.h"
+#include "base/descriptors.h"
 #include "control/remedies.h"
 #include "control/root.h"
 #include "control/used_jobs.h"
@@ -149,7 +150,9 @@ void Joining::treeBroke(const std::string& why) {
 std::string Joining::obstacle() const {
   const std::string last = lastRefusal_.empty() ? "no answer" : lastRefusal_;
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
-  if (unproven_) return fmt::format("{} ({}): {}", whatDiffers(request_.id), last, whenTheSecretDiffers(request_.id));
+  // Who has no descriptor left hangs up on its callers, which looks alike from their side.
+  if (unproven_ && lackOfDescriptors("").empty())
+    return fmt::format("{} ({}): {}", whatDiffers(request_.id), last, whenTheSecretDiffers(request_.id));
   return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
 }
 

@@ -227,12 +227,18 @@ void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
   id.ofOneUser = launch.oneHost;
 }
 
+// Whether a root of this user's may listen at one of the names.
+bool isOursThere(const RootPlace& place) {
+  const auto drawn = rootNameIn(place.id.folder, place.id.job);
+  return isOfThisUser(holderOf(rootUnixName(place.id.job))) || (drawn && isOfThisUser(holderOf(*drawn)));
+}
+
 // A place that is taken may be so by another rank 0 of this job. Its root, which is called instead, tells both of it.
 UniqueId openOrCall(RootPlace place, const Network& network, Deadline lifetime) {
   try {
     return openRootAt(place, network, lifetime);
   } catch (const Error& e) {
-    if (e.code() != ErrorCode::kSystem || (!place.tcp && !isOfThisUser(holderOf(rootUnixName(place.id.job))))) throw;
+    if (e.code() != ErrorCode::kSystem || (!place.tcp && !isOursThere(place))) throw;
     place.id.taken = e.what();
   }
   if (!place.tcp) return place.id;
