@@ -87,7 +87,7 @@ TEST(OtherProcess, DISABLED_Rank) {
   const std::string mode = in.text(), expect = in.text();
   if (mode == "dooms" || mode == "hoards") openRootFor(id);
   if (mode == "dooms") {
-    tellRootHere(id.job, rank, expect);
+    tellRootHere(id.job, rank, [&] { return std::string(expect); });
     std::atexit([] { ::raise(SIGSTOP); });  // before what the library does at the end
     return;
   }
