@@ -105,10 +105,10 @@ uint16_t DeviceWindows::offer(const Range& buffer) try {
   of.taken = of.refused = true;
   of.descriptor = std::move(offered.descriptor);
   for (Peer& peer : peers_) {
-    if (needsDescriptor) requestStream(peer);
     post(peer, message, needsDescriptor ? std::optional(window) : std::nullopt);
     ++peer.owes[window];
     ++of.answersOwed;
+    if (needsDescriptor) requestStream(peer);
   }
   of.refused = false;
   return window;

@@ -54,7 +54,8 @@ TEST(Machine, FollowsTheAffinityOfTheCallingThread) {
 }
 
 TEST(Machine, DescribesTwoNodesWithHyperThreads) {
-  const HostMachine machine = describeMachine("numa:2(memory=1073741824) core:4 pu:2");
+  const HostMachine machine =
+      describeMachine("numa:2(memory=1073741824) l3:1(size=33554432) l2:4(size=2097152) core:1 pu:2");
   EXPECT_EQ(machine.cores.size(), 16u);
   EXPECT_EQ(machine.physicalCores, 8);
   ASSERT_EQ(machine.nodes.size(), 2u);
