@@ -21,7 +21,8 @@ struct DestroyTopology {
 };
 using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
 
-// Devices and their firmware tables are most of what loading costs, and nobody asks for them here.
+// Devices and their firmware tables are most of what loading costs, and nobody asks for them here; on caches hang
+// memory nodes.
 Topology newTopology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
