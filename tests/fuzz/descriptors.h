@@ -10,13 +10,17 @@
 
 namespace tutti::fuzz {
 
-// An input's whole way, for LLVMFuzzerTestOneInput. What it began may end in a thread of the library's, a moment later.
+// An input's whole way, for LLVMFuzzerTestOneInput. What it began may end in a thread of the library's, a moment later;
+// so there is one count, taken before the first input. /proc is read one entry after the other: while a thread opens
+// one and closes another, neither may be seen, and a count taken between two inputs may be of one that is about to
+// close.
 template <class Run>
 int leavingNoneOpen(Run run, const uint8_t* data, size_t size) {
-  const size_t before = test::openFiles();
+  static const size_t before = test::openFiles();
   run(Input(data, size));
   const auto deadline = Deadline::in(test::longWait());
   while (test::openFiles() != before) {
+    if (deadline.passed()) test::printOpenFiles();
     require(!deadline.passed());
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
