@@ -15,18 +15,27 @@ namespace {
 
 using tutti::fuzz::Target;
 
-void replay(const Target& target, const std::filesystem::path& path) {
+// Nothing is open while a target runs: it counts what is.
+std::vector<char> contentOf(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-  std::fprintf(stderr, "%s\n", path.c_str());  // the last one is the one that failed
-  target.run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::filesystem::path> filesOf(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return {path};
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) files.push_back(entry.path());
+  return files;
 }
 
 int replayAll(const Target& target, const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return replay(target, path), 1;
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) replay(target, entry.path()), ++files;
-  return files;
+  const auto files = filesOf(path);
+  for (const auto& file : files) {
+    const auto bytes = contentOf(file);
+    std::fprintf(stderr, "%s\n", file.c_str());  // the last one is the one that failed
+    target.run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  return static_cast<int>(files.size());
 }
 
 }  // namespace
