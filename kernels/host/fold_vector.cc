@@ -1,15 +1,21 @@
-// The vector kernel: one destination. Highway compiles this file once for each target and chooses among them at run
-// time.
+// The vector kernel: one destination. Highway compiles this file once for each kind of vectors
+// (kernels/host/vectors.h).
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <type_traits>
 
 #include "kernels/host/job.h"
+#include "kernels/host/vectors.h"
 
-// What SSSE3 and AVX3_DL add to their neighbours is of no use here; the scalable ones would not allow groups of
-// vectors.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// What SSSE3 and all that is better than AVX3 (the numbers below it) add is of no use here; the scalable ones would not
+// allow groups of vectors.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | (HWY_AVX3 - 1) | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/host/fold_vector.cc"
 #include "hwy/foreach_target.h"
@@ -214,8 +220,68 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tutti::kernels {
 
-HWY_EXPORT(foldHere);
-void foldVector(const Job& job) noexcept { HWY_DYNAMIC_DISPATCH(foldHere)(job); }
+namespace {
+
+#if defined(__x86_64__)
+
+// Each of these also asks whether the system keeps such registers.
+bool hasSse4() noexcept {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+}
+
+bool hasFloat16() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+bool hasAvx2() noexcept {
+  return hasSse4() && hasFloat16() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+
+bool hasAvx3() noexcept {
+  return hasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+}
+
+#endif
+
+bool always() noexcept { return true; }
+
+constexpr Vectors kEvery[] = {
+#if HWY_TARGETS & ~HWY_STATIC_TARGET & HWY_AVX3
+    {HWY_AVX3, hasAvx3, N_AVX3::foldHere},
+#endif
+#if HWY_TARGETS & ~HWY_STATIC_TARGET & HWY_AVX2
+    {HWY_AVX2, hasAvx2, N_AVX2::foldHere},
+#endif
+#if HWY_TARGETS & ~HWY_STATIC_TARGET & HWY_SSE4
+    {HWY_SSE4, hasSse4, N_SSE4::foldHere},
+#endif
+    {HWY_STATIC_TARGET, always, HWY_STATIC_DISPATCH(foldHere)},
+};
+
+const Vectors* widest() noexcept {
+  return std::find_if(std::begin(kEvery), std::end(kEvery), [](const Vectors& one) { return one.runHere(); });
+}
+
+void chooseAndFold(const Job& job) {
+  useVectors(nullptr);
+  foldVector(job);
+}
+
+constinit std::atomic<void (*)(const Job&)> chosen{chooseAndFold};
+
+}  // namespace
+
+std::span<const Vectors> everyVectors() noexcept { return kEvery; }
+
+void useVectors(const Vectors* vectors) noexcept {
+  chosen.store((vectors ? vectors : widest())->fold, std::memory_order_relaxed);
+}
+
+void foldVector(const Job& job) noexcept { chosen.load(std::memory_order_relaxed)(job); }
 
 }  // namespace tutti::kernels
 #endif

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hwy/targets.h"
+#include "kernels/host/vectors.h"
 #include "support/sanitized.h"
 #include "unit/number_oracle.h"
 
@@ -189,25 +190,27 @@ std::vector<std::vector<int>> placements(int sourceCount) {
   return all;
 }
 
-// Under a sanitizer the plain one and the widest vectors: all are one source.
-std::vector<int64_t> targetsHere() {
-  std::vector<int64_t> targets = {HWY_SCALAR};
-  if (kSanitized) return {HWY_SCALAR, hwy::SupportedTargets() & -hwy::SupportedTargets()};
-  for (int64_t left = hwy::SupportedTargets() & ~HWY_SCALAR; left != 0; left &= left - 1)
-    targets.push_back(left & -left);
-  return targets;
+// Those that this machine has; under a sanitizer the narrowest and the widest, since all are one source.
+std::vector<Vectors> vectorsHere() {
+  std::vector<Vectors> here;
+  for (const Vectors& one : everyVectors())
+    if (one.runHere()) here.push_back(one);
+  if (kSanitized && here.size() > 2) here.erase(here.begin() + 1, here.end() - 1);
+  return here;
 }
 
-class Combine : public testing::TestWithParam<std::tuple<int, int64_t>> {
+std::string nameOf(const Vectors& vectors) { return hwy::TargetName(vectors.highway); }
+
+// Highway, whose library knows processors better than we do, would run the same.
+TEST(Vectors, RunWhereHighwaySaysSo) {
+  for (const Vectors& one : everyVectors())
+    EXPECT_EQ(one.runHere(), (hwy::SupportedTargets() & one.highway) != 0) << nameOf(one);
+}
+
+class Combine : public testing::TestWithParam<std::tuple<int, Vectors>> {
  protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(std::get<1>(GetParam()));
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
+  void SetUp() override { useVectors(&std::get<1>(GetParam())); }
+  void TearDown() override { useVectors(nullptr); }
   DataType type() const { return static_cast<DataType>(std::get<0>(GetParam())); }
 
   void check(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift) const {
@@ -273,10 +276,10 @@ TEST_P(Combine, EveryPatternOfTheNarrowTypes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Combine,
-                         testing::Combine(testing::Range(0, kDataTypes), testing::ValuesIn(targetsHere())),
+                         testing::Combine(testing::Range(0, kDataTypes), testing::ValuesIn(vectorsHere())),
                          [](const auto& test) {
                            return std::string(nameOf(static_cast<DataType>(std::get<0>(test.param)))) + "_" +
-                                  hwy::TargetName(std::get<1>(test.param));
+                                  nameOf(std::get<1>(test.param));
                          });
 
 float combineFloats(ReduceOp op, float first, float second) {
