@@ -1,7 +1,7 @@
 // What the threads of a block share while they run one work, how they wait, and how they say that something is wrong.
 #pragma once
 #include "kernels/cuda/platform.cuh"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/types.h"
 
 namespace tutti::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/types.h"
 
 namespace tutti::cuda {
 

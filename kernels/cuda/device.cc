@@ -1,4 +1,4 @@
-#include "engine/device.h"
+#include "device/device.h"
 
 #include <cuda_runtime.h>
 
@@ -30,14 +30,14 @@ cudaDeviceProp propertiesOf(int ordinal) {
 }
 
 // Also loads every kernel: later, one that waits for its peers could stand in the way.
-engine::DeviceTraits traitsOf(const Context& context) {
+device::DeviceTraits traitsOf(const Context& context) {
   const Aside aside(context);
   const cudaDeviceProp properties = propertiesOf(context.ordinal());
   int resident = 0;
   check(loadKernels(resident), context.ordinal(), "loading the collective kernels");
   check(loadPatternKernels(), context.ordinal(), "loading the kernels of the self-test");
   check(loadFoldKernel(), context.ordinal(), "loading the kernel that reduces without waiting");
-  engine::DeviceTraits traits;
+  device::DeviceTraits traits;
   traits.name = properties.name;
   static_assert(sizeof properties.uuid.bytes == sizeof traits.uuid);
   std::memcpy(traits.uuid.data(), properties.uuid.bytes, sizeof traits.uuid);
@@ -51,7 +51,7 @@ engine::DeviceTraits traitsOf(const Context& context) {
 
 Collective kindOf(const Work& work) { return static_cast<Collective>(work.fingerprint.kindAndType >> 4); }
 
-class Gpu : public engine::Device {
+class Gpu : public device::Device {
  public:
   explicit Gpu(int ordinal)
       : context_(std::make_shared<Context>(ordinal)),
@@ -61,34 +61,34 @@ class Gpu : public engine::Device {
         wrong_(context_, sizeof(uint32_t), side_.get()) {}
 
   int ordinal() const noexcept override { return context_->ordinal(); }
-  const engine::DeviceTraits& traits() const noexcept override { return traits_; }
+  const device::DeviceTraits& traits() const noexcept override { return traits_; }
 
-  std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override {
+  std::unique_ptr<device::DeviceMemory> allocate(size_t bytes) override {
     return std::make_unique<BlockMemory>(std::make_shared<const DeviceBytes>(context_, bytes, side_.get()));
   }
-  std::unique_ptr<engine::DeviceMemory> allocateForUsers(size_t bytes) override {
+  std::unique_ptr<device::DeviceMemory> allocateForUsers(size_t bytes) override {
     return allocateVirtual(bytes, Virtual::Use::kUsers);
   }
-  std::unique_ptr<engine::DeviceMemory> allocateForPeers(size_t bytes) override {
+  std::unique_ptr<device::DeviceMemory> allocateForPeers(size_t bytes) override {
     return allocateVirtual(bytes, Virtual::Use::kPeers);
   }
-  std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override {
+  std::unique_ptr<device::DeviceMemory> allocatePinned(size_t bytes) override {
     return cuda::allocatePinned(context_, bytes);
   }
-  std::unique_ptr<engine::DeviceMemory> pin(std::byte* data, size_t bytes) override {
+  std::unique_ptr<device::DeviceMemory> pin(std::byte* data, size_t bytes) override {
     return cuda::pin(context_, data, bytes);
   }
 
-  Bytes exportMemory(const engine::DeviceMemory& memory) const override;
-  std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override;
+  Bytes exportMemory(const device::DeviceMemory& memory) const override;
+  std::unique_ptr<device::DeviceMemory> importMemory(std::span<const std::byte> exported) override;
   bool goesToOtherHosts(std::span<const std::byte> exported) const override {
     return Exported::read(exported).fabric.has_value();
   }
-  std::vector<engine::Joint> jointsTo(std::span<const Bytes> exported, std::string& why) const override;
-  engine::BufferOffer offerBuffer(const std::byte* buffer, size_t bytes) override {
+  std::vector<device::Joint> jointsTo(std::span<const Bytes> exported, std::string& why) const override;
+  device::BufferOffer offerBuffer(const std::byte* buffer, size_t bytes) override {
     return cuda::offerBuffer(*context_, buffer, bytes);
   }
-  std::unique_ptr<engine::DeviceMemory> acceptBuffer(std::span<const std::byte> record,
+  std::unique_ptr<device::DeviceMemory> acceptBuffer(std::span<const std::byte> record,
                                                      const UniqueFd& descriptor) override {
     return cuda::acceptBuffer(context_, record, descriptor);
   }
@@ -105,51 +105,51 @@ class Gpu : public engine::Device {
   void reserve(uint32_t blocks) override { residency_.reserve(blocks); }
   void giveBack(uint32_t blocks) noexcept override { residency_.giveBack(blocks); }
 
-  std::unique_ptr<engine::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
-  void launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
-              std::span<engine::LaunchOrder* const> orders) override;
+  std::unique_ptr<device::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
+  void launch(const Launch& launch, uint32_t blocks, std::span<const device::DeviceStream> streams,
+              std::span<device::LaunchOrder* const> orders) override;
   bool streamsWait(std::string& why) noexcept override;
-  std::unique_ptr<engine::SideQueue> newSideQueue() override { return std::make_unique<StreamQueue>(context_); }
-  void beside(std::span<engine::SideQueue* const> queues, std::span<const engine::DeviceStream> streams,
-              std::span<engine::LaunchOrder* const> orders, const std::function<void()>& queueAll) override;
+  std::unique_ptr<device::SideQueue> newSideQueue() override { return std::make_unique<StreamQueue>(context_); }
+  void beside(std::span<device::SideQueue* const> queues, std::span<const device::DeviceStream> streams,
+              std::span<device::LaunchOrder* const> orders, const std::function<void()>& queueAll) override;
   uint64_t readWord(const uint64_t* word) override {
     uint64_t value = 0;
     copy(&value, word, sizeof value);
     return value;
   }
-  void writeWords(std::span<const engine::WordOp> ops) override;
-  bool captures(engine::DeviceStream stream) override {
+  void writeWords(std::span<const device::WordOp> ops) override;
+  bool captures(device::DeviceStream stream) override {
     const OnDevice device(*context_);
     return StreamState::of(stream, ordinal()).captures();
   }
-  void drain(engine::LaunchOrder& order) override { static_cast<Order&>(order).drain(); }
-  bool finished(engine::LaunchOrder& order) noexcept override { return static_cast<Order&>(order).finished(); }
+  void drain(device::LaunchOrder& order) override { static_cast<Order&>(order).drain(); }
+  bool finished(device::LaunchOrder& order) noexcept override { return static_cast<Order&>(order).finished(); }
 
  private:
-  std::unique_ptr<engine::DeviceMemory> allocateVirtual(size_t bytes, Virtual::Use use);
+  std::unique_ptr<device::DeviceMemory> allocateVirtual(size_t bytes, Virtual::Use use);
   SharedContext context_;
-  engine::DeviceTraits traits_;
+  device::DeviceTraits traits_;
   Residency residency_;
   OwnStream side_;       // for what is done beside all others
   std::mutex checking_;  // guards wrong_
   DeviceBytes wrong_;    // what a check of a pattern counts in
 };
 
-std::unique_ptr<engine::DeviceMemory> Gpu::allocateVirtual(size_t bytes, Virtual::Use use) {
+std::unique_ptr<device::DeviceMemory> Gpu::allocateVirtual(size_t bytes, Virtual::Use use) {
   auto memory = Virtual::make(context_, bytes, use);
   if (!memory) return allocate(bytes);
   return std::make_unique<BlockMemory>(
       std::make_shared<const DeviceBytes>(context_, std::move(memory), bytes, side_.get()));
 }
 
-Bytes Gpu::exportMemory(const engine::DeviceMemory& memory) const {
+Bytes Gpu::exportMemory(const device::DeviceMemory& memory) const {
   const auto* own = dynamic_cast<const BlockMemory*>(&memory);
   if (own == nullptr)
     throw Error(ErrorCode::kInternal, "only memory that a GPU allocated here can be exported to another process");
   return exportBlock(own->block, traits_.uuid);
 }
 
-std::unique_ptr<engine::DeviceMemory> Gpu::importMemory(std::span<const std::byte> bytes) {
+std::unique_ptr<device::DeviceMemory> Gpu::importMemory(std::span<const std::byte> bytes) {
   const Exported exported = Exported::read(bytes);
   if (!isOfThisProcess(exported)) return mapExported(context_, exported);
   auto block = findBlock(exported);
@@ -158,8 +158,8 @@ std::unique_ptr<engine::DeviceMemory> Gpu::importMemory(std::span<const std::byt
   return std::make_unique<BlockMemory>(std::move(block));
 }
 
-std::vector<engine::Joint> Gpu::jointsTo(std::span<const Bytes> exported, std::string& why) const {
-  std::vector<engine::Uuid> uuids;
+std::vector<device::Joint> Gpu::jointsTo(std::span<const Bytes> exported, std::string& why) const {
+  std::vector<device::Uuid> uuids;
   for (const Bytes& record : exported) uuids.push_back(Exported::read(record).uuid);
   return jointsOf(traits_.uuid, uuids, why);
 }
@@ -206,8 +206,8 @@ bool Gpu::checkPattern(const std::byte* from, size_t bytes, uint64_t seed) {
   return wrong == 0;
 }
 
-void Gpu::launch(const Launch& launch, uint32_t blocks, std::span<const engine::DeviceStream> streams,
-                 std::span<engine::LaunchOrder* const> orders) {
+void Gpu::launch(const Launch& launch, uint32_t blocks, std::span<const device::DeviceStream> streams,
+                 std::span<device::LaunchOrder* const> orders) {
   const TraceRange range(launch.count == 1 ? nameOf(kindOf(launch.works[0])).data() : "group");
   const OnDevice device(*context_);
   Turn turn(*context_, streams, orders);
@@ -229,14 +229,14 @@ bool Gpu::streamsWait(std::string& why) noexcept try {
   return false;
 }
 
-void Gpu::beside(std::span<engine::SideQueue* const> queues, std::span<const engine::DeviceStream> streams,
-                 std::span<engine::LaunchOrder* const> orders, const std::function<void()>& queueAll) {
+void Gpu::beside(std::span<device::SideQueue* const> queues, std::span<const device::DeviceStream> streams,
+                 std::span<device::LaunchOrder* const> orders, const std::function<void()>& queueAll) {
   const TraceRange range("streamed");
   const OnDevice device(*context_);
   Turn turn(*context_, streams, orders);
-  for (engine::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->enter(turn.place());
+  for (device::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->enter(turn.place());
   const auto join = [&] {
-    for (engine::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->leave(turn.place());
+    for (device::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->leave(turn.place());
     turn.end();
   };
   try {
@@ -248,7 +248,7 @@ void Gpu::beside(std::span<engine::SideQueue* const> queues, std::span<const eng
   join();
 }
 
-void Gpu::writeWords(std::span<const engine::WordOp> ops) {
+void Gpu::writeWords(std::span<const device::WordOp> ops) {
   const Aside aside(*context_);
   queueWords(side_.get(), ops, ordinal());
   side_.finish("writing words");
@@ -256,6 +256,6 @@ void Gpu::writeWords(std::span<const engine::WordOp> ops) {
 
 }  // namespace
 
-std::shared_ptr<engine::Device> makeGpu(int ordinal) { return std::make_shared<Gpu>(ordinal); }
+std::shared_ptr<device::Device> makeGpu(int ordinal) { return std::make_shared<Gpu>(ordinal); }
 
 }  // namespace tutti::cuda

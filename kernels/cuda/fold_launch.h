@@ -2,7 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/fold.h"
+#include "kernels/cuda/types.h"
 
 namespace tutti::cuda {
 

@@ -15,8 +15,8 @@
 namespace tutti::cuda {
 namespace {
 
-static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(engine::MemoryHandle));
-static_assert(sizeof(FabricHandle) == sizeof(engine::MemoryHandle));
+static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(device::MemoryHandle));
+static_assert(sizeof(FabricHandle) == sizeof(device::MemoryHandle));
 
 uint64_t processNumber() {
   struct Drawn {
@@ -55,7 +55,7 @@ class Tickets {
 };
 
 // Another process's memory, mapped for as long as this lives.
-class Mapped : public engine::DeviceMemory {
+class Mapped : public device::DeviceMemory {
  public:
   Mapped(SharedContext context, const Exported& exported) : context_(std::move(context)) {
     const Aside aside(*context_);
@@ -97,7 +97,7 @@ class Mapped : public engine::DeviceMemory {
 };
 
 // The same over the fabric; there the length is the driver's to check.
-class OverFabric : public engine::DeviceMemory {
+class OverFabric : public device::DeviceMemory {
  public:
   OverFabric(const SharedContext& context, const Exported& exported)
       : memory_(Virtual::import(context, *exported.fabric,
@@ -111,14 +111,14 @@ class OverFabric : public engine::DeviceMemory {
 };
 
 // None for memory that only the fabric can hand out, or nothing.
-std::optional<engine::MemoryHandle> ipcHandleOf(const DeviceBytes& block, const Allocation& all) {
+std::optional<device::MemoryHandle> ipcHandleOf(const DeviceBytes& block, const Allocation& all) {
   if (block.asVirtual() != nullptr) return std::nullopt;
   cudaIpcMemHandle_t handle{};
   check(cudaIpcGetMemHandle(&handle, all.begin), block.context().ordinal(), "exporting {} bytes", block.bytes());
-  return std::bit_cast<engine::MemoryHandle>(handle);
+  return std::bit_cast<device::MemoryHandle>(handle);
 }
 
-std::optional<engine::MemoryHandle> fabricHandleOf(const DeviceBytes& block) {
+std::optional<device::MemoryHandle> fabricHandleOf(const DeviceBytes& block) {
   return block.asVirtual() == nullptr ? std::nullopt : block.asVirtual()->fabric();
 }
 
@@ -158,7 +158,7 @@ std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported) {
   return block;
 }
 
-std::unique_ptr<engine::DeviceMemory> mapExported(SharedContext context, const Exported& exported) {
+std::unique_ptr<device::DeviceMemory> mapExported(SharedContext context, const Exported& exported) {
   if (exported.fabric) return std::make_unique<OverFabric>(context, exported);
   if (!exported.handle)
     throw Error(ErrorCode::kCuda, fmt::format("GPU {}: {} bytes of process {} are for that process alone",

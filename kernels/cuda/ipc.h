@@ -5,23 +5,23 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "engine/memory_record.h"
+#include "device/memory_record.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/virtual.h"
 
 namespace tutti::cuda {
 
-using engine::Uuid;
+using device::Uuid;
 
 // What importMemory() needs, in this process or another. `uuid` is that of the block's GPU.
 Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& uuid);
 
-using Exported = engine::MemoryRecord;
+using Exported = device::MemoryRecord;
 bool isOfThisProcess(const Exported& exported) noexcept;
 
 // The block that a record of this process means. Throws Error(kRemote) when it has been freed, or never was.
 std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported);
 // Maps memory of another process.
-std::unique_ptr<engine::DeviceMemory> mapExported(SharedContext context, const Exported& exported);
+std::unique_ptr<device::DeviceMemory> mapExported(SharedContext context, const Exported& exported);
 
 }  // namespace tutti::cuda

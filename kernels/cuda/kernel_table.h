@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/types.h"
 
 namespace tutti::cuda {
 

@@ -34,7 +34,7 @@ void requireSameAddress(const Context& context, std::byte* host) {
 }
 
 // cudaHostAlloc()'s.
-class Pinned : public engine::DeviceMemory {
+class Pinned : public device::DeviceMemory {
  public:
   Pinned(SharedContext context, size_t count) : context_(std::move(context)) {
     const Aside aside(*context_);
@@ -55,7 +55,7 @@ class Pinned : public engine::DeviceMemory {
 };
 
 // Someone else's memory, pinned for as long as this lives.
-class Registered : public engine::DeviceMemory {
+class Registered : public device::DeviceMemory {
  public:
   Registered(SharedContext context, std::byte* host, size_t count) : context_(std::move(context)) {
     const Aside aside(*context_);
@@ -74,7 +74,7 @@ class Registered : public engine::DeviceMemory {
 };
 
 template <class Memory>
-std::unique_ptr<engine::DeviceMemory> checked(std::unique_ptr<Memory> memory) {
+std::unique_ptr<device::DeviceMemory> checked(std::unique_ptr<Memory> memory) {
   const Aside aside(memory->context());
   requireSameAddress(memory->context(), memory->data);
   return memory;
@@ -129,11 +129,11 @@ BlockMemory::BlockMemory(std::shared_ptr<const DeviceBytes> shared) : block(std:
   bytes = block->bytes();
 }
 
-std::unique_ptr<engine::DeviceMemory> allocatePinned(SharedContext context, size_t bytes) {
+std::unique_ptr<device::DeviceMemory> allocatePinned(SharedContext context, size_t bytes) {
   return checked(std::make_unique<Pinned>(std::move(context), bytes));
 }
 
-std::unique_ptr<engine::DeviceMemory> pin(SharedContext context, std::byte* data, size_t bytes) {
+std::unique_ptr<device::DeviceMemory> pin(SharedContext context, std::byte* data, size_t bytes) {
   return checked(std::make_unique<Registered>(std::move(context), data, bytes));
 }
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "engine/device.h"
+#include "device/device.h"
 #include "kernels/cuda/context.h"
 
 namespace tutti::cuda {
@@ -45,13 +45,13 @@ struct Allocation {
 Allocation allocationAround(const Context& context, const std::byte* at);
 
 // What allocate() gives out, and what an import within the process does.
-struct BlockMemory : engine::DeviceMemory {
+struct BlockMemory : device::DeviceMemory {
   explicit BlockMemory(std::shared_ptr<const DeviceBytes> shared);
   std::shared_ptr<const DeviceBytes> block;
 };
 
-std::unique_ptr<engine::DeviceMemory> allocatePinned(SharedContext context, size_t bytes);
-std::unique_ptr<engine::DeviceMemory> pin(SharedContext context, std::byte* data, size_t bytes);
+std::unique_ptr<device::DeviceMemory> allocatePinned(SharedContext context, size_t bytes);
+std::unique_ptr<device::DeviceMemory> pin(SharedContext context, std::byte* data, size_t bytes);
 
 // Logs what went wrong while something was given back: a destructor has nobody to tell.
 void complain(cudaError_t status, int ordinal, const char* attempt) noexcept;

@@ -11,8 +11,8 @@
 namespace tutti::cuda {
 namespace {
 
-using engine::Joint;
-using engine::Uuid;
+using device::Joint;
+using device::Uuid;
 
 // NVML's numbers: of a call that went well; of what two GPUs may share, NVLink; and that they share it.
 constexpr int kSuccess = 0, kNvlink = 2, kShared = 0;

@@ -32,7 +32,7 @@ std::string whyNone(cudaError_t status) {
 class OpenGpus {
  public:
   static OpenGpus& ofProcess() { return ofThisProcess<OpenGpus>(); }
-  std::shared_ptr<engine::Device> get(int ordinal) {
+  std::shared_ptr<device::Device> get(int ordinal) {
     const std::lock_guard lock(mutex_);
     auto& gpu = gpus_[ordinal];
     if (!gpu) gpu = makeGpu(ordinal);
@@ -41,13 +41,13 @@ class OpenGpus {
 
  private:
   std::mutex mutex_;
-  std::map<int, std::shared_ptr<engine::Device>> gpus_;
+  std::map<int, std::shared_ptr<device::Device>> gpus_;
 };
 
 }  // namespace
 }  // namespace tutti::cuda
 
-namespace tutti::engine {
+namespace tutti::device {
 
 int deviceCount(std::string& why) noexcept {
   int count = 0;
@@ -79,4 +79,4 @@ int currentDevice() noexcept {
   return -1;
 }
 
-}  // namespace tutti::engine
+}  // namespace tutti::device

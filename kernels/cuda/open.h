@@ -2,11 +2,11 @@
 #pragma once
 #include <memory>
 
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::cuda {
 
 // A GPU, opened; see openDevice(). Throws Error(kCuda).
-std::shared_ptr<engine::Device> makeGpu(int ordinal);
+std::shared_ptr<device::Device> makeGpu(int ordinal);
 
 }  // namespace tutti::cuda

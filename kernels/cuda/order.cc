@@ -7,7 +7,7 @@
 namespace tutti::cuda {
 namespace {
 
-Order& orderOf(engine::LaunchOrder* order) { return static_cast<Order&>(*order); }
+Order& orderOf(device::LaunchOrder* order) { return static_cast<Order&>(*order); }
 
 void await(const StreamState& place, cudaEvent_t event, int ordinal) {
   check(cudaStreamWaitEvent(place.stream, event, 0), ordinal, "ordering a launch behind an earlier one");
@@ -109,25 +109,25 @@ bool Order::finished() noexcept try {
   return true;
 }
 
-Turn::Turn(const Context& context, std::span<const engine::DeviceStream> streams,
-           std::span<engine::LaunchOrder* const> orders)
+Turn::Turn(const Context& context, std::span<const device::DeviceStream> streams,
+           std::span<device::LaunchOrder* const> orders)
     : context_(context), streams_(streams), orders_(orders) {
   if (streams.empty() || orders.empty())
     throw Error(ErrorCode::kInternal, "a launch has no stream or belongs to no communicator");
   first_ = StreamState::of(streams.front(), context.ordinal());
   for (size_t i = 1; i < streams.size(); ++i)
     requireOneCapture(first_, StreamState::of(streams[i], context.ordinal()), i + 1, context.ordinal());
-  for (const engine::DeviceStream stream : streams.subspan(1)) {
+  for (const device::DeviceStream stream : streams.subspan(1)) {
     const StreamState other = StreamState::of(stream, context.ordinal());
     if (other.id != first_.id) orderOf(orders.front()).join(first_, other);
   }
-  for (engine::LaunchOrder* order : orders) orderOf(order).follow(first_);
+  for (device::LaunchOrder* order : orders) orderOf(order).follow(first_);
 }
 
 void Turn::end() {
   cudaEvent_t launched = nullptr;
-  for (engine::LaunchOrder* order : orders_) launched = orderOf(order).mark(first_);
-  for (const engine::DeviceStream stream : streams_.subspan(1)) {
+  for (device::LaunchOrder* order : orders_) launched = orderOf(order).mark(first_);
+  for (const device::DeviceStream stream : streams_.subspan(1)) {
     const StreamState other = StreamState::of(stream, context_.ordinal());
     if (other.id != first_.id) await(other, launched, context_.ordinal());
   }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/device.h"
+#include "device/device.h"
 #include "kernels/cuda/memory.h"
 
 namespace tutti::cuda {
@@ -40,7 +40,7 @@ class Event {
 // So the order between a graph that is replayed and launches on other streams is up to whoever replays it.
 //
 // One thread at a time, but for drain() and finished().
-class Order : public engine::LaunchOrder {
+class Order : public device::LaunchOrder {
  public:
   explicit Order(SharedContext context);
   ~Order() override;
@@ -78,8 +78,8 @@ class Order : public engine::LaunchOrder {
 // they wait for it. All of them must capture into one graph, or none; else Error(kInvalidUsage).
 class Turn {
  public:
-  Turn(const Context& context, std::span<const engine::DeviceStream> streams,
-       std::span<engine::LaunchOrder* const> orders);
+  Turn(const Context& context, std::span<const device::DeviceStream> streams,
+       std::span<device::LaunchOrder* const> orders);
   cudaStream_t stream() const noexcept { return first_.stream; }
   const StreamState& place() const noexcept { return first_; }
   // Call it once the launch is queued.
@@ -87,8 +87,8 @@ class Turn {
 
  private:
   const Context& context_;
-  std::span<const engine::DeviceStream> streams_;
-  std::span<engine::LaunchOrder* const> orders_;
+  std::span<const device::DeviceStream> streams_;
+  std::span<device::LaunchOrder* const> orders_;
   StreamState first_;
 };
 

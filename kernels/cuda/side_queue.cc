@@ -11,10 +11,10 @@ namespace {
 
 constexpr size_t kMostWords = 255;  // in one call of the driver, which takes fewer than 256
 
-CUstreamBatchMemOpParams paramsOf(const engine::WordOp& op) {
+CUstreamBatchMemOpParams paramsOf(const device::WordOp& op) {
   CUstreamBatchMemOpParams params{};
   const auto address = reinterpret_cast<CUdeviceptr>(op.word);
-  if (op.kind == engine::WordOp::Kind::kWait) {
+  if (op.kind == device::WordOp::Kind::kWait) {
     params.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
     params.waitValue.address = address;
     params.waitValue.value64 = op.value;
@@ -44,7 +44,7 @@ void OwnStream::finish(const char* attempt) const {
   check(cudaStreamSynchronize(stream_), context_->ordinal(), "{}", attempt);
 }
 
-void queueWords(cudaStream_t stream, std::span<const engine::WordOp> ops, int ordinal) {
+void queueWords(cudaStream_t stream, std::span<const device::WordOp> ops, int ordinal) {
   std::array<CUstreamBatchMemOpParams, kMostWords> params;
   while (!ops.empty()) {
     const size_t count = std::min(ops.size(), kMostWords);
@@ -83,7 +83,7 @@ void StreamQueue::leave(const StreamState& place) {
   check(cudaStreamWaitEvent(place.stream, event_.get(), 0), ordinal, "waiting for the end of an operation");
 }
 
-void StreamQueue::words(std::span<const engine::WordOp> ops) { queueWords(current_, ops, context_->ordinal()); }
+void StreamQueue::words(std::span<const device::WordOp> ops) { queueWords(current_, ops, context_->ordinal()); }
 
 void StreamQueue::copy(std::byte* to, const std::byte* from, size_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, current_), context_->ordinal(),

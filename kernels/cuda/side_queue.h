@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/device.h"
+#include "device/device.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/order.h"
 
@@ -28,11 +28,11 @@ class OwnStream {
 };
 
 // Queues them on `stream`.
-void queueWords(cudaStream_t stream, std::span<const engine::WordOp> ops, int ordinal);
+void queueWords(cudaStream_t stream, std::span<const device::WordOp> ops, int ordinal);
 
 // One stream for what is eager, and one for each capture that goes on at the same time: a stream that takes part in a
 // capture can do nothing else until the capture has ended.
-class StreamQueue : public engine::SideQueue {
+class StreamQueue : public device::SideQueue {
  public:
   explicit StreamQueue(SharedContext context);
   // From here on, until leave(), all goes behind what `place` holds now, and into its capture if it captures.
@@ -40,9 +40,9 @@ class StreamQueue : public engine::SideQueue {
   // `place` waits for all that was queued.
   void leave(const StreamState& place);
 
-  void words(std::span<const engine::WordOp> ops) override;
+  void words(std::span<const device::WordOp> ops) override;
   void copy(std::byte* to, const std::byte* from, size_t bytes) override;
-  void fold(const Fold& fold) override;
+  void fold(const device::Fold& fold) override;
   void requireAlive() override;
 
  private:

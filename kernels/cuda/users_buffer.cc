@@ -1,13 +1,13 @@
 #include "kernels/cuda/users_buffer.h"
 
-#include "engine/memory_record.h"
+#include "device/memory_record.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
 
 namespace tutti::cuda {
 namespace {
 
-using Record = engine::BufferRecord;
+using Record = device::BufferRecord;
 
 // The buffer in its allocation, which has to hold all of it.
 Allocation allocationOf(const Context& context, const std::byte* buffer, size_t bytes) {
@@ -46,7 +46,7 @@ class Held {
   CUmemGenericAllocationHandle handle_ = 0;
 };
 
-class Accepted : public engine::DeviceMemory {
+class Accepted : public device::DeviceMemory {
  public:
   Accepted(std::unique_ptr<Virtual> whole, const Record& record) : whole_(std::move(whole)) {
     data = whole_->data() + record.offset;
@@ -65,11 +65,11 @@ bool says(CUpointer_attribute attribute, const std::byte* buffer) {
 
 }  // namespace
 
-engine::BufferOffer offerBuffer(const Context& context, const std::byte* buffer, size_t bytes) {
+device::BufferOffer offerBuffer(const Context& context, const std::byte* buffer, size_t bytes) {
   const Aside aside(context);
   const Held held(context, buffer);
   const Allocation all = allocationOf(context, buffer, bytes);
-  engine::BufferOffer offer;
+  device::BufferOffer offer;
   Record record{all.bytes, static_cast<uint64_t>(buffer - all.begin), bytes, {}};
   if (held.goesBy(CU_MEM_HANDLE_TYPE_FABRIC)) {
     held.exportTo(record.fabric.emplace().data(), CU_MEM_HANDLE_TYPE_FABRIC);
@@ -85,7 +85,7 @@ engine::BufferOffer offerBuffer(const Context& context, const std::byte* buffer,
   return offer;
 }
 
-std::unique_ptr<engine::DeviceMemory> acceptBuffer(const SharedContext& context, std::span<const std::byte> bytes,
+std::unique_ptr<device::DeviceMemory> acceptBuffer(const SharedContext& context, std::span<const std::byte> bytes,
                                                    const UniqueFd& descriptor) {
   const Record record = Record::read(bytes);
   if (!record.fabric && !descriptor) throw Error(ErrorCode::kRemote, "a peer's buffer came without its descriptor");

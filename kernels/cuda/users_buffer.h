@@ -6,10 +6,10 @@
 
 namespace tutti::cuda {
 
-// See engine::Device. All throw Error(kCuda); accept() also Error(kRemote), for a record that came from outside and is
+// See device::Device. All throw Error(kCuda); accept() also Error(kRemote), for a record that came from outside and is
 // none.
-engine::BufferOffer offerBuffer(const Context& context, const std::byte* buffer, size_t bytes);
-std::unique_ptr<engine::DeviceMemory> acceptBuffer(const SharedContext& context, std::span<const std::byte> record,
+device::BufferOffer offerBuffer(const Context& context, const std::byte* buffer, size_t bytes);
+std::unique_ptr<device::DeviceMemory> acceptBuffer(const SharedContext& context, std::span<const std::byte> record,
                                                    const UniqueFd& descriptor);
 bool opensTo(const Context& context, const std::byte* buffer, int peerOrdinal);
 

@@ -23,7 +23,7 @@ topology::Card describeSelf(const Config& config, const control::Network& networ
   topology::Card card = topology::describeSelf();
   card.unixSockets = network.unixSockets;
   if (config.device < 0) return card;
-  const auto device = engine::openDevice(config.device);
+  const auto device = device::openDevice(config.device);
   const auto words = std::bit_cast<std::array<uint64_t, 2>>(device->traits().uuid);
   card.device = config.device;
   card.gpu = words[0] ^ std::rotl(words[1], 1);
@@ -119,7 +119,7 @@ bool Communicator::endBuffer(const void* handle) {
 }
 
 DeviceTroubles Communicator::deviceTroubles() {
-  return {[this](const cuda::Report& report) { fail(explain(report)); },
+  return {[this](const device::Report& report) { fail(explain(report)); },
           [this](int peer, const std::string& text) {
             fail(Error(ErrorCode::kRemote, fmt::format("{} was cut off: {}", rankName(peer), text)));
           },
@@ -144,22 +144,22 @@ Error Communicator::disagreement(link::Fingerprint mine, int peer, const link::F
 }
 
 // What a kernel met, in words.
-Error Communicator::explain(const cuda::Report& report) const {
+Error Communicator::explain(const device::Report& report) const {
   const auto nameCall = [&](const link::Fingerprint& mark) { return comm::describe(mark); };
   const std::string self = rankName(rank()), peer = rankName(report.peer);
-  if (report.trouble == cuda::Trouble::kMismatch)
+  if (report.trouble == device::Trouble::kMismatch)
     return disagreement(report.mine, report.peer, report.theirs, report.bytes);
-  if (report.trouble == cuda::Trouble::kBytes)
+  if (report.trouble == device::Trouble::kBytes)
     return Error(ErrorCode::kInvalidUsage,
                  fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}", nameCall(report.mine), peer,
                              report.bytes, self, report.expected));
-  if (report.trouble == cuda::Trouble::kSpot)
+  if (report.trouble == device::Trouble::kSpot)
     return Error(
         ErrorCode::kRemote,
         fmt::format("{} points {} at {} bytes outside of the buffer that it has shared, in {}: it is damaged, or "
                     "not to be trusted",
                     peer, self, report.bytes, nameCall(report.mine)));
-  if (report.trouble == cuda::Trouble::kNotOpened)
+  if (report.trouble == device::Trouble::kNotOpened)
     return Error(
         ErrorCode::kRemote,
         fmt::format("{} speaks of a buffer that {} has neither mapped nor opened to it, in {}: it is damaged, or "

@@ -20,7 +20,7 @@
 #include "comm/task.h"
 #include "control/launcher.h"
 #include "control/plane.h"
-#include "kernels/cuda/program.h"
+#include "device/program.h"
 #include "topology/card.h"
 
 namespace tutti::comm {
@@ -119,7 +119,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   bool noteFailure(const Error& error);  // false when there was one before
   void tell(control::Stop how, const Error& error) noexcept;
-  Error explain(const cuda::Report& report) const;
+  Error explain(const device::Report& report) const;
   DeviceTroubles deviceTroubles();
   std::vector<topology::Card> decodeCards() const;
   plan::Machine describeMachine() const;

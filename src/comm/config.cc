@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/settings.h"
-#include "engine/device.h"
+#include "device/device.h"
 #include "link/registry.h"
 #include "plan/plan.h"
 
@@ -91,7 +91,7 @@ int deviceByName(const std::string& name) {
     const auto [stop, error] = std::from_chars(name.data() + 5, end, ordinal);
     if (error != std::errc() || stop != end) ordinal = -1;
   }
-  if (name == "cuda") ordinal = std::max(0, engine::currentDevice());
+  if (name == "cuda") ordinal = std::max(0, device::currentDevice());
   if (ordinal < 0)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no device: cpu, cuda or cuda:N", name));
   return ordinal;

@@ -11,7 +11,7 @@
 
 namespace tutti::comm {
 
-DeviceBridges::DeviceBridges(Links& links, engine::Device& device, const std::vector<int>& peers, uint32_t channels,
+DeviceBridges::DeviceBridges(Links& links, device::Device& device, const std::vector<int>& peers, uint32_t channels,
                              Deadline deadline) {
   while (!connect(links, peers, channels)) {
     if (deadline.passed())
@@ -46,12 +46,12 @@ bool DeviceBridges::connect(Links& links, const std::vector<int>& peers, uint32_
 }
 
 // The host's self-test has already used some slots.
-cuda::End DeviceBridges::sendEnd(uint32_t channel, int peer) const {
+device::End DeviceBridges::sendEnd(uint32_t channel, int peer) const {
   const link::SendEnd& end = ends_.at({peer, channel})->send;
   return {end.fifo, end.posted};
 }
 
-cuda::End DeviceBridges::recvEnd(uint32_t channel, int peer) const {
+device::End DeviceBridges::recvEnd(uint32_t channel, int peer) const {
   const link::RecvEnd& end = ends_.at({peer, channel})->recv;
   return {end.fifo, end.received};
 }

@@ -11,20 +11,20 @@
 
 #include "base/deadline.h"
 #include "comm/links.h"
+#include "device/device.h"
 #include "engine/attendance.h"
-#include "engine/device.h"
 
 namespace tutti::comm {
 
 class DeviceBridges {
  public:
   // `peers`, ascending; every one of them does the same. Blocks until all links stand; throws Error.
-  DeviceBridges(Links& links, engine::Device& device, const std::vector<int>& peers, uint32_t channels,
+  DeviceBridges(Links& links, device::Device& device, const std::vector<int>& peers, uint32_t channels,
                 Deadline deadline);
 
   bool empty() const noexcept { return ends_.empty(); }
-  cuda::End sendEnd(uint32_t channel, int peer) const;
-  cuda::End recvEnd(uint32_t channel, int peer) const;
+  device::End sendEnd(uint32_t channel, int peer) const;
+  device::End recvEnd(uint32_t channel, int peer) const;
 
   // Moves what has been posted, if any link is of a network. True when something moved. Never blocks.
   bool drive() noexcept;
@@ -43,7 +43,7 @@ class DeviceBridges {
   std::vector<int> unconnected() const;
 
   std::map<std::pair<int, uint32_t>, link::Connection*> ends_;
-  std::vector<std::unique_ptr<engine::DeviceMemory>> pinned_;
+  std::vector<std::unique_ptr<device::DeviceMemory>> pinned_;
   std::vector<std::pair<int, link::Driver*>> drivers_;  // with their peers
   engine::Attendance attendance_;
   std::optional<Failure> failure_;

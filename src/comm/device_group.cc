@@ -50,7 +50,7 @@ std::vector<Placed> place(const std::vector<DeviceCall>& calls) {
 // One launch in the making; and what waits in streams, which goes out behind it, as on every other rank.
 class Batch {
  public:
-  explicit Batch(engine::Device& device) : device_(device) {}
+  explicit Batch(device::Device& device) : device_(device) {}
 
   void add(const Placed& placed) {
     const DeviceCall& one = *placed.call;
@@ -58,7 +58,7 @@ class Batch {
     const DeviceProgram& program = side.programFor(one.call);  // throws for what can not be
     if (side.streams(one.call)) return streamed_.push_back({&side, &one.call, one.stream, placed.distance});
     stays_ = stays_ || device_.captures(one.stream);
-    cuda::Work work = side.workFor(one.call, program, stays_);
+    device::Work work = side.workFor(one.call, program, stays_);
     work.firstBlock = blocks_;
     blocks_ += work.layout.channels;
     works_.push_back(work);
@@ -70,7 +70,7 @@ class Batch {
   void prepare() {
     if (works_.empty()) return;
     launch_.count = static_cast<uint32_t>(works_.size());
-    if (works_.size() <= cuda::kMaxInlineWorks)
+    if (works_.size() <= device::kMaxInlineWorks)
       std::copy(works_.begin(), works_.end(), launch_.works);
     else
       launch_.more = calls_.front().call->communicator->device()->placeWorks(works_, stays_);
@@ -91,18 +91,18 @@ class Batch {
     }
   }
 
-  engine::Device& device_;
-  cuda::Launch launch_;
+  device::Device& device_;
+  device::Launch launch_;
   uint32_t blocks_ = 0;
   bool stays_ = false;  // a graph keeps it
-  std::vector<cuda::Work> works_;
+  std::vector<device::Work> works_;
   struct Launched {
     const DeviceCall* call;
     const DeviceProgram* program;
   };
   std::vector<Launched> calls_;  // as works_
-  std::vector<engine::DeviceStream> streams_;
-  std::vector<engine::LaunchOrder*> orders_;
+  std::vector<device::DeviceStream> streams_;
+  std::vector<device::LaunchOrder*> orders_;
   std::vector<StreamedCall> streamed_;
 };
 
@@ -144,9 +144,9 @@ void launchCalls(const std::vector<DeviceCall>& calls) {
   std::vector<Placed> placed = place(calls);
   split(placed);
   // GPUs of one process have a launch each.
-  std::map<std::pair<int, engine::Device*>, Batch> batches;
+  std::map<std::pair<int, device::Device*>, Batch> batches;
   for (const Placed& one : placed) {
-    engine::Device& device = one.call->communicator->device()->device();
+    device::Device& device = one.call->communicator->device()->device();
     batches.try_emplace({one.part, &device}, device).first->second.add(one);
   }
   // What can not be is said before anything is launched, which other ranks would wait in.

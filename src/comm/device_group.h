@@ -5,14 +5,14 @@
 
 #include "comm/call.h"
 #include "comm/communicator.h"
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::comm {
 
 struct DeviceCall {
   std::shared_ptr<Communicator> communicator;
   Call call;
-  engine::DeviceStream stream = nullptr;
+  device::DeviceStream stream = nullptr;
 };
 
 // Queues all of them as one group, and returns before they run. Throws Error; what was queued before stays queued.

@@ -7,7 +7,7 @@
 namespace tutti::comm {
 namespace {
 
-using engine::Joint;
+using device::Joint;
 
 Joint jointOf(const JointView& view, size_t rank) {
   return rank < view.joints.size() ? view.joints[rank] : Joint::kUnknown;

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::comm {
 
 // What one rank sees.
 struct JointView {
-  std::vector<engine::Joint> joints;  // by rank; empty where it did not look
+  std::vector<device::Joint> joints;  // by rank; empty where it did not look
   std::string why;                    // some are unknown
 };
 

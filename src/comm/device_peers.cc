@@ -19,7 +19,7 @@ uint64_t seedOf(uint64_t communicator, int from, int to) {
 
 }  // namespace
 
-DevicePeers::DevicePeers(control::Plane& plane, engine::Device& device, std::span<const topology::Card> cards,
+DevicePeers::DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::Card> cards,
                          const DeviceShape& shape, Deadline deadline)
     : plane_(plane),
       device_(device),
@@ -80,7 +80,7 @@ JointView DevicePeers::joints(std::span<const Bytes> exported) const {
   view.joints = device_.jointsTo(exported, view.why);
   for (size_t peer = 0; peer < cards_.size(); ++peer)
     if (cards_[peer].hostId != cards_[static_cast<size_t>(plane_.rank())].hostId)
-      view.joints[peer] = engine::Joint::kNvlink;
+      view.joints[peer] = device::Joint::kNvlink;
   return view;
 }
 
@@ -123,19 +123,19 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
 }
 
 // A process has one address space, also for its GPUs.
-cuda::Direct DevicePeers::direct(int peer) const noexcept {
+device::Direct DevicePeers::direct(int peer) const noexcept {
   if (!shape_.kernels || cards_.size() > proof::kMostDirect || std::ranges::count(unreached_, peer) != 0)
-    return cuda::Direct::kNever;
+    return device::Direct::kNever;
   const topology::Card& other = cards_[static_cast<size_t>(peer)];
   const topology::Card& own = cards_[static_cast<size_t>(plane_.rank())];
-  return other.processToken == own.processToken ? cuda::Direct::kHere : cuda::Direct::kMapped;
+  return other.processToken == own.processToken ? device::Direct::kHere : device::Direct::kMapped;
 }
 
-cuda::End DevicePeers::sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
+device::End DevicePeers::sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
   return {fifo(protocol, channel, plane_.rank(), peer), 0, direct(peer)};
 }
 
-cuda::End DevicePeers::recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
+device::End DevicePeers::recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
   return {fifo(protocol, channel, peer, plane_.rank()), 0, direct(peer)};
 }
 

@@ -10,7 +10,7 @@
 #include "comm/device_joints.h"
 #include "comm/device_shape.h"
 #include "control/plane.h"
-#include "engine/device.h"
+#include "device/device.h"
 #include "engine/streamed.h"
 
 namespace tutti::comm {
@@ -18,7 +18,7 @@ namespace tutti::comm {
 class DevicePeers {
  public:
   // Collective over the plane: allocates, tells, maps and tests. Blocks, at most until the deadline. Throws Error.
-  DevicePeers(control::Plane& plane, engine::Device& device, std::span<const topology::Card> cards,
+  DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::Card> cards,
               const DeviceShape& shape, Deadline deadline);
 
   size_t bytes() const noexcept { return own_->bytes; }
@@ -29,10 +29,10 @@ class DevicePeers {
   // Whether all memory is reached, and stores of 128 bytes arrive there as a whole.
   bool linesMoveWhole() const noexcept { return linesMoveWhole_; }
   // Whether links to that rank may be direct: the proof that ranks do not meet in memory is for so many ranks.
-  cuda::Direct direct(int peer) const noexcept;
+  device::Direct direct(int peer) const noexcept;
   // The sender's and the receiver's end of the links between this rank and `peer`.
-  cuda::End sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
-  cuda::End recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
+  device::End sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
+  device::End recvEnd(Protocol protocol, uint32_t channel, int peer) const noexcept;
   // The same for operations that wait in streams.
   engine::StreamedEnd streamedSendEnd(int peer) const noexcept;
   engine::StreamedEnd streamedRecvEnd(int peer) const noexcept;
@@ -47,12 +47,12 @@ class DevicePeers {
   link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;
 
   control::Plane& plane_;
-  engine::Device& device_;
+  device::Device& device_;
   std::span<const topology::Card> cards_;
   DeviceShape shape_;
   PoolLayout layout_;
-  std::unique_ptr<engine::DeviceMemory> own_;
-  std::vector<std::unique_ptr<engine::DeviceMemory>> mapped_;
+  std::unique_ptr<device::DeviceMemory> own_;
+  std::vector<std::unique_ptr<device::DeviceMemory>> mapped_;
   std::vector<std::byte*> pools_;  // by rank
   std::vector<int> unreached_;
   bool anyUnreached_ = false, linesMoveWhole_ = false;

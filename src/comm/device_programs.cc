@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "kernels/cuda/program.h"
+#include "device/program.h"
 
 namespace tutti::comm {
 namespace {
@@ -28,11 +28,11 @@ plan::DeviceMachine deviceMachine(const DeviceShape& shape, bool streamed) {
   machine.ranks = shape.size;
   machine.channels = static_cast<int>(shape.channels);
   machine.linesMoveWhole = shape.linesMoveWhole;
-  if (streamed) machine.mostLinks = cuda::kMostFolded - 2;  // the input, or the output, may come on top
+  if (streamed) machine.mostLinks = device::kMostFolded - 2;  // the input, or the output, may come on top
   for (int p = 0; p < kProtocols; ++p) {
     const auto protocol = static_cast<Protocol>(p);
     machine.mostSegments[static_cast<size_t>(p)] =
-        slotBytesOf(protocol, shape, streamed, true) / cuda::grainOf(protocol).bytes;
+        slotBytesOf(protocol, shape, streamed, true) / device::grainOf(protocol).bytes;
   }
   return machine;
 }
@@ -40,7 +40,7 @@ plan::DeviceMachine deviceMachine(const DeviceShape& shape, bool streamed) {
 uint32_t deviceChunkBytes(const schedule::Schedule& schedule, Protocol protocol, const DeviceShape& shape,
                           bool streamed) {
   const uint32_t slotBytes = slotBytesOf(protocol, shape, streamed, schedule.scratches > 0);
-  const uint32_t bytes = cuda::chunkBytes(protocol, slotBytes, schedule.maxSpan);
+  const uint32_t bytes = device::chunkBytes(protocol, slotBytes, schedule.maxSpan);
   if (bytes < kLargestElement)
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{} by {} over {} on {} GPUs puts {} segments into a slot of {} bytes, which leaves less "
@@ -52,7 +52,7 @@ uint32_t deviceChunkBytes(const schedule::Schedule& schedule, Protocol protocol,
 }
 
 DevicePrograms::DevicePrograms(int rank, const Config& config, const DeviceShape& shape, std::vector<int> groupOf,
-                               engine::Device& device)
+                               device::Device& device)
     : rank_(rank),
       config_(config),
       shape_(shape),
@@ -118,8 +118,8 @@ std::unique_ptr<DeviceProgram> DevicePrograms::make(const Call& call, const plan
   made->channels = static_cast<uint32_t>(choice.channels);
   const schedule::Schedule& schedule = made->schedule;
   made->chunkBytes = deviceChunkBytes(schedule, choice.protocol, shape_, false);
-  if (schedule.depth > shape_.depth || schedule.inPeers.size() > cuda::kMaxLinks ||
-      schedule.outPeers.size() > cuda::kMaxLinks)
+  if (schedule.depth > shape_.depth || schedule.inPeers.size() > device::kMaxLinks ||
+      schedule.outPeers.size() > device::kMaxLinks)
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{} by {} on {} GPUs needs more links or slots than a block has; choose another algorithm",
                             nameOf(call.collective), nameOf(choice.algorithm), shape_.size));
@@ -136,7 +136,7 @@ std::unique_ptr<DeviceProgram> DevicePrograms::makeStreamed(const Call& call, co
   const schedule::Schedule& schedule = made->schedule;
   made->chunkBytes = deviceChunkBytes(schedule, Protocol::kSimple, shape_, true);
   const bool narrow = std::ranges::all_of(schedule.steps, [](const schedule::Step& step) {
-    return step.fromCount <= cuda::kMostFolded && step.toCount <= cuda::kMostFolded;
+    return step.fromCount <= device::kMostFolded && step.toCount <= device::kMostFolded;
   });
   if (schedule.depth > DeviceShape::kStreamDepth || !narrow)
     throw Error(ErrorCode::kInvalidUsage,
@@ -164,8 +164,8 @@ const T* DevicePrograms::place(const std::vector<T>& list) {
   return reinterpret_cast<const T*>(arena_->data + at);
 }
 
-cuda::Program DevicePrograms::upload(const schedule::Schedule& schedule, uint32_t scratchBytes) {
-  cuda::Program program;
+device::Program DevicePrograms::upload(const schedule::Schedule& schedule, uint32_t scratchBytes) {
+  device::Program program;
   program.steps = place(schedule.steps);
   program.operands = place(schedule.operands);
   program.inPeers = place(schedule.inPeers);

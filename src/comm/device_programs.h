@@ -9,7 +9,7 @@
 #include "comm/call.h"
 #include "comm/config.h"
 #include "comm/device_shape.h"
-#include "engine/device.h"
+#include "device/device.h"
 #include "plan/device.h"
 #include "schedule/algorithm.h"
 
@@ -17,7 +17,7 @@ namespace tutti::comm {
 
 struct DeviceProgram {
   schedule::Schedule schedule;
-  cuda::Program program;
+  device::Program program;
   Protocol protocol = Protocol::kSimple;
   uint32_t channels = 1;
   uint32_t chunkBytes = 0;  // of one segment in a slot
@@ -34,7 +34,7 @@ class DevicePrograms {
  public:
   // Allocates what all programs will ever need: later calls allocate nothing on the GPU.
   DevicePrograms(int rank, const Config& config, const DeviceShape& shape, std::vector<int> groupOf,
-                 engine::Device& device);
+                 device::Device& device);
 
   // The program of a call, for a kernel or for a stream, which reads the schedule on the host. Throws Error. One thread
   // at a time.
@@ -54,7 +54,7 @@ class DevicePrograms {
   schedule::Schedule build(const Call& call, schedule::Algorithm algorithm) const;
   std::unique_ptr<DeviceProgram> make(const Call& call, const plan::DeviceChoice& choice);
   std::unique_ptr<DeviceProgram> makeStreamed(const Call& call, const plan::DeviceChoice& choice);
-  cuda::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);
+  device::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);
   template <class T>
   const T* place(const std::vector<T>& list);
   uint32_t mostScratches() const;
@@ -63,8 +63,8 @@ class DevicePrograms {
   const Config& config_;
   DeviceShape shape_;
   std::vector<int> groupOf_;
-  engine::Device& device_;
-  std::unique_ptr<engine::DeviceMemory> arena_, scratch_;
+  device::Device& device_;
+  std::unique_ptr<device::DeviceMemory> arena_, scratch_;
   size_t used_ = 0;  // of the arena
   std::map<Key, std::unique_ptr<DeviceProgram>> programs_;
 };

@@ -11,8 +11,8 @@ namespace {
 uint32_t peek(uint32_t& word) noexcept { return std::atomic_ref(word).load(std::memory_order_relaxed); }
 
 // For the next call. Relaxed: the kernel of the last one is through with the words, but has not told so with an order.
-void clear(cuda::Progress& words) noexcept {
-  const cuda::Progress fresh;
+void clear(device::Progress& words) noexcept {
+  const device::Progress fresh;
   const auto set = [](uint32_t& word, uint32_t value) {
     std::atomic_ref(word).store(value, std::memory_order_relaxed);
   };
@@ -33,22 +33,22 @@ struct DeviceRecord::Sum {
   int waitingFor = -1;  // of the channel that is the furthest behind
 };
 
-DeviceRecord::DeviceRecord(Recorder& recorder, cuda::Progress* words, uint32_t channels)
+DeviceRecord::DeviceRecord(Recorder& recorder, device::Progress* words, uint32_t channels)
     : recorder_(recorder), words_(words), channels_(channels) {
-  for (size_t i = 0; i < wordsFor(channels); ++i) new (words + i) cuda::Progress;
+  for (size_t i = 0; i < wordsFor(channels); ++i) new (words + i) device::Progress;
 }
 
-cuda::Progress* DeviceRecord::place(bool stays) noexcept {
+device::Progress* DeviceRecord::place(bool stays) noexcept {
   const auto oldest = std::ranges::find_if(running_, [](const Running& call) { return call.row.has_value(); });
   const uint64_t first = oldest == running_.end() ? group_ : std::min(group_, *oldest->row);
   if (stays || next_ - first >= kRows) return words_;
-  cuda::Progress* const words = wordsOf(next_++);
+  device::Progress* const words = wordsOf(next_++);
   std::for_each_n(words, channels_, clear);
   return words;
 }
 
 void DeviceRecord::launched(const Call& call, uint64_t number, const link::Fingerprint& planned,
-                            const cuda::Work& work) {
+                            const device::Work& work) {
   const Recorder::Token token = recorder_.begin(call, call.fingerprint(number), false);
   recorder_.started(token, planned);
   recorder_.moved(token, CallState::kQueued);  // all its links stand
@@ -65,7 +65,7 @@ DeviceRecord::Sum DeviceRecord::sumOf(const Running& call) const noexcept {
   Sum sum;
   uint64_t least = ~uint64_t{0};
   for (uint32_t channel = 0; channel < call.channels; ++channel) {
-    cuda::Progress& words = wordsOf(*call.row)[channel];
+    device::Progress& words = wordsOf(*call.row)[channel];
     const uint32_t begun = peek(words.begun);
     const bool ended = begun != 0 && peek(words.ended) == begun;
     sum.begun = sum.begun || begun != 0;
@@ -76,7 +76,7 @@ DeviceRecord::Sum DeviceRecord::sumOf(const Running& call) const noexcept {
     sum.rounds += iterations - std::min<uint64_t>(iterations, call.lag);
     sum.done += iteration - std::min<uint64_t>(iteration, call.lag);
     const uint32_t waitingFor = peek(words.waitingFor);
-    if (ended || waitingFor == cuda::kNobody || iteration >= least) continue;
+    if (ended || waitingFor == device::kNobody || iteration >= least) continue;
     least = iteration;
     sum.waitingFor = static_cast<int>(waitingFor);
   }

@@ -1,5 +1,5 @@
 // The recorder's lines of calls on a GPU. A kernel can not write them; it writes words in host memory that say how far
-// each of its channels is (cuda::Progress), and here these are read now and then.
+// each of its channels is (device::Progress), and here these are read now and then.
 //
 // Every call has a row of words of its own, a word a channel, since a number of the kernel's tells no call from a
 // replay of a graph in between. Rows go round. A call that finds none free (128 are under way before it), and one that
@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "comm/recorder.h"
-#include "kernels/cuda/program.h"
+#include "device/program.h"
 
 namespace tutti::comm {
 
@@ -28,15 +28,15 @@ struct StandingCall {
 class DeviceRecord {
  public:
   // `words`: wordsFor(channels) of them, where a kernel can write; `channels`: the most that a call has.
-  DeviceRecord(Recorder& recorder, cuda::Progress* words, uint32_t channels);
+  DeviceRecord(Recorder& recorder, device::Progress* words, uint32_t channels);
   static size_t wordsFor(uint32_t channels) noexcept { return (kRows + 1) * size_t{channels}; }
 
   // Rows of calls that were prepared and never launched are free from here on.
   void beginGroup() noexcept { group_ = next_; }
   // The words for a call that is being prepared. `stays`: a graph keeps it.
-  cuda::Progress* place(bool stays) noexcept;
+  device::Progress* place(bool stays) noexcept;
   // `work` has been queued, with the words that it got.
-  void launched(const Call& call, uint64_t number, const link::Fingerprint& planned, const cuda::Work& work);
+  void launched(const Call& call, uint64_t number, const link::Fingerprint& planned, const device::Work& work);
   bool empty() const noexcept { return running_.empty(); }
 
   // Brings the lines up to date. Cheap: a few cache lines for each call under way.
@@ -59,14 +59,14 @@ class DeviceRecord {
     bool begun = false, ended = false;
   };
   struct Sum;
-  cuda::Progress* wordsOf(uint64_t row) const noexcept { return words_ + (row % kRows + 1) * channels_; }
+  device::Progress* wordsOf(uint64_t row) const noexcept { return words_ + (row % kRows + 1) * channels_; }
   Sum sumOf(const Running& call) const noexcept;
   void note(Running& call) noexcept;
   void endOvertaken() noexcept;
   void end(Running& call, CallState how) noexcept;
 
   Recorder& recorder_;
-  cuda::Progress* words_;
+  device::Progress* words_;
   uint32_t channels_;
   uint64_t next_ = 0, group_ = 0;  // rows are numbered on and on
   std::deque<Running> running_;    // in the order of their launches

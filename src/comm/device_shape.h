@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cuda/program.h"
+#include "device/program.h"
 #include "topology/card.h"
 
 namespace tutti::comm {

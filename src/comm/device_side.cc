@@ -16,7 +16,7 @@ namespace tutti::comm {
 namespace {
 
 // The words in host memory: one line each for the report and the abort flag, then those of the record.
-constexpr size_t kAbortAt = sizeof(cuda::Report), kProgressAt = kAbortAt + 128;
+constexpr size_t kAbortAt = sizeof(device::Report), kProgressAt = kAbortAt + 128;
 constexpr size_t kBarrierBytes = 16;
 
 // A collective's channels count together with nothing else; each message between two ranks, and each of its channels,
@@ -30,7 +30,7 @@ size_t endsOf(const DeviceShape& shape) {
 }
 
 size_t stateBytes(const DeviceShape& shape) {
-  return 2 * endsOf(shape) * sizeof(cuda::End) + kBarrierBytes + (2 * countersOf(shape) + 1) * sizeof(uint32_t);
+  return 2 * endsOf(shape) * sizeof(device::End) + kBarrierBytes + (2 * countersOf(shape) + 1) * sizeof(uint32_t);
 }
 
 // The elements of the user's buffer that a call uses: from its begin to the end of the last segment.
@@ -54,20 +54,20 @@ DeviceSide::DeviceSide(control::Plane& plane, Links& links, std::span<const topo
       config_(config),
       onTrouble_(std::move(onTrouble)),
       shape_(shapeOf(cards, config.channels, config.deviceSlotBytes)),
-      device_(engine::openDevice(config.device)),
+      device_(device::openDevice(config.device)),
       promise_(*device_, shape_.blocks()),
       peers_(plane, *device_, cards, shape_, Deadline::in(config.joinTimeout)),
       windows_(plane, *device_, peers_, cards),
       bridges_(links, *device_, peers_.unreached(), shape_.allChannels(), Deadline::in(config.connectTimeout)),
       programs_(plane.rank(), config, bridgedShape(), std::move(groupOf), *device_),
       state_(device_->allocate(stateBytes(shape_))),
-      words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(cuda::Progress))),
+      words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(device::Progress))),
       arguments_(device_->allocatePinned(config.deviceArgumentBytes)),
       order_(device_->newOrder()),
       streamed_(makeStreamed(cards)),
       sent_(static_cast<size_t>(shape_.size)),
       received_(sent_),
-      record_(recorder, reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt), shape_.channels) {
+      record_(recorder, reinterpret_cast<device::Progress*>(words_->data + kProgressAt), shape_.channels) {
   writeState();
   attendant_ = startThread([this] { attend(); });
 }
@@ -128,7 +128,7 @@ DeviceShape DeviceSide::bridgedShape() const {
 }
 
 // A bridge knows Simple alone; the other protocols are not used then.
-cuda::End DeviceSide::endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const {
+device::End DeviceSide::endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const {
   if (std::ranges::count(peers_.unreached(), peer) == 0)
     return sends ? peers_.sendEnd(protocol, channel, peer) : peers_.recvEnd(protocol, channel, peer);
   if (protocol != Protocol::kSimple) return {};
@@ -138,10 +138,10 @@ cuda::End DeviceSide::endOf(bool sends, Protocol protocol, uint32_t channel, int
 uint32_t& DeviceSide::abortWord() const noexcept { return *reinterpret_cast<uint32_t*>(words_->data + kAbortAt); }
 
 void DeviceSide::writeState() {
-  new (words_->data) cuda::Report;
+  new (words_->data) device::Report;
   seat_.size = shape_.size;
   seat_.channels = shape_.allChannels();
-  std::vector<cuda::End> ends(2 * endsOf(shape_));
+  std::vector<device::End> ends(2 * endsOf(shape_));
   for (int p = 0; p < kProtocols; ++p)
     for (uint32_t channel = 0; channel < seat_.channels; ++channel)
       for (int peer = 0; peer < shape_.size; ++peer) {
@@ -149,8 +149,8 @@ void DeviceSide::writeState() {
         ends[at] = endOf(true, static_cast<Protocol>(p), channel, peer);
         ends[endsOf(shape_) + at] = endOf(false, static_cast<Protocol>(p), channel, peer);
       }
-  device_->copy(state_->data, ends.data(), ends.size() * sizeof(cuda::End));
-  seat_.sendEnds = reinterpret_cast<cuda::End*>(state_->data);
+  device_->copy(state_->data, ends.data(), ends.size() * sizeof(device::End));
+  seat_.sendEnds = reinterpret_cast<device::End*>(state_->data);
   seat_.recvEnds = seat_.sendEnds + endsOf(shape_);
   barrierByte_ = reinterpret_cast<std::byte*>(seat_.recvEnds + endsOf(shape_));
   seat_.reporting = reinterpret_cast<uint32_t*>(barrierByte_ + kBarrierBytes);
@@ -185,8 +185,8 @@ std::byte* DeviceSide::placeArguments(const void* data, size_t bytes, bool stays
   return arguments_->data + at;
 }
 
-const cuda::Work* DeviceSide::placeWorks(std::span<const cuda::Work> works, bool stays) {
-  return reinterpret_cast<const cuda::Work*>(placeArguments(works.data(), works.size_bytes(), stays));
+const device::Work* DeviceSide::placeWorks(std::span<const device::Work> works, bool stays) {
+  return reinterpret_cast<const device::Work*>(placeArguments(works.data(), works.size_bytes(), stays));
 }
 
 const size_t* DeviceSide::placeTable(const std::vector<size_t>& table, bool stays) {
@@ -204,7 +204,7 @@ void DeviceSide::placeTables(const Call& call, kernels::Layout& layout, bool sta
 
 // What peers may use in place: registered buffers, and where input and output are the same memory only if the schedule
 // is right then. Offsets of tables are this rank's own, so nobody else can know where to write.
-void DeviceSide::openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work, bool stays) {
+void DeviceSide::openBuffers(const Call& call, const DeviceProgram& program, device::Work& work, bool stays) {
   if (windows_.empty()) return;
   const size_t size = sizeOf(call.type);
   const Range input{call.send, inputCount(work.layout) * size}, output{call.recv, outputCount(work.layout) * size};
@@ -225,9 +225,9 @@ void DeviceSide::beginGroup() {
   record_.beginGroup();
 }
 
-cuda::Work DeviceSide::workFor(const Call& call, const DeviceProgram& program, bool stays) {
+device::Work DeviceSide::workFor(const Call& call, const DeviceProgram& program, bool stays) {
   const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
-  cuda::Work work;
+  device::Work work;
   work.seat = seat_;
   work.program = program.program;
   work.input = plain.input;
@@ -259,7 +259,7 @@ uint64_t DeviceSide::nextNumber(const Call& call) const noexcept {
   return (call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
 }
 
-void DeviceSide::launched(const Call& call, const DeviceProgram& program, const cuda::Work& work) {
+void DeviceSide::launched(const Call& call, const DeviceProgram& program, const device::Work& work) {
   calls_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t number = nextNumber(call);
   if (call.collective != Collective::kSendRecv) {
@@ -275,8 +275,8 @@ void DeviceSide::launched(const Call& call, const DeviceProgram& program, const 
 
 // The recorder learns nothing of it but that the GPU has ended it, or that a later call has begun.
 void DeviceSide::launchedInStream(const Call& call, const DeviceProgram& program) {
-  cuda::Work unknown;
-  unknown.seat.progress = reinterpret_cast<cuda::Progress*>(words_->data + kProgressAt);
+  device::Work unknown;
+  unknown.seat.progress = reinterpret_cast<device::Progress*>(words_->data + kProgressAt);
   launched(call, program, unknown);
 }
 
@@ -325,16 +325,16 @@ void DeviceSide::drive(std::unique_lock<std::mutex>& lock) {
 }
 
 // Needs the mutex. Once a communicator; nothing of a kernel that was told to stop.
-std::optional<cuda::Report> DeviceSide::lookAtKernels() {
+std::optional<device::Report> DeviceSide::lookAtKernels() {
   // Acquire: pairs with the kernel's release; the report is complete.
   if (told_ || std::atomic_ref(report().ready).load(std::memory_order_acquire) == 0) return std::nullopt;
   told_ = true;
-  if (report().trouble == cuda::Trouble::kAborted) return std::nullopt;
+  if (report().trouble == device::Trouble::kAborted) return std::nullopt;
   return report();
 }
 
 // Nobody but the host can end the waits of a stream: it makes come what they are for. Needs the mutex.
-std::optional<cuda::Report> DeviceSide::lookAtStream(bool stopping) {
+std::optional<device::Report> DeviceSide::lookAtStream(bool stopping) {
   try {
     if (stopping) {
       streamed_->letGo();

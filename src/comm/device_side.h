@@ -23,14 +23,14 @@
 #include "comm/device_streamed.h"
 #include "comm/device_windows.h"
 #include "control/plane.h"
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::comm {
 
 // Whom to tell, from a thread of its own, what a kernel met, which link through the host was cut off, what a peer has
 // said of its registered buffers that can not be, and, every millisecond, which call waits for a rank.
 struct DeviceTroubles {
-  std::function<void(const cuda::Report& report)> kernel;
+  std::function<void(const device::Report& report)> kernel;
   std::function<void(int peer, const std::string& text)> cutOff;
   std::function<void(int peer, const std::string& what)> lie;
   std::function<void(const std::optional<StandingCall>& now, bool overNetwork)> standing;
@@ -48,8 +48,8 @@ class DeviceSide {
   DeviceSide(const DeviceSide&) = delete;
   DeviceSide& operator=(const DeviceSide&) = delete;
 
-  engine::Device& device() noexcept { return *device_; }
-  engine::LaunchOrder& order() noexcept { return *order_; }
+  device::Device& device() noexcept { return *device_; }
+  device::LaunchOrder& order() noexcept { return *order_; }
   const DeviceShape& shape() const noexcept { return shape_; }
   size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes + windows_.bytes(); }
   // The buffers that the user registers. The calling thread is that of workFor().
@@ -67,7 +67,7 @@ class DeviceSide {
   // What runs the call, for as long as this lives; and the call as a kernel sees it, all but its place in the launch.
   // `stays`: a graph keeps it. Both throw Error. One thread at a time.
   const DeviceProgram& programFor(const Call& call) { return programs_.find(call, streams(call)); }
-  cuda::Work workFor(const Call& call, const DeviceProgram& program, bool stays);
+  device::Work workFor(const Call& call, const DeviceProgram& program, bool stays);
   // Whether the call waits in a stream and not in a kernel, and then what is queued. As workFor().
   bool streams(const Call& call) const noexcept;
   DeviceStreamed& streamed() noexcept { return *streamed_; }
@@ -75,9 +75,9 @@ class DeviceSide {
     return streamed_->laneFor(call, program, nextNumber(call), barrierByte_);
   }
   // Works that do not fit into a launch's arguments, where the GPU can read them.
-  const cuda::Work* placeWorks(std::span<const cuda::Work> works, bool stays);
+  const device::Work* placeWorks(std::span<const device::Work> works, bool stays);
   // It is in a launch that has been queued, as `work`.
-  void launched(const Call& call, const DeviceProgram& program, const cuda::Work& work);
+  void launched(const Call& call, const DeviceProgram& program, const device::Work& work);
   void launchedInStream(const Call& call, const DeviceProgram& program);
   // The number that the next call of its line gets: as on the host, the same at both ends of a line.
   uint64_t nextNumber(const Call& call) const noexcept;
@@ -96,51 +96,51 @@ class DeviceSide {
   std::byte* placeArguments(const void* data, size_t bytes, bool stays);
   const size_t* placeTable(const std::vector<size_t>& table, bool stays);
   void placeTables(const Call& call, kernels::Layout& layout, bool stays);
-  void openBuffers(const Call& call, const DeviceProgram& program, cuda::Work& work, bool stays);
+  void openBuffers(const Call& call, const DeviceProgram& program, device::Work& work, bool stays);
   DeviceShape bridgedShape() const;
-  cuda::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
+  device::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
   void drive(std::unique_lock<std::mutex>& lock);
   // What onTrouble_ is to hear of a look.
   struct News {
-    std::optional<cuda::Report> kernel;
+    std::optional<device::Report> kernel;
     std::optional<DeviceBridges::Failure> cutOff;
     std::optional<StandingCall> standing;
     bool looked = false;  // whether `standing` says anything
   };
   News tryToLook() noexcept;
   News look();
-  std::optional<cuda::Report> lookAtKernels();
-  std::optional<cuda::Report> lookAtStream(bool stopping);
+  std::optional<device::Report> lookAtKernels();
+  std::optional<device::Report> lookAtStream(bool stopping);
   void tell(const News& news) noexcept;
   std::unique_ptr<DeviceStreamed> makeStreamed(std::span<const topology::Card> cards);
-  cuda::Report& report() const noexcept { return *reinterpret_cast<cuda::Report*>(words_->data); }
+  device::Report& report() const noexcept { return *reinterpret_cast<device::Report*>(words_->data); }
   uint32_t& abortWord() const noexcept;
 
   control::Plane& plane_;
   const Config& config_;
   DeviceTroubles onTrouble_;
   DeviceShape shape_;  // first: it is what tells ranks that do not go together
-  std::shared_ptr<engine::Device> device_;
+  std::shared_ptr<device::Device> device_;
   struct Promise {  // of blocks on the GPU
-    engine::Device& device;
+    device::Device& device;
     uint32_t blocks;
-    Promise(engine::Device& of, uint32_t count) : device(of), blocks(count) { device.reserve(blocks); }
+    Promise(device::Device& of, uint32_t count) : device(of), blocks(count) { device.reserve(blocks); }
     ~Promise() { device.giveBack(blocks); }
   } promise_;
   DevicePeers peers_;
   DeviceWindows windows_;
   DeviceBridges bridges_;
   DevicePrograms programs_;
-  std::unique_ptr<engine::DeviceMemory> state_;      // of the GPU: ends, counters
-  std::unique_ptr<engine::DeviceMemory> words_;      // of the host: report, abort, progress
-  std::unique_ptr<engine::DeviceMemory> arguments_;  // of the host: tables of v-variants, works of large groups
+  std::unique_ptr<device::DeviceMemory> state_;      // of the GPU: ends, counters
+  std::unique_ptr<device::DeviceMemory> words_;      // of the host: report, abort, progress
+  std::unique_ptr<device::DeviceMemory> arguments_;  // of the host: tables of v-variants, works of large groups
   size_t argumentsUsed_ = 0, argumentsKept_ = 0;     // from the front, in turn; from the back, by graphs
   bool groupHasArguments_ = false;
   std::byte* barrierByte_ = nullptr;  // of the GPU: what a barrier reduces
-  std::unique_ptr<engine::LaunchOrder> order_;
+  std::unique_ptr<device::LaunchOrder> order_;
   std::unique_ptr<DeviceStreamed> streamed_;  // null: kernels run everything
-  cuda::Seat seat_;
+  device::Seat seat_;
   std::atomic<uint64_t> calls_{0};
   std::atomic<schedule::Algorithm> lastAlgorithm_{schedule::Algorithm::kRing};  // of a collective
   uint64_t collectives_ = 0;                                                    // so far

@@ -16,8 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenLooks(10);
 constexpr std::chrono::milliseconds kLettingGo(20);  // at a time
 
-cuda::Report reportOf(cuda::Trouble trouble, const Awaited& awaited) {
-  cuda::Report report;
+device::Report reportOf(device::Trouble trouble, const Awaited& awaited) {
+  device::Report report;
   report.trouble = trouble;
   report.peer = awaited.peer;
   report.expected = awaited.bytes;
@@ -27,7 +27,7 @@ cuda::Report reportOf(cuda::Trouble trouble, const Awaited& awaited) {
 
 }  // namespace
 
-DeviceStreamed::DeviceStreamed(engine::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout)
+DeviceStreamed::DeviceStreamed(device::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout)
     : device_(device),
       peers_(peers),
       timeout_(timeout),
@@ -75,7 +75,7 @@ std::vector<Awaited> DeviceStreamed::awaited(uint64_t position) const {
 }
 
 // A slot that is full, but not of what is expected.
-std::optional<cuda::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
+std::optional<device::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
   if (awaited.mark == nullptr) return std::nullopt;
   const uint64_t full = device_.readWord(&awaited.mark->full);
   if (full == 0 || full == awaited.value) return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<cuda::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
       engine::fingerprintOf(device_.readWord(&awaited.mark->first), device_.readWord(&awaited.mark->second));
   const uint64_t bytes = device_.readWord(&awaited.mark->bytes);
   const bool sameCall = engine::stampOf(theirs, awaited.bytes) == awaited.value;
-  cuda::Report report = reportOf(sameCall ? cuda::Trouble::kBytes : cuda::Trouble::kMismatch, awaited);
+  device::Report report = reportOf(sameCall ? device::Trouble::kBytes : device::Trouble::kMismatch, awaited);
   report.bytes = bytes;
   report.theirs = theirs;
   return report;
@@ -96,7 +96,7 @@ bool DeviceStreamed::stood(std::chrono::steady_clock::time_point now) noexcept {
 }
 
 // What was read counts only if the stream has stood all the while.
-std::optional<cuda::Report> DeviceStreamed::look() {
+std::optional<device::Report> DeviceStreamed::look() {
   const auto now = std::chrono::steady_clock::now();
   if (!stood(now) || now - looked_ < kBetweenLooks) return std::nullopt;
   looked_ = now;
@@ -107,14 +107,14 @@ std::optional<cuda::Report> DeviceStreamed::look() {
   const auto missing =
       std::ranges::find_if(all, [this](const Awaited& one) { return device_.readWord(one.word) != one.value; });
   if (missing == all.end() || !stood(now)) return std::nullopt;
-  return reportOf(cuda::Trouble::kDeadline, *missing);
+  return reportOf(device::Trouble::kDeadline, *missing);
 }
 
 void DeviceStreamed::letGo() {
   const auto until = std::chrono::steady_clock::now() + kLettingGo;
   for (uint64_t here = position(); here != 0 && std::chrono::steady_clock::now() < until; here = position()) {
-    std::vector<engine::WordOp> ops;
-    for (const Awaited& one : awaited(here)) ops.push_back({engine::WordOp::Kind::kWrite, one.word, one.value});
+    std::vector<device::WordOp> ops;
+    for (const Awaited& one : awaited(here)) ops.push_back({device::WordOp::Kind::kWrite, one.word, one.value});
     device_.writeWords(ops);
     for (int i = 0; i < 100 && position() == here; ++i) std::this_thread::yield();
   }

@@ -12,17 +12,17 @@
 #include "comm/call.h"
 #include "comm/device_peers.h"
 #include "comm/device_programs.h"
-#include "engine/device.h"
+#include "device/device.h"
 #include "engine/streamed.h"
 
 namespace tutti::comm {
 
 class DeviceStreamed {
  public:
-  DeviceStreamed(engine::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout);
+  DeviceStreamed(device::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout);
 
   // --- of the thread that queues ---
-  engine::SideQueue& queue() noexcept { return *queue_; }
+  device::SideQueue& queue() noexcept { return *queue_; }
   // Throws Error.
   engine::StreamedLane laneFor(const Call& call, const DeviceProgram& program, uint64_t number, std::byte* barrierByte);
   // Where what is queued next leaves its places. `stays`: a graph keeps it.
@@ -30,7 +30,7 @@ class DeviceStreamed {
 
   // --- of the attendant ---
   // Whom the stream has waited for too long, or who sent what it did not expect. Throws Error.
-  std::optional<cuda::Report> look();
+  std::optional<device::Report> look();
   // Lets the stream go on as if everything that it waits for had come. Call it again and again until the stream has
   // ended: what it makes is worth nothing. Throws Error.
   void letGo();
@@ -44,13 +44,13 @@ class DeviceStreamed {
   bool stood(std::chrono::steady_clock::time_point now) noexcept;
   void throwAwayTrails();
   std::vector<engine::Awaited> awaited(uint64_t position) const;
-  std::optional<cuda::Report> mismatch(const engine::Awaited& awaited);
+  std::optional<device::Report> mismatch(const engine::Awaited& awaited);
 
-  engine::Device& device_;
+  device::Device& device_;
   const DevicePeers& peers_;
   std::chrono::steady_clock::duration timeout_;
-  std::unique_ptr<engine::DeviceMemory> whereabouts_;  // of the host
-  std::unique_ptr<engine::SideQueue> queue_;
+  std::unique_ptr<device::DeviceMemory> whereabouts_;  // of the host
+  std::unique_ptr<device::SideQueue> queue_;
 
   mutable std::mutex mutex_;                                   // guards what follows
   std::map<uint64_t, std::shared_ptr<engine::Trail>> trails_;  // by their first positions

@@ -54,7 +54,7 @@ void queueTogether(std::span<Part> parts) {
 
 class Streams {
  public:
-  explicit Streams(engine::Device& device, const std::vector<StreamedCall>& calls) : device_(device) {
+  explicit Streams(device::Device& device, const std::vector<StreamedCall>& calls) : device_(device) {
     for (const StreamedCall& one : calls) stays_ = stays_ || device.captures(one.stream);
     for (const StreamedCall& one : calls) add(one);
     std::ranges::stable_sort(parts_, {},
@@ -88,18 +88,18 @@ class Streams {
     parts_.push_back({&one, &program, one.side->laneFor(*one.call, program), &found->second});
   }
 
-  engine::Device& device_;
+  device::Device& device_;
   bool stays_ = false;  // a graph keeps it
   std::map<DeviceSide*, engine::StreamedQueue> trails_;
   std::vector<Part> parts_;
-  std::vector<engine::SideQueue*> queues_;
-  std::vector<engine::DeviceStream> streams_;
-  std::vector<engine::LaunchOrder*> orders_;
+  std::vector<device::SideQueue*> queues_;
+  std::vector<device::DeviceStream> streams_;
+  std::vector<device::LaunchOrder*> orders_;
 };
 
 }  // namespace
 
-void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls, bool& begun) {
+void queueStreamed(device::Device& device, const std::vector<StreamedCall>& calls, bool& begun) {
   Streams(device, calls).queue(begun);
 }
 

@@ -4,19 +4,19 @@
 
 #include "comm/call.h"
 #include "comm/device_side.h"
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::comm {
 
 struct StreamedCall {
   DeviceSide* side = nullptr;
   const Call* call = nullptr;
-  engine::DeviceStream stream = nullptr;
+  device::DeviceStream stream = nullptr;
   int distance = -1;  // of a message from sender to receiver; -1: a collective
 };
 
 // Queues all of them at once; of one communicator, of each link's calls one at most. Throws Error; `begun` is true then
 // if something had been queued.
-void queueStreamed(engine::Device& device, const std::vector<StreamedCall>& calls, bool& begun);
+void queueStreamed(device::Device& device, const std::vector<StreamedCall>& calls, bool& begun);
 
 }  // namespace tutti::comm

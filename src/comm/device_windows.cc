@@ -29,19 +29,19 @@ class Untrue : public Error {
 
 }  // namespace
 
-DeviceWindows::DeviceWindows(control::Plane& plane, engine::Device& device, const DevicePeers& peers,
+DeviceWindows::DeviceWindows(control::Plane& plane, device::Device& device, const DevicePeers& peers,
                              std::span<const topology::Card> cards)
     : plane_(plane), device_(device) {
   const topology::Card& own = cards[static_cast<size_t>(plane.rank())];
   for (int rank = 0; rank < plane.size(); ++rank) {
     const topology::Card& card = cards[static_cast<size_t>(rank)];
-    const cuda::Direct direct = peers.direct(rank);
-    if (direct == cuda::Direct::kHere && card.gpu != own.gpu) gpusHere_.insert(card.device);
-    if (direct != cuda::Direct::kMapped) continue;
+    const device::Direct direct = peers.direct(rank);
+    if (direct == device::Direct::kHere && card.gpu != own.gpu) gpusHere_.insert(card.device);
+    if (direct != device::Direct::kMapped) continue;
     severalHosts_ = severalHosts_ || card.hostId != own.hostId;
     peers_.emplace_back().rank = rank;
   }
-  if (!peers_.empty()) table_ = device.allocate(cards.size() * cuda::kWindows * sizeof(cuda::MappedWindow));
+  if (!peers_.empty()) table_ = device.allocate(cards.size() * device::kWindows * sizeof(device::MappedWindow));
 }
 
 void DeviceWindows::add(const void* handle, const Range& buffer) {
@@ -61,8 +61,8 @@ void DeviceWindows::remove(const void* handle) {
   buffers_.erase(found);
 }
 
-cuda::Shared DeviceWindows::share(const Range& part, bool inGraph) {
-  cuda::Shared shared;
+device::Shared DeviceWindows::share(const Range& part, bool inGraph) {
+  device::Shared shared;
   if (buffers_.empty() || part.begin == nullptr) return shared;
   const std::lock_guard lock(mutex_);
   for (Buffer& buffer : buffers_) {
@@ -79,7 +79,7 @@ cuda::Shared DeviceWindows::share(const Range& part, bool inGraph) {
 // --- this rank's windows ---
 
 uint16_t DeviceWindows::freeWindow() const noexcept {
-  for (uint16_t window = 1; window < cuda::kWindows; ++window)
+  for (uint16_t window = 1; window < device::kWindows; ++window)
     if (!windows_[window].taken) return window;
   return 0;
 }
@@ -90,14 +90,14 @@ bool DeviceWindows::isOpen(uint16_t window) const noexcept {
 }
 
 uint16_t DeviceWindows::offer(const Range& buffer) try {
-  engine::BufferOffer offered = device_.offerBuffer(buffer.begin, buffer.bytes);
+  device::BufferOffer offered = device_.offerBuffer(buffer.begin, buffer.bytes);
   const bool needsDescriptor = static_cast<bool>(offered.descriptor);
   if (needsDescriptor && severalHosts_)
     throw Error(ErrorCode::kCuda, "its memory can not be mapped on other hosts, and some ranks are there");
   const std::lock_guard lock(mutex_);
   const uint16_t window = freeWindow();
   if (window == 0)
-    throw Error(ErrorCode::kCuda, fmt::format("{} registered buffers are mapped already", cuda::kWindows - 1));
+    throw Error(ErrorCode::kCuda, fmt::format("{} registered buffers are mapped already", device::kWindows - 1));
   const Bytes message = Writer().value(Say::kOffer).value(window).value(needsDescriptor).block(offered.record).take();
   // Until all have been told it is as one that was refused: should that fail half-way, for lack of memory, it never
   // opens, and those who have been told of it are not told of another one under its number.
@@ -187,8 +187,8 @@ void DeviceWindows::hear(Peer& peer, std::span<const std::byte> message) try {
   Reader in(message);
   const auto what = in.oneOf(Say::kOffer, Say::kGone);
   const auto window = in.value<uint16_t>();
-  if (window == 0 || window >= cuda::kWindows)
-    throw Error(ErrorCode::kRemote, fmt::format("it speaks of the buffer {}, of {}", window, cuda::kWindows - 1));
+  if (window == 0 || window >= device::kWindows)
+    throw Error(ErrorCode::kRemote, fmt::format("it speaks of the buffer {}, of {}", window, device::kWindows - 1));
   if (what == Say::kOffer) {
     const bool needsDescriptor = in.value<bool>();
     const auto record = in.block();
@@ -267,8 +267,8 @@ void DeviceWindows::map(Peer& peer, const Offer& offer, const UniqueFd& descript
   tell(peer, answer, offer.window);
 }
 
-void DeviceWindows::tellKernels(const Peer& peer, uint16_t window, const cuda::MappedWindow& is) {
-  const size_t at = static_cast<size_t>(peer.rank) * cuda::kWindows + window;
+void DeviceWindows::tellKernels(const Peer& peer, uint16_t window, const device::MappedWindow& is) {
+  const size_t at = static_cast<size_t>(peer.rank) * device::kWindows + window;
   device_.copy(table_->data + at * sizeof is, &is, sizeof is);
 }
 

@@ -19,18 +19,18 @@
 #include "comm/device_peers.h"
 #include "comm/registered.h"
 #include "control/plane.h"
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::comm {
 
 class DeviceWindows {
  public:
-  DeviceWindows(control::Plane& plane, engine::Device& device, const DevicePeers& peers,
+  DeviceWindows(control::Plane& plane, device::Device& device, const DevicePeers& peers,
                 std::span<const topology::Card> cards);
 
   // The table for Seat::windows. Null where no peer is in another process.
-  const cuda::MappedWindow* table() const noexcept {
-    return reinterpret_cast<const cuda::MappedWindow*>(table_ ? table_->data : nullptr);
+  const device::MappedWindow* table() const noexcept {
+    return reinterpret_cast<const device::MappedWindow*>(table_ ? table_->data : nullptr);
   }
   size_t bytes() const noexcept { return table_ ? table_->bytes : 0; }
 
@@ -39,7 +39,7 @@ class DeviceWindows {
   void add(const void* handle, const Range& buffer);
   void remove(const void* handle);
   bool empty() const noexcept { return buffers_.empty(); }
-  cuda::Shared share(const Range& part, bool inGraph);
+  device::Shared share(const Range& part, bool inGraph);
 
   // What a peer has said that none says which is in order, and means well.
   struct Lie {
@@ -75,9 +75,9 @@ class DeviceWindows {
     std::optional<SecureSocket> stream;  // for descriptors
     std::deque<uint16_t> toSend;         // this rank's windows
     std::deque<Offer> toMap;             // offers whose descriptor has not come
-    std::array<std::unique_ptr<engine::DeviceMemory>, cuda::kWindows> mapped;
-    std::array<uint8_t, cuda::kWindows> owes{};  // answers, of this rank's windows
-    std::bitset<cuda::kWindows> offered;         // from its offer until this rank has let it go
+    std::array<std::unique_ptr<device::DeviceMemory>, device::kWindows> mapped;
+    std::array<uint8_t, device::kWindows> owes{};  // answers, of this rank's windows
+    std::bitset<device::kWindows> offered;         // from its offer until this rank has let it go
     std::vector<uint16_t> leaving;
   };
 
@@ -97,18 +97,18 @@ class DeviceWindows {
   void passDescriptors(Peer& peer);
   void takeDescriptors(Peer& peer);
   void map(Peer& peer, const Offer& offer, const UniqueFd& descriptor);
-  void tellKernels(const Peer& peer, uint16_t window, const cuda::MappedWindow& is);
+  void tellKernels(const Peer& peer, uint16_t window, const device::MappedWindow& is);
   void unmap(Peer& peer);
 
   control::Plane& plane_;
-  engine::Device& device_;
+  device::Device& device_;
   std::set<int> gpusHere_;       // of ranks of this process, but for this rank's
   bool severalHosts_ = false;    // among the peers
   std::vector<Buffer> buffers_;  // of the one thread
-  std::unique_ptr<engine::DeviceMemory> table_;
+  std::unique_ptr<device::DeviceMemory> table_;
   std::mutex mutex_;         // guards what follows
   std::vector<Peer> peers_;  // those in other processes
-  std::array<Window, cuda::kWindows> windows_;
+  std::array<Window, device::kWindows> windows_;
   bool ended_ = false;
 };
 

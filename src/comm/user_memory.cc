@@ -1,11 +1,11 @@
 #include "comm/user_memory.h"
 
-#include "engine/device.h"
+#include "device/device.h"
 
 namespace tutti::comm {
 
 std::shared_ptr<void> allocateOnDevice(int device, size_t bytes) {
-  const std::shared_ptr<engine::DeviceMemory> memory = engine::openDevice(device)->allocateForUsers(bytes);
+  const std::shared_ptr<device::DeviceMemory> memory = device::openDevice(device)->allocateForUsers(bytes);
   return {memory, memory->data};
 }
 

@@ -76,11 +76,11 @@ std::vector<Awaited> Trail::at(uint64_t position) const {
 void StreamedQueue::arrive() { write(&whereabouts_.position, trail_->addPlace()); }
 
 void StreamedQueue::await(const Awaited& awaited) {
-  pending_.push_back({WordOp::Kind::kWait, awaited.word, awaited.value});
+  pending_.push_back({device::WordOp::Kind::kWait, awaited.word, awaited.value});
   trail_->add(awaited);
 }
 
-SideQueue& StreamedQueue::queue() {
+device::SideQueue& StreamedQueue::queue() {
   if (!pending_.empty()) queue_.words(pending_);
   pending_.clear();
   return queue_;
@@ -201,11 +201,11 @@ std::byte* StreamedLane::placeOf(Operand operand, bool isSource, const kernels::
   }
 }
 
-cuda::Fold StreamedLane::foldOf(const Step& step, const kernels::Piece& run, size_t slotOffset) const {
+device::Fold StreamedLane::foldOf(const Step& step, const kernels::Piece& run, size_t slotOffset) const {
   const auto from = work_.schedule->from(step), to = work_.schedule->to(step);
-  if (from.size() > cuda::kMostFolded || to.size() > cuda::kMostFolded)
+  if (from.size() > device::kMostFolded || to.size() > device::kMostFolded)
     throw Error(ErrorCode::kInternal, "a step has more operands than the reduction of a stream takes");
-  cuda::Fold fold;
+  device::Fold fold;
   for (const Operand operand : from) {
     if (operand == Operand::input() && work_.work.scalesInput) fold.scaledSource = static_cast<int>(fold.fromCount);
     fold.from[fold.fromCount++] = placeOf(operand, true, run, slotOffset);
@@ -219,8 +219,8 @@ cuda::Fold StreamedLane::foldOf(const Step& step, const kernels::Piece& run, siz
 }
 
 void StreamedLane::moveRun(const Step& step, const kernels::Piece& run, size_t slotOffset, StreamedQueue& queue) const {
-  SideQueue& stream = queue.queue();
-  const cuda::Fold fold = foldOf(step, run, slotOffset);
+  device::SideQueue& stream = queue.queue();
+  const device::Fold fold = foldOf(step, run, slotOffset);
   if (fold.fromCount > 1 || fold.scaledSource >= 0 || fold.arithmetic.divisor > 1) return stream.fold(fold);
   for (uint32_t i = 0; i < fold.toCount; ++i)
     if (fold.to[i] != fold.from[0]) stream.copy(fold.to[i], fold.from[0], fold.bytes);

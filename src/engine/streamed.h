@@ -24,7 +24,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/device.h"
+#include "device/device.h"
 #include "engine/lane.h"
 
 namespace tutti::engine {
@@ -95,30 +95,30 @@ class Trail {
 // A queue with what leads to the next move, which goes to the driver in one call.
 class StreamedQueue {
  public:
-  StreamedQueue(SideQueue& queue, Whereabouts& whereabouts, std::shared_ptr<Trail> trail)
+  StreamedQueue(device::SideQueue& queue, Whereabouts& whereabouts, std::shared_ptr<Trail> trail)
       : queue_(queue), whereabouts_(whereabouts), trail_(std::move(trail)) {}
   // Begins a place; its waits follow.
   void arrive();
   void await(const Awaited& awaited);
-  void write(uint64_t* word, uint64_t value) { pending_.push_back({WordOp::Kind::kWrite, word, value}); }
+  void write(uint64_t* word, uint64_t value) { pending_.push_back({device::WordOp::Kind::kWrite, word, value}); }
   // All that was said so far is queued before what is done to `queue()` next.
-  SideQueue& queue();
+  device::SideQueue& queue();
   void end();
   // How many places the stream has not come to yet; 0 while a graph is captured.
   uint64_t ahead() const;
 
  private:
-  SideQueue& queue_;
+  device::SideQueue& queue_;
   Whereabouts& whereabouts_;
   std::shared_ptr<Trail> trail_;
-  std::vector<WordOp> pending_;
+  std::vector<device::WordOp> pending_;
 };
 
 // What a streamed lane works on. The layout's tables are the host's.
 struct StreamedWork {
   const schedule::Schedule* schedule = nullptr;
   Work work;
-  const void* factorAt = nullptr;  // see cuda::Fold
+  const void* factorAt = nullptr;  // see device::Fold
   std::byte* scratch = nullptr;    // buffers of `scratchBytes` each
   uint32_t scratchBytes = 0;
   std::vector<StreamedEnd> ins, outs;  // as Schedule::inPeers and outPeers
@@ -150,7 +150,7 @@ class StreamedLane {
   void prepare(const schedule::Step& step, uint64_t bytes, StreamedQueue& queue) const;
   void settle(const schedule::Step& step, uint64_t bytes, StreamedQueue& queue);
   void moveRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, StreamedQueue& queue) const;
-  cuda::Fold foldOf(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset) const;
+  device::Fold foldOf(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset) const;
   std::byte* placeOf(schedule::Operand operand, bool isSource, const kernels::Piece& run, size_t slotOffset) const;
 
   StreamedWork work_;

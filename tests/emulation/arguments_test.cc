@@ -11,8 +11,8 @@
 namespace tutti::test {
 namespace {
 
-using engine::test::Gate;
-using engine::test::Stream;
+using device::test::Gate;
+using device::test::Stream;
 using faults::Operation;
 using faults::Part;
 

@@ -13,7 +13,7 @@
 namespace tutti::test {
 namespace {
 
-using engine::test::Stream;
+using device::test::Stream;
 using Ints = std::pmr::vector<int32_t>;
 
 // Elements that depend on who gives them, and on the replay.

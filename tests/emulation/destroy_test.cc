@@ -12,8 +12,8 @@
 namespace tutti::test {
 namespace {
 
-using engine::test::Gate;
-using engine::test::Stream;
+using device::test::Gate;
+using device::test::Stream;
 
 // Two ranks of one GPU, each on a stream of its own, which the tests destroy themselves.
 class DeviceDestroy : public ::testing::Test {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/device.h"
+#include "device/device.h"
 
-namespace tutti::engine::test {
+namespace tutti::device::test {
 
 class Stream {
  public:
@@ -83,4 +83,4 @@ class OnGpu : public ::testing::Test {
   std::shared_ptr<Device> device_;
 };
 
-}  // namespace tutti::engine::test
+}  // namespace tutti::device::test

@@ -3,7 +3,7 @@
 #include "emulation/handed_over.h"
 #include "emulation/other_process.h"
 
-namespace tutti::engine::test {
+namespace tutti::device::test {
 namespace {
 
 constexpr size_t kSharedBytes = 40000;
@@ -134,4 +134,4 @@ TEST_F(DeviceIpcTest, NoChangedByteLeadsElsewhere) {
 }
 
 }  // namespace
-}  // namespace tutti::engine::test
+}  // namespace tutti::device::test

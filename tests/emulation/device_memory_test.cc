@@ -8,7 +8,7 @@
 
 #include "device_fixture.h"
 
-namespace tutti::engine::test {
+namespace tutti::device::test {
 namespace {
 
 using DeviceMemoryTest = OnGpu;
@@ -189,4 +189,4 @@ TEST_F(DeviceMemoryTest, ReachesItself) {
 }
 
 }  // namespace
-}  // namespace tutti::engine::test
+}  // namespace tutti::device::test

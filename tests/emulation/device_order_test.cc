@@ -7,7 +7,7 @@
 #include "kernels/cuda/order.h"
 #include "kernels/cuda/pattern.h"
 
-namespace tutti::engine::test {
+namespace tutti::device::test {
 namespace {
 
 constexpr size_t kOrderedBytes = 2000;
@@ -262,4 +262,4 @@ TEST_F(DeviceOrderTest, SaysWhatToDoAboutTheLegacyStreamDuringACapture) {
 }
 
 }  // namespace
-}  // namespace tutti::engine::test
+}  // namespace tutti::device::test

@@ -92,7 +92,7 @@ Call barrier() {
 TEST(DeviceSide, HoldsNothingWhileItTells) {
   Asker ofTrouble, ofStanding;
   std::atomic<DeviceSide*> there{nullptr};
-  LoneSide side({.kernel = [&](const cuda::Report&) { ofTrouble.ask(*there); },
+  LoneSide side({.kernel = [&](const device::Report&) { ofTrouble.ask(*there); },
                  .cutOff = [](int, const std::string&) {},
                  .lie = [](int, const std::string&) {},
                  .standing = [&](const auto&, bool) { ofStanding.ask(*there); }});
@@ -100,10 +100,10 @@ TEST(DeviceSide, HoldsNothingWhileItTells) {
   side->beginGroup();
   const Call call = barrier();
   const DeviceProgram& program = side->programFor(call);
-  const cuda::Work work = side->workFor(call, program, false);
+  const device::Work work = side->workFor(call, program, false);
   side->launched(call, program, work);
   EXPECT_TRUE(ofStanding.cameThrough());
-  work.seat.report->trouble = cuda::Trouble::kDeadline;
+  work.seat.report->trouble = device::Trouble::kDeadline;
   work.seat.report->peer = 0;
   std::atomic_ref(work.seat.report->ready).store(1, std::memory_order_release);  // as a kernel does
   EXPECT_TRUE(ofTrouble.cameThrough());

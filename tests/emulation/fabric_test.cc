@@ -14,6 +14,8 @@
 namespace tutti::test {
 namespace {
 
+using device::test::expectSays;
+using device::test::thrownBy;
 using emulation::handedOver;
 using emulation::handing;
 using emulation::setSharing;
@@ -21,8 +23,6 @@ using emulation::Sharing;
 using emulation::startOtherProcess;
 using emulation::statusOf;
 using emulation::statusOfOtherProcess;
-using engine::test::expectSays;
-using engine::test::thrownBy;
 
 constexpr size_t kBytes = 40000;
 constexpr uint64_t kOfMaker = 17, kOfTaker = 18;
@@ -36,12 +36,12 @@ bool isVirtual(const void* memory) {
 
 // --- of one process, and another ---
 
-class DeviceFabric : public engine::test::OnGpu {
+class DeviceFabric : public device::test::OnGpu {
  protected:
   void TearDown() override { setSharing(Sharing::kVirtual); }
 
   // Another process maps the memory, finds this one's pattern there and leaves its own. Returns what was exported.
-  Bytes expectMappedElsewhere(const engine::DeviceMemory& memory, bool overFabric) {
+  Bytes expectMappedElsewhere(const device::DeviceMemory& memory, bool overFabric) {
     device_->writePattern(memory.data, kBytes, kOfMaker);
     const Bytes exported = device_->exportMemory(memory);
     EXPECT_EQ(device_->goesToOtherHosts(exported), overFabric);
@@ -56,7 +56,7 @@ class DeviceFabric : public engine::test::OnGpu {
 TEST(FabricProcess, DISABLED_MapsAndAnswers) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
-  const auto device = engine::openDevice(0);
+  const auto device = device::openDevice(0);
   const auto memory = device->importMemory(exported);
   ASSERT_EQ(memory->bytes, kBytes);
   ASSERT_TRUE(device->checkPattern(memory->data, kBytes, kOfMaker));
@@ -66,7 +66,7 @@ TEST(FabricProcess, DISABLED_MapsAndAnswers) {
 TEST(FabricProcess, DISABLED_IsRefused) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
-  expectSays(thrownBy([&] { engine::openDevice(0)->importMemory(exported); }), ErrorCode::kCuda,
+  expectSays(thrownBy([&] { device::openDevice(0)->importMemory(exported); }), ErrorCode::kCuda,
              {"GPU 0", "bytes", "process"});
 }
 

@@ -28,7 +28,7 @@ class LoneReceiver {
   link::Fingerprint expected() const { return plain().fingerprint; }
 
   // What the kernel says of a slot that another rank posted so.
-  cuda::Report receive(const link::Fingerprint& fingerprint, uint32_t bytes) {
+  device::Report receive(const link::Fingerprint& fingerprint, uint32_t bytes) {
     header_->fingerprint = fingerprint;
     header_->bytes = bytes;
     header_->sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
@@ -57,8 +57,8 @@ TEST_P(DeviceFingerprint, IsComparedToTheLastBit) {
     auto words = receiver_.expected().words();
     words[bit / 64] ^= uint64_t{1} << bit % 64;
     const auto other = std::bit_cast<link::Fingerprint>(words);
-    const cuda::Report report = receiver_.receive(other, LoneReceiver::kBytes);
-    ASSERT_EQ(report.trouble, cuda::Trouble::kMismatch) << "bit " << bit;
+    const device::Report report = receiver_.receive(other, LoneReceiver::kBytes);
+    ASSERT_EQ(report.trouble, device::Trouble::kMismatch) << "bit " << bit;
     EXPECT_EQ(report.peer, 0);
     EXPECT_EQ(report.theirs, other) << "bit " << bit;
     EXPECT_EQ(report.mine, receiver_.expected());
@@ -67,8 +67,8 @@ TEST_P(DeviceFingerprint, IsComparedToTheLastBit) {
 
 // The same call: that its length differs is another trouble.
 TEST_P(DeviceFingerprint, OfTheSameCallIsNoMismatch) {
-  const cuda::Report report = receiver_.receive(receiver_.expected(), LoneReceiver::kBytes - 1);
-  EXPECT_EQ(report.trouble, cuda::Trouble::kBytes);
+  const device::Report report = receiver_.receive(receiver_.expected(), LoneReceiver::kBytes - 1);
+  EXPECT_EQ(report.trouble, device::Trouble::kBytes);
   EXPECT_EQ(report.bytes, LoneReceiver::kBytes - 1);
   EXPECT_EQ(report.expected, LoneReceiver::kBytes);
 }

@@ -75,7 +75,7 @@ class LoneSender {
   }
 
  private:
-  cuda::End& end() { return rank_.end(Protocol::kLL, 1); }
+  device::End& end() { return rank_.end(Protocol::kLL, 1); }
 
   const schedule::Schedule schedule_;
   LoneRank rank_{2, kSlotBytes, kDepth};

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "comm/call.h"
+#include "device/program.h"
 #include "kernels/cuda/collective.h"
-#include "kernels/cuda/program.h"
 
 namespace tutti::test {
 
@@ -34,19 +34,19 @@ class LoneRank {
   LoneRank(const LoneRank&) = delete;
   LoneRank& operator=(const LoneRank&) = delete;
 
-  cuda::Seat& seat() noexcept { return seat_; }
+  device::Seat& seat() noexcept { return seat_; }
   uint32_t operation() const noexcept { return operations_; }
   // This rank's end of the link, of either direction.
-  cuda::End& open(Protocol protocol, int peer) noexcept {
-    cuda::End& end = this->end(protocol, peer);
+  device::End& open(Protocol protocol, int peer) noexcept {
+    device::End& end = this->end(protocol, peer);
     end.fifo = fifo_;
     return end;
   }
-  cuda::End& end(Protocol protocol, int peer) noexcept { return ends_[seat_.endIndex(protocol, 0, peer)]; }
+  device::End& end(Protocol protocol, int peer) noexcept { return ends_[seat_.endIndex(protocol, 0, peer)]; }
 
   // Runs the call over one channel, and waits until the kernel has left. Returns what it met.
-  cuda::Report run(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) {
-    cuda::Launch launch;
+  device::Report run(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) {
+    device::Launch launch;
     launch.count = 1;
     launch.works[0] = workOf(schedule, plain, protocol);
     EXPECT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
@@ -59,8 +59,8 @@ class LoneRank {
   static constexpr size_t kLine = 128;
 
   // As comm::DeviceSide fills it, of a schedule that is on the GPU already.
-  cuda::Work workOf(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) const {
-    cuda::Work work;
+  device::Work workOf(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) const {
+    device::Work work;
     work.seat = seat_;
     work.program.steps = schedule.steps.data();
     work.program.operands = schedule.operands.data();
@@ -79,11 +79,11 @@ class LoneRank {
   }
 
   std::vector<std::byte> memory_;
-  std::vector<cuda::End> ends_;
+  std::vector<device::End> ends_;
   link::Fifo fifo_;
-  cuda::Seat seat_;
-  cuda::Report report_;
-  cuda::Progress progress_;
+  device::Seat seat_;
+  device::Report report_;
+  device::Progress progress_;
   uint32_t operations_, reporting_ = 0, directSlots_ = 0, abort_ = 0;
 };
 

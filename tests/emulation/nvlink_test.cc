@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "comm/device_joints.h"
+#include "device/device.h"
 #include "emulation/control.h"
 #include "emulation/gpu_ranks.h"
 #include "emulation/handed_over.h"
 #include "emulation/other_process.h"
-#include "engine/device.h"
 #include "kernels/cuda/nvml.h"
 #include "plan/device.h"
 
@@ -15,12 +15,12 @@ namespace {
 
 using comm::JointVerdict;
 using comm::JointView;
-using engine::Joint;
-using engine::Uuid;
+using device::Joint;
+using device::Uuid;
 
 Uuid emulated(uint8_t gpu) {
   emulation::setDeviceCount(3);
-  const Uuid uuid = engine::openDevice(gpu)->traits().uuid;
+  const Uuid uuid = device::openDevice(gpu)->traits().uuid;
   emulation::setDeviceCount(1);
   return uuid;
 }

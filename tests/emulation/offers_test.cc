@@ -17,7 +17,7 @@
 namespace tutti::comm {
 namespace {
 
-using cuda::MappedWindow;
+using device::MappedWindow;
 using emulation::Sharing;
 
 // As DeviceWindows::Say.
@@ -29,7 +29,7 @@ Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(
 
 // Two ranks on threads of this process, which take each other for processes. Rank 0 has windows; what rank 1 would say
 // of its own, the test says.
-class Offers : public engine::test::OnGpu {
+class Offers : public device::test::OnGpu {
  protected:
   static constexpr size_t kBytes = 4096;
   void SetUp() override {
@@ -72,7 +72,7 @@ class Offers : public engine::test::OnGpu {
   }
   MappedWindow told(int rank, uint16_t window) {
     MappedWindow there;
-    device_->copy(&there, windows_->table() + static_cast<size_t>(rank) * cuda::kWindows + window, sizeof there);
+    device_->copy(&there, windows_->table() + static_cast<size_t>(rank) * device::kWindows + window, sizeof there);
     return there;
   }
   control::Plane& plane(size_t rank) { return *ends_[rank].plane; }
@@ -118,7 +118,7 @@ class Offers : public engine::test::OnGpu {
   const std::vector<topology::Card> cards_ = twoProcesses();
   std::array<End, 2> ends_;
   std::optional<DeviceWindows> windows_;
-  std::unique_ptr<engine::DeviceMemory> memory_;
+  std::unique_ptr<device::DeviceMemory> memory_;
   std::optional<int> lied_;
 };
 
@@ -131,7 +131,7 @@ TEST_F(Offers, AreMappedAsLongAsTheyStand) {
     EXPECT_EQ(told(1, 3).base, 0u);
   }
   for (const int rank : {0, 1})
-    for (uint16_t window = 0; window < cuda::kWindows; ++window) EXPECT_EQ(told(rank, window).base, 0u);
+    for (uint16_t window = 0; window < device::kWindows; ++window) EXPECT_EQ(told(rank, window).base, 0u);
   expectTrusted();
 }
 
@@ -159,7 +159,7 @@ TEST_F(Offers, AreWithdrawnOnce) {
 }
 
 TEST_F(Offers, HaveNumbersOfWindows) {
-  EXPECT_EQ(answerTo(offerOf(cuda::kWindows)), kNothing);
+  EXPECT_EQ(answerTo(offerOf(device::kWindows)), kNothing);
   expectDeaf();
 }
 
@@ -249,7 +249,7 @@ TEST_F(Offers, KeepTheirNumbersAlsoWhenTheyFailHalfWay) {
 // --- a whole job ---
 
 // Two ranks as above, each with its communicator and a GPU; the test speaks for rank 1 beside it.
-class AFalseOffer : public engine::test::OnGpu {
+class AFalseOffer : public device::test::OnGpu {
  protected:
   void SetUp() override {
     emulation::setDeviceCount(2);

@@ -10,8 +10,8 @@
 namespace tutti::test {
 namespace {
 
-using engine::test::Gate;
-using engine::test::Stream;
+using device::test::Gate;
+using device::test::Stream;
 using Ints = std::vector<int32_t>;
 
 // values[rank] = the sum over all ranks, in place.

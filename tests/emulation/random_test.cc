@@ -12,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-using engine::test::Stream;
+using device::test::Stream;
 using faults::Operation;
 using faults::Part;
 

@@ -16,10 +16,10 @@ namespace tutti::test {
 namespace {
 
 namespace fs = std::filesystem;
+using device::test::Stream;
 using doctor::Call;
 using doctor::Record;
 using doctor::State;
-using engine::test::Stream;
 
 // Ranks of one GPU, each on a stream of its own, and their records.
 class DeviceRecorder : public ::testing::Test {

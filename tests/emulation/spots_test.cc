@@ -14,9 +14,9 @@
 namespace tutti::test {
 namespace {
 
-using cuda::Direct;
-using cuda::MappedWindow;
-using cuda::Trouble;
+using device::Direct;
+using device::MappedWindow;
+using device::Trouble;
 using link::Spot;
 
 // --- inside of a window, whatever the numbers ---
@@ -53,20 +53,20 @@ class LoneReceiver {
 
   explicit LoneReceiver(Direct direct)
       : schedule_(schedule::buildReceive(1, 3, 0)),
-        windows_(3 * cuda::kWindows),
+        windows_(3 * device::kWindows),
         shared_(2 * kWindowBytes),
         output_(kBytes, std::byte{0x11}) {
     for (size_t i = 0; i < shared_.size(); ++i) shared_[i] = static_cast<std::byte>(i % 251);
     map(0, kOfPeer, {reinterpret_cast<uint64_t>(shared_.data()), kWindowBytes});
     map(2, kOfAnother, {reinterpret_cast<uint64_t>(shared_.data() + kWindowBytes), kWindowBytes});
     rank_.seat().windows = windows_.data();
-    cuda::End& end = rank_.open(Protocol::kSimple, 0);
+    device::End& end = rank_.open(Protocol::kSimple, 0);
     end.direct = direct;
     header_ = end.fifo.headers;
   }
 
   void map(int peer, uint16_t window, const MappedWindow& is) {
-    windows_[static_cast<size_t>(peer) * cuda::kWindows + window] = is;
+    windows_[static_cast<size_t>(peer) * device::kWindows + window] = is;
   }
   void mapNothing() { rank_.seat().windows = nullptr; }
 
@@ -84,7 +84,7 @@ class LoneReceiver {
     header_->carried = carried;
     std::memcpy(header_->inlined, &spot, sizeof spot);
     header_->sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
-    const cuda::Report report = rank_.run(schedule_, plain, Protocol::kSimple);
+    const device::Report report = rank_.run(schedule_, plain, Protocol::kSimple);
     EXPECT_EQ(report.ready != 0, report.trouble != Trouble::kNone);
     if (report.ready != 0) {
       EXPECT_EQ(report.peer, 0);
@@ -127,8 +127,9 @@ TEST_F(SpotsOfASender, AreRefusedOutsideOfIt) {
 }
 
 TEST_F(SpotsOfASender, AreRefusedInWindowsThatItHasNot) {
-  for (const uint64_t window : {uint64_t{0}, uint64_t{1}, uint64_t{LoneReceiver::kOfAnother}, uint64_t{cuda::kWindows},
-                                uint64_t{2 * cuda::kWindows + LoneReceiver::kOfAnother}, ~uint64_t{0}})
+  for (const uint64_t window :
+       {uint64_t{0}, uint64_t{1}, uint64_t{LoneReceiver::kOfAnother}, uint64_t{device::kWindows},
+        uint64_t{2 * device::kWindows + LoneReceiver::kOfAnother}, ~uint64_t{0}})
     expectRefused(Direct::kMapped, {0, window}, Trouble::kNotOpened);
 }
 
@@ -173,7 +174,7 @@ struct Choice {
 };
 
 __global__ void choose(Choice* choice) {
-  cuda::End& end = choice->block.outs[0];
+  device::End& end = choice->block.outs[0];
   choice->good =
       cuda::chooseCarriage(choice->block, choice->step, end, choice->first, choice->outputEnd, choice->place);
 }
@@ -182,13 +183,13 @@ using SpotsOfAReceiver = emulation::EmulationTest;
 
 // What a sender to rank 0 does, when `end` bytes land in an output that is said to be there.
 Trouble land(Direct direct, const Spot& output, size_t end) {
-  std::vector<MappedWindow> windows(3 * cuda::kWindows);
+  std::vector<MappedWindow> windows(3 * device::kWindows);
   windows[4] = {0x10000, 1000};
-  windows[2 * cuda::kWindows + 6] = {0x20000, 1000};
-  cuda::Report report;
+  windows[2 * device::kWindows + 6] = {0x20000, 1000};
+  device::Report report;
   uint32_t reporting = 0;
   const auto choice = std::make_unique<Choice>();
-  cuda::Seat& seat = choice->block.work.seat;
+  device::Seat& seat = choice->block.work.seat;
   seat.windows = windows.data();
   seat.report = &report;
   seat.reporting = &reporting;
@@ -220,7 +221,8 @@ TEST_F(SpotsOfAReceiver, AreWrittenWithinItsWindow) {
 }
 
 TEST_F(SpotsOfAReceiver, AreRefusedInWindowsThatItHasNot) {
-  for (const uint64_t window : {uint64_t{0}, uint64_t{6}, uint64_t{cuda::kWindows}, uint64_t{2 * cuda::kWindows + 6}})
+  for (const uint64_t window :
+       {uint64_t{0}, uint64_t{6}, uint64_t{device::kWindows}, uint64_t{2 * device::kWindows + 6}})
     EXPECT_EQ(land(Direct::kMapped, {0, window}, 100), Trouble::kNotOpened) << window;
   EXPECT_EQ(land(Direct::kHere, {0, 4}, 100), Trouble::kNotOpened);
 }

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <thread>
 
+#include "device/device.h"
 #include "emulation/control.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 #include "emulation/pinned_memory.h"
-#include "engine/device.h"
 
 namespace tutti::test {
 namespace {
@@ -28,7 +28,7 @@ class Streamed : public ::testing::Test {
 
 // Two kernels that wait for each other would stand in each other's way on a GPU that holds one block.
 TEST_F(Streamed, OperationsHoldNoMultiprocessorWhileTheyWait) {
-  const auto device = engine::openDevice(0);  // what it holds for others is known when it is opened
+  const auto device = device::openDevice(0);  // what it holds for others is known when it is opened
   emulation::setMultiprocessors(1, 1);
   const GpuRanks gpu(8, settingsOf("stream"));
   for (int kind = 0; kind < faults::kKinds; ++kind) {
@@ -43,7 +43,7 @@ TEST_F(Streamed, OperationsHoldNoMultiprocessorWhileTheyWait) {
 // One rank waits for the other, and the driver would take any number of its steps.
 TEST_F(Streamed, AThreadThatQueuesFarAheadWaits) {
   const GpuRanks gpu(2, settingsOf("stream") + std::vector<Setting>{{"TUTTI_ALGO", "ring"}});
-  engine::test::Stream streams[2];
+  device::test::Stream streams[2];
   std::vector<std::pmr::vector<int32_t>> values(2, std::pmr::vector<int32_t>(1000, 1));
   std::atomic<int> done[2] = {};
   const auto reduce = [&](int rank) {

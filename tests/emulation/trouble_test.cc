@@ -14,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-using engine::test::Stream;
+using device::test::Stream;
 
 void expectWords(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' in: " << text;
@@ -230,7 +230,7 @@ class DeviceSpots : public Trouble {
     call.count = kCount;
     call.type = DataType::kFloat32;
     side.beginGroup();
-    const cuda::Work work = side.workFor(call, side.programFor(call), false);
+    const device::Work work = side.workFor(call, side.programFor(call), false);
     link::SlotHeader& header = *work.seat.sendEnds[work.seat.endIndex(Protocol::kSimple, 0, 1)].fifo.headers;
     header.fingerprint = work.fingerprint;
     header.bytes = kCount * sizeof(float);

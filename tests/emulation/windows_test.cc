@@ -15,11 +15,11 @@
 namespace tutti::test {
 namespace {
 
+using device::test::expectSays;
+using device::test::thrownBy;
 using emulation::handedOver;
 using emulation::handing;
 using emulation::Sharing;
-using engine::test::expectSays;
-using engine::test::thrownBy;
 using faults::Operation;
 
 constexpr size_t kArenaBytes = 16 << 20;
@@ -281,14 +281,14 @@ TEST(Windows, StayShutForMemoryOfOneProcessAlone) { runJob({.kind = GpuMemory::K
 
 // --- what one process offers another ---
 
-class BuffersOffered : public engine::test::OnGpu {
+class BuffersOffered : public device::test::OnGpu {
  protected:
   static constexpr size_t kBytes = 40'000;
   void SetUp() override {
     OnGpu::SetUp();
     memory_ = device_->allocateForUsers(kBytes);
   }
-  std::unique_ptr<engine::DeviceMemory> memory_;
+  std::unique_ptr<device::DeviceMemory> memory_;
 };
 
 TEST_F(BuffersOffered, ArePartsOfMemoryThatIsMappedWhole) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostSteps = 128, kRanks = 3;
 
-struct HostMemory : engine::DeviceMemory {
+struct HostMemory : device::DeviceMemory {
   explicit HostMemory(size_t size) : kept(size) {
     data = kept.data();
     bytes = size;
@@ -31,36 +31,36 @@ struct HostMemory : engine::DeviceMemory {
 uint8_t firstOf(std::span<const std::byte> record) { return record.empty() ? 0 : static_cast<uint8_t>(record[0]); }
 
 // A record's first byte says what this makes of it.
-class NoGpu : public engine::Device {
+class NoGpu : public device::Device {
  public:
   int ordinal() const noexcept override { return 0; }
-  const engine::DeviceTraits& traits() const noexcept override { return traits_; }
-  std::unique_ptr<engine::DeviceMemory> allocate(size_t bytes) override { return std::make_unique<HostMemory>(bytes); }
-  std::unique_ptr<engine::DeviceMemory> allocateForUsers(size_t bytes) override { return allocate(bytes); }
-  std::unique_ptr<engine::DeviceMemory> allocateForPeers(size_t bytes) override {
+  const device::DeviceTraits& traits() const noexcept override { return traits_; }
+  std::unique_ptr<device::DeviceMemory> allocate(size_t bytes) override { return std::make_unique<HostMemory>(bytes); }
+  std::unique_ptr<device::DeviceMemory> allocateForUsers(size_t bytes) override { return allocate(bytes); }
+  std::unique_ptr<device::DeviceMemory> allocateForPeers(size_t bytes) override {
     poolBytes_ = bytes;
     return allocate(bytes);
   }
-  std::unique_ptr<engine::DeviceMemory> allocatePinned(size_t bytes) override { return allocate(bytes); }
-  std::unique_ptr<engine::DeviceMemory> pin(std::byte*, size_t bytes) override { return allocate(bytes); }
-  Bytes exportMemory(const engine::DeviceMemory&) const override { return Bytes(4); }
-  std::unique_ptr<engine::DeviceMemory> importMemory(std::span<const std::byte> exported) override {
+  std::unique_ptr<device::DeviceMemory> allocatePinned(size_t bytes) override { return allocate(bytes); }
+  std::unique_ptr<device::DeviceMemory> pin(std::byte*, size_t bytes) override { return allocate(bytes); }
+  Bytes exportMemory(const device::DeviceMemory&) const override { return Bytes(4); }
+  std::unique_ptr<device::DeviceMemory> importMemory(std::span<const std::byte> exported) override {
     if (firstOf(exported) % 4 == 3) throw Error(ErrorCode::kRemote, "a record that is none");
     return allocate(firstOf(exported) % 4 == 2 ? 16 : poolBytes_);
   }
   bool goesToOtherHosts(std::span<const std::byte> exported) const override { return firstOf(exported) % 2 == 0; }
-  engine::BufferOffer offerBuffer(const std::byte*, size_t bytes) override {
-    engine::BufferOffer offer{Bytes(4), {}};
+  device::BufferOffer offerBuffer(const std::byte*, size_t bytes) override {
+    device::BufferOffer offer{Bytes(4), {}};
     if (bytes % 2 != 0) offer.descriptor = UniqueFd(::dup(STDERR_FILENO));
     return offer;
   }
-  std::unique_ptr<engine::DeviceMemory> acceptBuffer(std::span<const std::byte> record, const UniqueFd&) override {
+  std::unique_ptr<device::DeviceMemory> acceptBuffer(std::span<const std::byte> record, const UniqueFd&) override {
     if (firstOf(record) % 2 != 0) throw Error(ErrorCode::kRemote, "a record that is none");
     return allocate(64);
   }
   bool opensTo(const std::byte*, int) override { return true; }
-  std::vector<engine::Joint> jointsTo(std::span<const Bytes> exported, std::string&) const override {
-    return std::vector<engine::Joint>(exported.size(), engine::Joint::kNvlink);
+  std::vector<device::Joint> jointsTo(std::span<const Bytes> exported, std::string&) const override {
+    return std::vector<device::Joint>(exported.size(), device::Joint::kNvlink);
   }
   bool reach(int, std::string&) override { return true; }
   void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
@@ -69,21 +69,21 @@ class NoGpu : public engine::Device {
   uint32_t freeBlocks() const noexcept override { return 0; }
   void reserve(uint32_t) override {}
   void giveBack(uint32_t) noexcept override {}
-  std::unique_ptr<engine::LaunchOrder> newOrder() override { return nullptr; }
-  void launch(const cuda::Launch&, uint32_t, std::span<const engine::DeviceStream>,
-              std::span<engine::LaunchOrder* const>) override {}
+  std::unique_ptr<device::LaunchOrder> newOrder() override { return nullptr; }
+  void launch(const device::Launch&, uint32_t, std::span<const device::DeviceStream>,
+              std::span<device::LaunchOrder* const>) override {}
   bool streamsWait(std::string&) noexcept override { return false; }
-  std::unique_ptr<engine::SideQueue> newSideQueue() override { return nullptr; }
-  void beside(std::span<engine::SideQueue* const>, std::span<const engine::DeviceStream>,
-              std::span<engine::LaunchOrder* const>, const std::function<void()>&) override {}
+  std::unique_ptr<device::SideQueue> newSideQueue() override { return nullptr; }
+  void beside(std::span<device::SideQueue* const>, std::span<const device::DeviceStream>,
+              std::span<device::LaunchOrder* const>, const std::function<void()>&) override {}
   uint64_t readWord(const uint64_t* word) override { return *word; }
-  void writeWords(std::span<const engine::WordOp>) override {}
-  bool captures(engine::DeviceStream) override { return false; }
-  void drain(engine::LaunchOrder&) override {}
-  bool finished(engine::LaunchOrder&) noexcept override { return true; }
+  void writeWords(std::span<const device::WordOp>) override {}
+  bool captures(device::DeviceStream) override { return false; }
+  void drain(device::LaunchOrder&) override {}
+  bool finished(device::LaunchOrder&) noexcept override { return true; }
 
  private:
-  engine::DeviceTraits traits_;
+  device::DeviceTraits traits_;
   size_t poolBytes_ = 0;
 };
 

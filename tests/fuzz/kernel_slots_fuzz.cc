@@ -21,8 +21,8 @@
 namespace tutti::fuzz {
 namespace {
 
-using cuda::Direct;
-using cuda::Trouble;
+using device::Direct;
+using device::Trouble;
 
 constexpr uint32_t kSlotBytes = 4096, kMostTurns = 30'000;
 constexpr size_t kWindowBytes = 1 << 14;
@@ -107,7 +107,7 @@ struct Link {
 
   Region memory;
   link::Fifo fifo;
-  cuda::End end;
+  device::End end;
   int peer = -1;
   uint64_t next = 0;              // that the peer posts
   std::vector<uint32_t> lengths;  // of the slots that are to come
@@ -129,8 +129,8 @@ class Job {
   }
 
   void run() {
-    const cuda::Launch launch = [&] {
-      cuda::Launch made;
+    const device::Launch launch = [&] {
+      device::Launch made;
       made.count = 1;
       made.works[0] = work_;
       return made;
@@ -159,7 +159,7 @@ class Job {
     setBuffers();
     plan_.call.send = input_->data();
     plan_.call.recv = output_->data();
-    const uint32_t chunk = cuda::chunkBytes(plan_.protocol, kSlotBytes, plan_.schedule.maxSpan);
+    const uint32_t chunk = device::chunkBytes(plan_.protocol, kSlotBytes, plan_.schedule.maxSpan);
     const engine::Work plain = comm::toWork(plan_.call, kNumber, plan_.schedule, chunk, 0, 1);
     work_.input = plain.input;
     work_.output = output_->data();
@@ -167,7 +167,7 @@ class Job {
     work_.arithmetic = plain.arithmetic;
     work_.fingerprint = right_ = plain.fingerprint;
     work_.protocol = plan_.protocol;
-    cuda::Seat& seat = work_.seat;
+    device::Seat& seat = work_.seat;
     seat.size = size_;
     seat.operations = &operations_;
     seat.directSlots = &directSlots_;
@@ -194,7 +194,7 @@ class Job {
   // `direct`: a bit for each rank that maps buffers and whose buffer is mapped here.
   void setLinks(uint8_t direct) {
     ends_.resize(2 * static_cast<size_t>(kProtocols) * static_cast<size_t>(size_));
-    windows_.resize(static_cast<size_t>(size_) * cuda::kWindows);
+    windows_.resize(static_cast<size_t>(size_) * device::kWindows);
     work_.seat.recvEnds = ends_.data();
     work_.seat.sendEnds = ends_.data() + ends_.size() / 2;
     work_.seat.windows = windows_.data();
@@ -210,9 +210,9 @@ class Job {
     foresee();
   }
   static uint16_t numberOf(int rank) { return static_cast<uint16_t>(1 + rank); }
-  static size_t windowOf(int rank) { return static_cast<size_t>(rank) * cuda::kWindows + numberOf(rank); }
+  static size_t windowOf(int rank) { return static_cast<size_t>(rank) * device::kWindows + numberOf(rank); }
 
-  void place(std::vector<std::unique_ptr<Link>>& links, cuda::End* ends, int peer, uint8_t direct) {
+  void place(std::vector<std::unique_ptr<Link>>& links, device::End* ends, int peer, uint8_t direct) {
     Link& made = *links.emplace_back(std::make_unique<Link>(plan_.depth, passed_));
     made.peer = peer;
     made.end.direct = (direct >> peer & 1) != 0 ? Direct::kMapped : Direct::kNever;
@@ -234,7 +234,7 @@ class Job {
       }
   }
   uint32_t lengthOf(const schedule::Step& step, size_t round) const {
-    const cuda::Grain grain = cuda::grainOf(plan_.protocol);
+    const device::Grain grain = device::grainOf(plan_.protocol);
     bool byInput = false;
     for (const schedule::Operand operand : plan_.schedule.from(step))
       byInput = byInput || (work_.layout.inputCounts != nullptr && operand.kind() == schedule::Operand::Kind::kInput);
@@ -251,7 +251,7 @@ class Job {
 
   void setProgram() {
     const auto& schedule = plan_.schedule;
-    cuda::Program& program = work_.program;
+    device::Program& program = work_.program;
     program.steps = schedule.steps.data();
     program.operands = schedule.operands.data();
     program.inPeers = schedule.inPeers.data();
@@ -423,7 +423,7 @@ class Job {
   void judgeEnd() const {
     require(progress_.ended == kNumber + 1 && operations_ == kNumber + 1);
     for (const auto& link : ins_) {
-      const cuda::End& end = work_.seat.recvEnds[work_.seat.endIndex(plan_.protocol, 0, link->peer)];
+      const device::End& end = work_.seat.recvEnds[work_.seat.endIndex(plan_.protocol, 0, link->peer)];
       require(end.passed == passed_ + link->lengths.size() && !link->wrong);
     }
   }
@@ -436,15 +436,15 @@ class Job {
   uint64_t passed_ = 0;
   bool goesOn_ = false;  // when the input has ended: the peers do what they should, else the call is aborted
   uint32_t pace_ = 1, turns_ = 0;
-  cuda::Work work_;
+  device::Work work_;
   link::Fingerprint right_;
   std::unique_ptr<Region> input_, output_, scratch_;
-  std::vector<cuda::End> ends_;
-  std::vector<cuda::MappedWindow> windows_;
+  std::vector<device::End> ends_;
+  std::vector<device::MappedWindow> windows_;
   std::vector<std::unique_ptr<Region>> shared_;
   std::vector<std::unique_ptr<Link>> ins_, outs_;
-  cuda::Report report_;
-  cuda::Progress progress_;
+  device::Report report_;
+  device::Progress progress_;
   uint32_t operations_ = kNumber, reporting_ = 0, directSlots_ = 0, abort_ = 0;
 };
 

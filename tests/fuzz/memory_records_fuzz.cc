@@ -1,14 +1,14 @@
 // The records by which ranks tell each other of a GPU's memory, and of what joins their GPUs: what is read comes out
 // the same when it is written and read again, a buffer lies within its allocation, and the verdict on all views is one.
 #include "comm/device_joints.h"
-#include "engine/memory_record.h"
+#include "device/memory_record.h"
 #include "fuzz/input.h"
 
 namespace tutti::fuzz {
 namespace {
 
-using engine::BufferRecord;
-using engine::MemoryRecord;
+using device::BufferRecord;
+using device::MemoryRecord;
 
 Bytes memoryRecord(Input& in) {
   MemoryRecord record;
@@ -16,14 +16,14 @@ Bytes memoryRecord(Input& in) {
   record.bytes = in.take<uint64_t>();
   record.offset = in.take<uint64_t>();
   const auto how = in.take<uint8_t>();
-  if (how % 2 != 0) record.handle = in.take<engine::MemoryHandle>();
-  if (how / 2 % 2 != 0) record.fabric = in.take<engine::MemoryHandle>();
+  if (how % 2 != 0) record.handle = in.take<device::MemoryHandle>();
+  if (how / 2 % 2 != 0) record.fabric = in.take<device::MemoryHandle>();
   return encode(record);
 }
 
 Bytes bufferRecord(Input& in) {
   BufferRecord record{in.take<uint64_t>(), in.take<uint64_t>(), in.take<uint64_t>(), {}};
-  if (in.take<uint8_t>() % 2 != 0) record.fabric = in.take<engine::MemoryHandle>();
+  if (in.take<uint8_t>() % 2 != 0) record.fabric = in.take<device::MemoryHandle>();
   return encode(record);
 }
 

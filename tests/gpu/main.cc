@@ -7,7 +7,7 @@
 #include <memory_resource>
 #include <string>
 
-#include "engine/device.h"
+#include "device/device.h"
 #include "gpu/managed_memory.h"
 #include "support/selected.h"
 
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   // Read when CUDA begins: with fewer hardware queues the streams of eight ranks would wait for each other.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   std::string why;
-  if (!testing::GTEST_FLAG(list_tests) && tutti::engine::deviceCount(why) == 0) {
+  if (!testing::GTEST_FLAG(list_tests) && tutti::device::deviceCount(why) == 0) {
     std::printf("skipped: no GPU: %s\n", why.c_str());
     return kSkipped;
   }

@@ -19,9 +19,9 @@ GOOD = {
     "transports/shm/shm.cc": '#include "shm.h"\n#include <sys/mman.h>\n',
     "transports/tcp/tcp.h": '#include "link/link.h"\n',
     "transports/builtin.cc": '#include "link/link.h"\n#include "transports/shm/shm.h"\n#include "transports/tcp/tcp.h"\n',
-    "src/engine/device.h": '#include "kernels/cuda/program.h"\n',
-    "kernels/cuda/program.h": '#include "link/fifo.h"\n',
-    "kernels/cuda/device.cc": '#include "engine/device.h"\n#include <cuda_runtime.h>\n',
+    "src/device/program.h": '#include "link/fifo.h"\n',
+    "src/device/device.h": '#include "device/program.h"\n',
+    "kernels/cuda/device.cc": '#include "device/device.h"\n#include <cuda_runtime.h>\n',
     "bench/perf.cc": "#include <tutti/tutti.h>\n#include <CLI/CLI.hpp>\n",
 }
 
@@ -61,7 +61,10 @@ class CheckLayers(unittest.TestCase):
         self.expect_complaint("src/engine/bad.cc", "#include <cuda_runtime.h>\n", ":1:", "kernels/cuda")
 
     def test_host_kernels_know_no_device(self):
-        self.expect_complaint("kernels/host/bad.cc", '#include "engine/device.h"\n', ":1:", "src/engine/device.h")
+        self.expect_complaint("kernels/host/bad.cc", '#include "device/device.h"\n', ":1:", "src/device/device.h")
+
+    def test_nothing_of_the_source_knows_the_kernels_for_gpus(self):
+        self.expect_complaint("src/device/bad.h", '#include "kernels/cuda/device.cc"\n', ":1:", "kernels/cuda")
 
     def test_one_transport_includes_another(self):
         self.expect_complaint("transports/tcp/bad.cc", '#include "transports/shm/shm.h"\n', "transports/shm/shm.h")

@@ -1,15 +1,15 @@
 // What the port to a GPU says where there is none. Elsewhere the tests of GPUs say more.
-#include "engine/device.h"
+#include "device/device.h"
 
 #include <gtest/gtest.h>
 
-namespace tutti::engine {
+namespace tutti::device {
 namespace {
 
 class NoDevice : public testing::Test {
  protected:
   void SetUp() override {
-    if (deviceCount(why_) > 0) GTEST_SKIP() << "this machine has a GPU";
+    if (device::deviceCount(why_) > 0) GTEST_SKIP() << "this machine has a GPU";
   }
   std::string why_;
 };
@@ -21,11 +21,11 @@ TEST_F(NoDevice, SaysWhyAndWhatToDo) {
   EXPECT_TRUE(knows) << why_;
 }
 
-TEST_F(NoDevice, NoneIsCurrent) { EXPECT_EQ(currentDevice(), -1); }
+TEST_F(NoDevice, NoneIsCurrent) { EXPECT_EQ(device::currentDevice(), -1); }
 
 TEST_F(NoDevice, OpeningOneNamesItAndTheReason) {
   try {
-    openDevice(3);
+    device::openDevice(3);
     FAIL() << "a device was opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
@@ -36,4 +36,4 @@ TEST_F(NoDevice, OpeningOneNamesItAndTheReason) {
 }
 
 }  // namespace
-}  // namespace tutti::engine
+}  // namespace tutti::device

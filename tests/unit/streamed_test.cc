@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBytes = 100, kSlotBytes = 16, kDepth = 2;
 
 // One receive, whose slots are full whenever somebody waits for them.
-class StreamedReceive : public ::testing::Test, protected SideQueue {
+class StreamedReceive : public ::testing::Test, protected device::SideQueue {
  protected:
   StreamedReceive() : schedule_(schedule::buildReceive(1, 2, 0)), queue_(*this, whereabouts_, trail_) {
     StreamedWork work;
@@ -30,9 +30,9 @@ class StreamedReceive : public ::testing::Test, protected SideQueue {
     queue_.end();
   }
 
-  void words(std::span<const WordOp> ops) override {
-    for (const WordOp& op : ops) {
-      if (op.kind == WordOp::Kind::kWait)
+  void words(std::span<const device::WordOp> ops) override {
+    for (const device::WordOp& op : ops) {
+      if (op.kind == device::WordOp::Kind::kWait)
         waited(op);
       else if (isTaken(op.word) && op.value == 0)
         released_.push_back(trail_->at(whereabouts_.position).size());
@@ -40,10 +40,10 @@ class StreamedReceive : public ::testing::Test, protected SideQueue {
     }
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memcpy(to, from, bytes); }
-  void fold(const cuda::Fold&) override { FAIL() << "a receive adds nothing up"; }
+  void fold(const device::Fold&) override { FAIL() << "a receive adds nothing up"; }
   void requireAlive() override {}
 
-  void waited(const WordOp& op) {
+  void waited(const device::WordOp& op) {
     const auto here = trail_->at(whereabouts_.position);
     ++waits_;
     ASSERT_EQ(here.size(), 1u);
@@ -74,14 +74,14 @@ TEST_F(StreamedReceive, SaysThatItWaitsForNothingWhenItGivesASlotBack) {
 }
 
 // Notes what is written, and waits for nothing.
-class Notes : public SideQueue {
+class Notes : public device::SideQueue {
  public:
-  void words(std::span<const WordOp> ops) override {
-    for (const WordOp& op : ops)
-      if (op.kind == WordOp::Kind::kWrite) *op.word = op.value;
+  void words(std::span<const device::WordOp> ops) override {
+    for (const device::WordOp& op : ops)
+      if (op.kind == device::WordOp::Kind::kWrite) *op.word = op.value;
   }
   void copy(std::byte*, const std::byte*, size_t) override {}
-  void fold(const cuda::Fold&) override {}
+  void fold(const device::Fold&) override {}
   void requireAlive() override {}
 };
 

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "engine/device.h"
+#include "device/device.h"
 
-namespace tutti::engine {
+namespace tutti::device {
 namespace {
 
 constexpr const char* kWhy =
@@ -23,4 +23,4 @@ std::shared_ptr<Device> openDevice(int ordinal) {
 
 int currentDevice() noexcept { return -1; }
 
-}  // namespace tutti::engine
+}  // namespace tutti::device

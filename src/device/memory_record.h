@@ -6,9 +6,9 @@
 #include <span>
 
 #include "base/bytes.h"
-#include "engine/device.h"
+#include "device/device.h"
 
-namespace tutti::engine {
+namespace tutti::device {
 
 // What the system knows memory by: CUDA's handle for other processes, or for the fabric between hosts.
 using MemoryHandle = std::array<std::byte, 64>;
@@ -39,4 +39,4 @@ struct BufferRecord {
 };
 Bytes encode(const BufferRecord& record);
 
-}  // namespace tutti::engine
+}  // namespace tutti::device

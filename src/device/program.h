@@ -13,7 +13,7 @@
 #include "link/fifo.h"
 #include "schedule/schedule.h"
 
-namespace tutti::cuda {
+namespace tutti::device {
 
 // Links of each direction that one block can serve.
 inline constexpr uint32_t kMaxLinks = 64;
@@ -161,4 +161,4 @@ struct Launch {
 };
 static_assert(sizeof(Launch) <= 4096);
 
-}  // namespace tutti::cuda
+}  // namespace tutti::device

@@ -1,10 +1,10 @@
-#include "engine/memory_record.h"
+#include "device/memory_record.h"
 
 #include <cstring>
 
 #include "base/error.h"
 
-namespace tutti::engine {
+namespace tutti::device {
 namespace {
 
 // Each names the form of its record, and changes with it.
@@ -83,4 +83,4 @@ BufferRecord BufferRecord::read(std::span<const std::byte> bytes) {
   return record;
 }
 
-}  // namespace tutti::engine
+}  // namespace tutti::device

@@ -6,7 +6,7 @@
 
 #include "kernels/arithmetic.h"
 
-namespace tutti::cuda {
+namespace tutti::device {
 
 // Sources, and destinations, of one launch: they are its arguments.
 inline constexpr uint32_t kMostFolded = 66;
@@ -22,4 +22,4 @@ struct Fold {
 };
 static_assert(sizeof(Fold) <= 4096);
 
-}  // namespace tutti::cuda
+}  // namespace tutti::device

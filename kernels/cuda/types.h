@@ -1,0 +1,29 @@
+// What the host and a kernel tell each other, in the words of the port (src/device), for kernels to use as theirs.
+#pragma once
+#include "device/fold.h"
+#include "device/program.h"
+
+namespace tutti::cuda {
+
+using device::chunkBytes;
+using device::Direct;
+using device::End;
+using device::Fold;
+using device::Grain;
+using device::grainOf;
+using device::kMaxInlineWorks;
+using device::kMaxLinks;
+using device::kMostFolded;
+using device::kNobody;
+using device::kWindows;
+using device::Launch;
+using device::MappedWindow;
+using device::Program;
+using device::Progress;
+using device::Report;
+using device::Seat;
+using device::Shared;
+using device::Trouble;
+using device::Work;
+
+}  // namespace tutti::cuda
