@@ -116,7 +116,7 @@ control::Launch launchOrHints() {
 }
 
 comm::Config resolveForChild(const tuttiConfig_t* config, const comm::Communicator& parent, const char* call) {
-  const comm::Config settings = resolve(config, parent.config(), call);
+  comm::Config settings = resolve(config, parent.config(), call);
   tellOverridden(settings, parent.rank(), &parent.config());
   return settings;
 }

@@ -67,7 +67,7 @@ void inChild() {
 }
 
 // Fails only for lack of memory when the library is loaded.
-[[maybe_unused]] const int registered = ::pthread_atfork(AllMutexes::lock, AllMutexes::unlock, inChild);
+[[maybe_unused]] const int kRegistered = ::pthread_atfork(AllMutexes::lock, AllMutexes::unlock, inChild);
 
 std::atomic<uint64_t>& wordOf(int fd) noexcept { return owned[static_cast<size_t>(fd / kBits)]; }
 uint64_t bitOf(int fd) noexcept { return uint64_t{1} << (fd % kBits); }

@@ -18,7 +18,7 @@ constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 4};
 constexpr uint8_t kWantsEncryption = 1, kHasAes = 2;
 
 // Fails only where the system has no source of random bytes, and then the calls below end the process.
-[[maybe_unused]] const int ready = sodium_init();
+[[maybe_unused]] const int kReady = sodium_init();
 
 // What a key is for goes into it, so that none that comes of one secret is used twice.
 noise::SecretKey pskOf(const std::array<std::byte, 16>& secret) noexcept {

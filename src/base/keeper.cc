@@ -26,7 +26,7 @@ void atTheEnd() noexcept {
 
 // Registered when the library is loaded, before any static object of the program is made: they go first, and their
 // communicators leave in good order. Fails only for lack of memory.
-[[maybe_unused]] const int registered = std::atexit(atTheEnd);
+[[maybe_unused]] const int kRegistered = std::atexit(atTheEnd);
 
 }  // namespace
 

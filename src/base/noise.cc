@@ -285,7 +285,7 @@ bool Session::read(Bytes message, std::byte* payload) noexcept {
 Split Session::split() const noexcept {
   std::array<Hash, 2> out;
   derive(chaining_, {}, out);
-  const Split keys{keyFrom(out[0]), keyFrom(out[1])};
+  Split keys{keyFrom(out[0]), keyFrom(out[1])};
   sodium_memzero(out.data(), sizeof out);
   return keys;
 }

@@ -182,7 +182,7 @@ UniqueId shareThroughPmi(const Launch& launch, const Network& network, const Pat
   if (launch.rank == 0) {
     RootPlace place = anyRootPlace();
     place.id.place = kManagerPlace;
-    const UniqueId id = openRootAt(place, network, patience.deadline());
+    UniqueId id = openRootAt(place, network, patience.deadline());
     client.put(key, toHex(encode(id)));
     client.barrier();
     return id;

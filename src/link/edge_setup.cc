@@ -171,7 +171,8 @@ void EdgeSetup::State::deliver(Bytes message) {
     throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
   if (kind == EdgeMessage::kBlob) {
     const auto blob = in.block();
-    if (blob.size() > kMostBlobBytes || (heardBytes += blob.size()) > kMostBytes)
+    heardBytes += blob.size();
+    if (blob.size() > kMostBlobBytes || heardBytes > kMostBytes)
       throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
     if (attempt && attempt->line.attempt() == number) return attempt->line.arrived({blob.begin(), blob.end()});
     if (number >= next) earlyBlobs[number].emplace_back(blob.begin(), blob.end());

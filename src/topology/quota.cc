@@ -1,5 +1,7 @@
 #include "topology/quota.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 
@@ -61,7 +63,7 @@ Quota processorQuota(const std::string& root) {
       take(least(mounts + "/unified", path, readUnified));
     } else if (names(controllers, "cpu")) {
       take(least(mounts + "/cpu", path, readOld));
-      take(least(mounts + "/" + controllers, path, readOld));
+      take(least(fmt::format("{}/{}", mounts, controllers), path, readOld));
     }
   }
   return found;
