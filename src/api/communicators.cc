@@ -13,6 +13,7 @@
 #include "api/joiner.h"
 #include "base/foreign_settings.h"
 #include "comm/dump.h"
+#include "control/open_root.h"
 
 using namespace tutti;
 using namespace tutti::api;

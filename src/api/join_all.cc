@@ -7,6 +7,7 @@
 
 #include "base/foreign_settings.h"
 #include "base/thread.h"
+#include "control/open_root.h"
 
 namespace tutti::api {
 namespace {

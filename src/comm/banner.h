@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "control/plane.h"
+#include "control/network.h"
 #include "link/registry.h"
 #include "topology/card.h"
 

@@ -5,11 +5,6 @@
 
 namespace tutti::control {
 
-void Desk::news() {
-  ++newsCount_;
-  changed_.notify_all();
-}
-
 namespace {
 
 void pass(const Desk::Then& then, bool refused, ErrorCode code, std::string_view text) noexcept {
@@ -46,7 +41,7 @@ void Desk::decide(Joined how, ErrorCode code, std::string_view text) noexcept {
     refusal_.code = code;
     setText(refusal_.text, text);
     then = std::exchange(then_, {});
-    news();
+    changed_.notify_all();
   }
   if (then) pass(then, how == Joined::kNo, code, text);
 }
@@ -93,7 +88,7 @@ bool Desk::deliver(int from, uint64_t key, Bytes message) {
   mail_[{from, key}].push_back(std::move(message));
   ++waiting.mails;
   waiting.bytes += bytes;
-  news();
+  changed_.notify_all();
   return true;
 }
 
@@ -133,7 +128,7 @@ bool Desk::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket) {
   if (streams == kMostStreams) return false;
   parked_[{peer, key, kind}].push_back(std::move(socket));
   ++streams;
-  news();
+  changed_.notify_all();
   return true;
 }
 
@@ -142,7 +137,7 @@ void Desk::noStream(int peer, uint64_t key, StreamKind kind, const std::string& 
   size_t& refusals = waiting_[peer].refusals;
   if (refusals == kMostStreams) return;
   if (refused_.insert_or_assign({peer, key, kind}, why).second) ++refusals;
-  news();
+  changed_.notify_all();
 }
 
 void Desk::answered(int rank, Answer answer) {
@@ -150,7 +145,7 @@ void Desk::answered(int rank, Answer answer) {
   Answer& last = answers_[rank];
   answer.count = last.count + 1;
   last = std::move(answer);
-  news();
+  changed_.notify_all();
 }
 
 std::optional<Answer> Desk::lastAnswer(int rank) const {
@@ -187,18 +182,12 @@ void Desk::tableCame(uint64_t sequence, std::vector<Bytes> table) {
   if (sequence != awaited_) return;  // its caller has given up
   table_ = std::move(table);
   missing_.clear();
-  news();
+  changed_.notify_all();
 }
 
 void Desk::noteMissing(std::string text) {
   std::lock_guard lock(mutex_);
   missing_ = std::move(text);
-}
-
-uint64_t Desk::awaitNews(uint64_t seen, Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  while (newsCount_ == seen && !deadline.passed()) changed_.wait_for(lock, deadline.left());
-  return newsCount_;
 }
 
 std::optional<Failure> Desk::failure() const {
@@ -212,7 +201,7 @@ void Desk::fail(const Failure& failure) noexcept {
   setText(failure_.emplace(Failure{failure.rank, failure.stop, failure.code, {}}).text, failure.text);
   // Release: pairs with whoever reads failed() with acquire and then asks for failure().
   failed_.store(true, std::memory_order_release);
-  news();
+  changed_.notify_all();
 }
 
 }  // namespace tutti::control

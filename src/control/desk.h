@@ -12,6 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/secure_socket.h"
+#include "control/answer.h"
 #include "control/messages.h"
 
 namespace tutti::control {
@@ -38,7 +40,6 @@ class Desk {
   void expectTable(uint64_t sequence);
   // Blocks. Throws Error(kTimeout), with what noteMissing() said last, or Error(kRemote).
   std::vector<Bytes> awaitTable(uint64_t sequence, Deadline deadline);
-  uint64_t awaitNews(uint64_t seen, Deadline deadline);
   const std::atomic<bool>& failed() const noexcept { return failed_; }
   std::optional<Failure> failure() const;
 
@@ -64,13 +65,11 @@ class Desk {
   struct Waiting {  // of one rank
     size_t mails = 0, bytes = 0, streams = 0, refusals = 0;
   };
-  void news();  // needs mutex_
   void decide(Joined how, ErrorCode code, std::string_view text) noexcept;
   [[noreturn]] void throwFailure() const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t newsCount_ = 1;
   Joined joined_ = Joined::kNotYet;
   Refusal refusal_;
   Then then_;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "control/dial.h"
+#include "control/join_request.h"
 #include "control/messages.h"
-#include "control/plane.h"
 #include "control/pulse.h"
 
 namespace tutti::control {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/private_file.h"
 #include "base/trimmed.h"
+#include "control/join_request.h"
 #include "control/launcher_table.h"
 #include "control/user_folder.h"
 

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "control/network.h"
 #include "control/patience.h"
-#include "control/plane.h"
+#include "control/unique_id.h"
 
 namespace tutti::control {
 

@@ -18,6 +18,7 @@
 #include "base/private_file.h"
 #include "control/launcher.h"
 #include "control/network.h"
+#include "control/open_root.h"
 #include "control/pmi.h"
 #include "control/root.h"
 #include "control/secret.h"

@@ -8,7 +8,9 @@
 
 #include "base/bytes.h"
 #include "base/handshake.h"
-#include "control/plane.h"
+#include "control/failure.h"
+#include "control/join_request.h"
+#include "control/stream_kind.h"
 
 namespace tutti::control {
 

@@ -1,11 +1,22 @@
-// Which of this host's addresses to listen at and to advertise.
+// Where and how to listen: which of this host's addresses to take and to advertise.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "control/plane.h"
+#include "control/unique_id.h"
 
 namespace tutti::control {
+
+// Read once from the environment (TUTTI_SOCKET_IFNAME: comma list of interface prefixes,
+// "=exact", "^excluded"; TUTTI_SOCKET_FAMILY: 4, 6 or 0; TUTTI_PORT_RANGE: "first-last") and passed down.
+struct Network {
+  std::string interfaces;
+  int family = 0;                        // 0: both
+  uint16_t firstPort = 0, lastPort = 0;  // 0: any
+  bool unixSockets = true;               // false: TCP even between ranks of one host (TUTTI_UNIX_SOCKETS=0)
+  static Network fromEnvironment();      // throws Error(kInvalidArgument)
+};
 
 // The addresses (port 0) of the interfaces that `network` selects, best first: those of interfaces that the default
 // route takes, of other interfaces, of those without a carrier, both families in turn, then loopback. Link-local ones

@@ -14,8 +14,7 @@ namespace {
 
 class TreePlane : public Plane {
  public:
-  explicit TreePlane(std::shared_ptr<Member> member, std::vector<int> oldRanks = {})
-      : member_(std::move(member)), oldRanks_(std::move(oldRanks)) {}
+  explicit TreePlane(std::shared_ptr<Member> member) : member_(std::move(member)) {}
   ~TreePlane() override { leave(); }
   void leave() noexcept override {
     if (std::exchange(left_, true)) return;
@@ -48,13 +47,11 @@ class TreePlane : public Plane {
   void ask(int rank, std::span<const std::byte> question) override { member_->ask(rank, question); }
   std::optional<Answer> lastAnswer(int rank) const override { return member_->desk().lastAnswer(rank); }
   std::vector<int> wayTo(int to) const override { return tree::between(rank(), to); }
-  uint64_t awaitNews(uint64_t seen, Deadline deadline) override { return member_->desk().awaitNews(seen, deadline); }
   const std::atomic<bool>& failed() const noexcept override { return member_->desk().failed(); }
   std::optional<Failure> failure() const override { return member_->desk().failure(); }
   void fail(const Failure& failure) noexcept override { member_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
-    ShrinkResult result = member_->shrink(like);
-    return std::make_unique<TreePlane>(std::move(result.member), std::move(result.oldRanks));
+    return std::make_unique<TreePlane>(member_->shrink(like).member);
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
@@ -68,22 +65,14 @@ class TreePlane : public Plane {
   UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
     return inherit(invitationOf(told, place, member_->person(leader).endpoint.key, member_->key()), member_->secret());
   }
-  int oldRank(int rank) const override { return oldRanks_.empty() ? rank : oldRanks_.at(static_cast<size_t>(rank)); }
 
  private:
   std::shared_ptr<Member> member_;
-  std::vector<int> oldRanks_;
   uint64_t sequence_ = 0;
   bool left_ = false;
 };
 
 }  // namespace
-
-std::optional<std::string> wrongPlace(int rank, int size) {
-  if (size < 1 || size > kMaxRanks) return fmt::format("there can be 1 to {} ranks", kMaxRanks);
-  if (rank < 0 || rank >= size) return fmt::format("ranks go from 0 to {}", size - 1);
-  return std::nullopt;
-}
 
 std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
   if (const auto wrong = wrongPlace(request.rank, request.size))

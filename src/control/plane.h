@@ -7,98 +7,21 @@
 // allocated for it; frames are versioned and length-checked.
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/deadline.h"
-#include "base/error.h"
 #include "base/secure_socket.h"
-#include "control/unique_id.h"
+#include "control/answer.h"
+#include "control/failure.h"
+#include "control/join_request.h"
+#include "control/stream_kind.h"
 
 namespace tutti::control {
-
-// As many as schedules have room for (schedule::Operand). A control plane alone would carry more.
-inline constexpr int kMaxRanks = 1 << 14;
-
-// What is wrong with being that rank of so many; nullopt: nothing.
-std::optional<std::string> wrongPlace(int rank, int size);
-
-// Where and how to listen. Read once from the environment (TUTTI_SOCKET_IFNAME: comma list of interface prefixes,
-// "=exact", "^excluded"; TUTTI_SOCKET_FAMILY: 4, 6 or 0; TUTTI_PORT_RANGE: "first-last") and passed down.
-struct Network {
-  std::string interfaces;
-  int family = 0;                        // 0: both
-  uint16_t firstPort = 0, lastPort = 0;  // 0: any
-  bool unixSockets = true;               // false: TCP even between ranks of one host (TUTTI_UNIX_SOCKETS=0)
-  static Network fromEnvironment();      // throws Error(kInvalidArgument)
-};
-
-// The root of a job: listens where the ranks first meet. Lives in the process that asked for the unique id, keeps a
-// thread of its own until every rank has been placed or `lifetime` is over, and then goes away by itself.
-UniqueId openRoot(const Network& network, Deadline lifetime);
-// The same for ranks that are all in this process: nobody is handed an id, and no text speaks of one.
-UniqueId openRootHere(const Network& network, Deadline lifetime);
-
-// Answers another rank's question (Plane::ask) about this one. Called on the plane's thread, which outlives the Plane
-// for a while: it must own what it looks at, return soon and not throw.
-using Respond = std::function<Bytes(std::span<const std::byte> question)>;
-
-// What every rank must have set alike: a name and a value each, both as people know them.
-struct Agreed {
-  std::string name, value;
-  friend bool operator==(const Agreed&, const Agreed&) = default;
-};
-using Agreement = std::vector<Agreed>;
-
-struct JoinRequest {
-  UniqueId id;
-  int rank = 0, size = 1;
-  Bytes card;  // opaque to the control plane; everyone gets everyone's
-  Network network;
-  Deadline deadline = Deadline::never();
-  // A neighbour in the tree that is silent for so long counts as gone: stopped, its host dead or its cable cut. Zero:
-  // silence is no failure. The same on every rank.
-  std::chrono::milliseconds heartbeat{20'000};
-  // Seal what crosses a network: control lines and TCP streams. The same on every rank (a rank that differs is refused,
-  // with a text that says so).
-  bool encrypt = false;
-  // A rank that differs from the first one to come in a value of a name that both have is refused; the text tells both.
-  Agreement agreement;
-  Respond respond;  // may be empty: questions get an empty answer
-};
-
-enum class StreamKind : uint8_t { kUnix, kTcp };
-
-// Why a communicator stopped.
-enum class Stop : uint8_t {
-  kDeath,    // a rank's process ended
-  kSilence,  // nothing was heard of a rank for a heartbeat
-  kAbort,    // a rank called abort
-  kRevoke,   // a rank called revoke: nobody is gone
-  kError     // an operation failed on a rank, which is still there
-};
-
-// The first thing that stopped a communicator, as every rank is told it.
-struct Failure {
-  int rank = -1;  // who is gone, or whom the failure comes from; -1 when not known
-  Stop stop = Stop::kDeath;
-  ErrorCode code = ErrorCode::kRemote;  // what the other ranks' calls return
-  std::string text;                     // "rank 3 (host n2, pid 411) left: connection closed"
-};
-
-// What a rank, or the control plane in its place, says to a question.
-struct Answer {
-  uint64_t count = 0;  // how many have come from that rank
-  bool left = false;   // the rank's owner has left in good order: it will do nothing any more
-  Bytes body;          // of its `respond`; empty when it can not be asked any more
-};
 
 class Plane {
  public:
@@ -148,11 +71,6 @@ class Plane {
   // The ranks that pass a question to `rank` on, in their order: while one of them is silent, so are all behind it.
   virtual std::vector<int> wayTo(int rank) const = 0;
 
-  // Sleeps until something has come that poll(), pollStream() or failure() would show, and `seen` is older than that;
-  // or until the deadline. Returns what to hand in next time (0 the first time): look, and sleep only if nothing was
-  // there.
-  virtual uint64_t awaitNews(uint64_t seen, Deadline deadline) = 0;
-
   // Set as soon as a failure or an abort anywhere is known here. A wait loop reads it between looks at its data.
   virtual const std::atomic<bool>& failed() const noexcept = 0;
   virtual std::optional<Failure> failure() const = 0;
@@ -165,10 +83,8 @@ class Plane {
   // but does not call it is waited for until the deadline. Ranks that die meanwhile are left out as well. `like` gives
   // the new plane's card, network, deadline, heartbeat, encryption, agreement and respond; its id, rank and size are
   // not read. Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when
-  // fail() is called meanwhile. The new plane's oldRank() tells who is who.
+  // fail() is called meanwhile.
   virtual std::unique_ptr<Plane> shrink(const JoinRequest& like) = 0;
-  // Of a plane that shrink() made: the rank that `rank` had before. Otherwise the same rank.
-  virtual int oldRank(int rank) const = 0;
 
   // A root for a communicator of some of these ranks. What it returns may be told to all: only `members` can read in it
   // the secret by which they join.

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/process_object.h"
 #include "control/network.h"
+#include "control/open_root.h"
 #include "control/remedies.h"
 #include "control/tree.h"
 

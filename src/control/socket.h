@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/fd.h"
-#include "control/plane.h"
 #include "control/unique_id.h"
 
 namespace tutti::control {

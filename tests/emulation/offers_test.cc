@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/device_windows.h"
 #include "comm/mail_key.h"
+#include "control/open_root.h"
 #include "emulation/control.h"
 #include "emulation/device_fixture.h"
 #include "support/patience.h"
@@ -207,12 +208,10 @@ class Balky : public control::Plane {
   void ask(int rank, std::span<const std::byte> question) override { plane_.ask(rank, question); }
   std::optional<control::Answer> lastAnswer(int rank) const override { return plane_.lastAnswer(rank); }
   std::vector<int> wayTo(int rank) const override { return plane_.wayTo(rank); }
-  uint64_t awaitNews(uint64_t seen, Deadline until) override { return plane_.awaitNews(seen, until); }
   const std::atomic<bool>& failed() const noexcept override { return plane_.failed(); }
   std::optional<control::Failure> failure() const override { return plane_.failure(); }
   void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
   std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like) override { return plane_.shrink(like); }
-  int oldRank(int rank) const override { return plane_.oldRank(rank); }
   Bytes openChildRoot(const control::Network& network, Deadline until, std::span<const int> members) override {
     return plane_.openChildRoot(network, until, members);
   }

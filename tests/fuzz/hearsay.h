@@ -30,12 +30,10 @@ class Hearsay : public control::Plane {
   void ask(int, std::span<const std::byte>) override {}
   std::optional<control::Answer> lastAnswer(int) const override { return std::nullopt; }
   std::vector<int> wayTo(int) const override { return {}; }
-  uint64_t awaitNews(uint64_t seen, Deadline) override { return seen; }
   const std::atomic<bool>& failed() const noexcept override { return failed_; }
   std::optional<control::Failure> failure() const override { return std::nullopt; }
   void fail(const control::Failure&) noexcept override {}
   std::unique_ptr<control::Plane> shrink(const control::JoinRequest&) override { return nullptr; }
-  int oldRank(int rank) const override { return rank; }
   Bytes openChildRoot(const control::Network&, Deadline, std::span<const int>) override { return {}; }
   control::UniqueId childId(std::span<const std::byte>, int, size_t) const override { return {}; }
 

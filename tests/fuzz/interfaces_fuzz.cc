@@ -2,6 +2,7 @@
 // addresses, or an Error that says what is wrong with it.
 #include <cstdlib>
 
+#include "base/error.h"
 #include "base/settings.h"
 #include "control/network.h"
 #include "fuzz/input.h"

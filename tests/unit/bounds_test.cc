@@ -276,10 +276,9 @@ class Surrounded : public testing::Test {
   template <class Look>
   auto await(Look look) {
     const auto deadline = Deadline::in(tutti::test::longWait());
-    for (uint64_t seen = 0;;) {
+    for (;; std::this_thread::sleep_for(std::chrono::microseconds(100))) {
       auto found = look();
       if (found || deadline.passed()) return found;
-      seen = desk().awaitNews(seen, deadline);
     }
   }
   std::optional<Failure> awaitFailure() {

@@ -31,7 +31,7 @@ void killAtOnce(int size, const std::set<int>& victims, bool stay) {
   for (const pid_t pid : pids) ::kill(pid, SIGKILL);
   inThreads(size, [&](int r) {
     if (victims.contains(r)) return;
-    const auto failure = awaitFrom(*planes[size_t(r)], [&] { return planes[size_t(r)]->failure(); });
+    const auto failure = awaitFrom([&] { return planes[size_t(r)]->failure(); });
     EXPECT_EQ(failure->stop, Stop::kDeath);
     EXPECT_TRUE(victims.contains(failure->rank)) << "rank " << r << " of " << size << " heard: " << failure->text;
     if (!stay) planes[size_t(r)].reset();
@@ -57,7 +57,7 @@ TEST(Deaths, WhoAbortsAndLeavesIsHeardWithItsReason) {
     auto planes = joinAll(size);
     inThreads(size, [&](int r) {
       if (r == who) planes[size_t(r)]->fail({who, Stop::kAbort, ErrorCode::kRemote, "out of memory"});
-      const auto failure = awaitFrom(*planes[size_t(r)], [&] { return planes[size_t(r)]->failure(); });
+      const auto failure = awaitFrom([&] { return planes[size_t(r)]->failure(); });
       EXPECT_EQ(failure->text, "out of memory") << "rank " << r << " of " << size << ", " << who << " aborted";
       planes[size_t(r)].reset();
     });
@@ -72,7 +72,7 @@ TEST(Deaths, AProcessThatEndsRightAfterItsRankHasLeftIsToldAsSuch) {
   inThreads(2, [&](int i) { planes[size_t(i) + 1] = Plane::join(requestFor(id, i + 1, 3)); });
   EXPECT_EQ(exitOf(pid), 0);
   for (const int r : {1, 2}) {
-    const auto failure = awaitFrom(*planes[size_t(r)], [&] { return planes[size_t(r)]->failure(); });
+    const auto failure = awaitFrom([&] { return planes[size_t(r)]->failure(); });
     EXPECT_EQ(failure->rank, 0);
     EXPECT_EQ(failure->stop, Stop::kDeath);
     EXPECT_NE(failure->text.find(" has left in good order, and its process ended"), std::string::npos) << failure->text;
@@ -106,7 +106,7 @@ TEST(Revoke, StopsTheWorkAndLeavesTheTree) {
   planes[3]->fail({3, Stop::kRevoke, ErrorCode::kRemote, "rank 3 revoked the communicator"});
   inThreads(kSize, [&](int r) {
     Plane& self = *planes[size_t(r)];
-    const auto failure = awaitFrom(self, [&] { return self.failure(); });
+    const auto failure = awaitFrom([&] { return self.failure(); });
     EXPECT_EQ(failure->stop, Stop::kRevoke);
     EXPECT_EQ(failure->rank, 3);
     const Thrown thrown = thrownBy([&] { self.allGather({}, soon()); });
@@ -120,7 +120,7 @@ TEST(Revoke, StopsTheWorkAndLeavesTheTree) {
     Plane& self = *planes[size_t(r)];
     for (int to = 2; to < kSize; ++to) {
       self.ask(to, {});
-      const auto answer = awaitFrom(self, [&] { return self.lastAnswer(to); });
+      const auto answer = awaitFrom([&] { return self.lastAnswer(to); });
       EXPECT_FALSE(answer->left);
       EXPECT_EQ(toText(answer->body), fmt::format("{}", to));
     }
@@ -137,7 +137,7 @@ TEST(Revoke, ADeathAfterwardsHoldsNobodyUp) {
   const int before = runningThreads();
   planes[5]->fail({5, Stop::kRevoke, ErrorCode::kRemote, "revoked"});
   for (const auto& plane : planes)
-    if (plane) awaitFrom(*plane, [&] { return plane->failure(); });
+    if (plane) awaitFrom([&] { return plane->failure(); });
   ::kill(pid, SIGKILL);
   exitOf(pid);
   planes.clear();

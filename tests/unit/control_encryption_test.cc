@@ -381,7 +381,7 @@ TEST(EncryptedPlane, GivesTcpStreamsKeys) {
       for (const int r : {0, 1}) planes[size_t(r)]->requestStream(1 - r, 40 + uint64_t(kind), kind);
       for (const int r : {0, 1}) {
         Plane& plane = *planes[size_t(r)];
-        ends[size_t(r)] = awaitFrom(plane, [&] { return plane.pollStream(1 - r, 40 + uint64_t(kind)); });
+        ends[size_t(r)] = awaitFrom([&] { return plane.pollStream(1 - r, 40 + uint64_t(kind)); });
         ASSERT_TRUE(ends[size_t(r)]);
         EXPECT_EQ(ends[size_t(r)]->keys.has_value(), encrypt && kind == StreamKind::kTcp);
       }

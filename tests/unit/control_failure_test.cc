@@ -247,7 +247,7 @@ TEST(Joining, ASelectedInterfaceIsEnough) {
 // --- death, abort, leaving ---
 
 void expectFailure(Plane& plane, int rank, const char* says) {
-  const auto failure = awaitFrom(plane, [&] { return plane.failure(); });
+  const auto failure = awaitFrom([&] { return plane.failure(); });
   ASSERT_TRUE(failure.has_value());
   EXPECT_TRUE(plane.failed());
   EXPECT_EQ(failure->rank, rank);
@@ -295,7 +295,7 @@ TEST(Plane, AbortIsKnownToAll) {
 }
 
 Answer awaitAnswer(Plane& plane, int rank) {
-  return awaitFrom(plane, [&] { return plane.lastAnswer(rank); }).value();
+  return awaitFrom([&] { return plane.lastAnswer(rank); }).value();
 }
 
 // Every rank says its own number, and what it was asked.
@@ -330,8 +330,7 @@ TEST(Plane, ARankThatHasLeftIsSaidToHaveLeft) {
     const auto left = [&] {
       planes[5]->ask(gone, {});
       const auto wait = Deadline::in(std::chrono::milliseconds(50));
-      const auto answer = awaitFrom(
-          *planes[5], [&] { return planes[5]->lastAnswer(gone); }, wait);
+      const auto answer = awaitFrom([&] { return planes[5]->lastAnswer(gone); }, wait);
       return answer && answer->left;
     };
     while (!left()) std::this_thread::yield();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/frame.h"
 #include "base/handshake.h"
 #include "control/gathering.h"

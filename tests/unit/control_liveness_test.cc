@@ -20,7 +20,7 @@ JoinRequest withHeartbeat(const UniqueId& id, int rank, int size, milliseconds h
 }
 
 Failure awaitFailure(Plane& plane) {
-  return awaitFrom(plane, [&] { return plane.failure(); }).value();
+  return awaitFrom([&] { return plane.failure(); }).value();
 }
 
 // The others, as threads, beside one rank in a process of its own.
@@ -101,7 +101,7 @@ TEST(Liveness, AJobThatIsStoppedAsAWholeGoesOn) {
   });
   inThreads(3, [&](int r) {
     planes[size_t(r)]->ask(r, {});
-    awaitFrom(*planes[size_t(r)], [&] { return planes[size_t(r)]->lastAnswer(r); });
+    awaitFrom([&] { return planes[size_t(r)]->lastAnswer(r); });
   });
   std::this_thread::sleep_for(milliseconds(500));
   for (const auto& plane : planes) {

@@ -23,7 +23,7 @@ constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
   for (int r = 0; r < first.size(); ++r) first.post(r, kReadyKey, {});
   std::unique_ptr<Plane> last;
   for (Plane* plane = &first;;) {
-    awaitFrom(*plane, [&] { return plane->failure(); });
+    awaitFrom([&] { return plane->failure(); });
     JoinRequest like;
     like.card = toBytes("was a process");
     like.deadline = soon();
@@ -43,7 +43,7 @@ void runAs(Plane& plane, const std::string& mode, const std::string& expect, std
   if (mode == "wait")
     for (;;) ::pause();
   if (mode == "shrink") shrinkForEver(plane, heartbeat);
-  const auto failure = awaitFrom(plane, [&] { return plane.failure(); });
+  const auto failure = awaitFrom([&] { return plane.failure(); });
   ASSERT_TRUE(failure.has_value());
   EXPECT_NE(failure->text.find(expect), std::string::npos) << failure->text;
   std::printf("rank %d: %s\n", plane.rank(), failure->text.c_str());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "control/open_root.h"
 #include "control/plane.h"
 #include "support/patience.h"
 
@@ -97,20 +98,19 @@ inline Thrown thrownBy(const std::function<void()>& body) {
 }
 inline int codeOf(ErrorCode code) { return static_cast<int>(code); }
 
-// Sleeps on news until `look` gives a value.
+// Looks until `look` gives a value.
 template <class Look>
-auto awaitFrom(Plane& plane, Look look, Deadline deadline = soon()) {
-  for (uint64_t seen = 0;;) {
+auto awaitFrom(Look look, Deadline deadline = soon()) {
+  for (;; std::this_thread::sleep_for(std::chrono::microseconds(100))) {
     auto found = look();
     if (found || deadline.passed()) return found;
-    seen = plane.awaitNews(seen, deadline);
   }
 }
 inline Bytes awaitMail(Plane& plane, int from, uint64_t key) {
-  return awaitFrom(plane, [&] { return plane.poll(from, key); }).value();
+  return awaitFrom([&] { return plane.poll(from, key); }).value();
 }
 inline UniqueFd awaitStream(Plane& plane, int peer, uint64_t key) {
-  return std::move(awaitFrom(plane, [&] { return plane.pollStream(peer, key); })->fd);
+  return std::move(awaitFrom([&] { return plane.pollStream(peer, key); })->fd);
 }
 
 inline int countEntries(const char* folder) {

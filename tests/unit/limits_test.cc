@@ -13,7 +13,7 @@
 #include "comm/device_programs.h"
 #include "comm/plans.h"
 #include "comm/recorder.h"
-#include "control/plane.h"
+#include "control/join_request.h"
 #include "link/transport.h"
 #include "plan/plan.h"
 #include "schedule/builder.h"

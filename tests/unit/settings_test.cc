@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "comm/config.h"
 #include "control/launcher_names.h"
-#include "control/plane.h"
+#include "control/network.h"
 #include "support/other_user.h"
 #include "support/sanitized.h"
 #include "support/variables.h"

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "comm/config.h"
 #include "control/launcher.h"
-#include "control/plane.h"
+#include "control/network.h"
 
 namespace tutti::doctor {
 namespace {
