@@ -71,14 +71,21 @@ std::string describe(const std::optional<ucred>& holder) {
   return holder ? fmt::format("process {} of user {}", holder->pid, holder->uid) : "a process that does not answer";
 }
 
+// One that is there and as it should be has nothing left in it since nothing can be written there.
+std::string whatTheFolderLacks() {
+  const auto folders = userFolders();
+  const auto own = std::ranges::find_if(folders, [](const auto& path) { return bool(openUserFolder(path)); });
+  return own == folders.end() ? fmt::format("make {} a folder of yours with mode 0700", folders.back())
+                              : fmt::format("make room in {}, where nothing can be written", *own);
+}
+
 std::string whenTheNameIsTaken(const std::string& unixName) {
   const auto holder = holderOf(unixName);
   if (isOfThisUser(holder)) return kGiveEachAJob;
   return fmt::format(
-      "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or make {} a folder of "
-      "yours "
-      "with mode 0700, in which ranks find a name that others do not know",
-      describe(holder), holder ? ", and not by you" : "", userFolders().back());
+      "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or {}, in which ranks find "
+      "a name that others do not know",
+      describe(holder), holder ? ", and not by you" : "", whatTheFolderLacks());
 }
 
 // `unixError`: why there is no Unix socket, where one was wanted.
