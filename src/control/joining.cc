@@ -152,7 +152,8 @@ std::string Joining::obstacle() const {
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
   // Who has no descriptor left hangs up on its callers, which looks alike from their side.
   if (unproven_ && lackOfDescriptors("").empty())
-    return fmt::format("{} ({}): {}", whatDiffers(request_.id), last, whenTheSecretDiffers(request_.id));
+    return fmt::format("{} ({}): {}{}", whatDiffers(request_.id), last, seeWhoListens(request_.id),
+                       whenTheSecretDiffers(request_.id));
   return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
 }
 
