@@ -1,12 +1,15 @@
 // What happens when ranks are missing, wrong, dying, giving up or leaving.
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <thread>
 
 #include "control/root.h"
 #include "control/socket.h"
@@ -125,6 +128,34 @@ TEST(Joining, RanksThatARootHasNoDescriptorForAreTold) {
   const pid_t root = startRank(id, 0, 5, "hoards");
   goOnFromStop(root);
   expectToldOutside(id, "of which ulimit -n allows 128");
+  ::kill(root, SIGKILL);
+  exitOf(root);
+}
+
+// Who hangs on at one door, and calls again as often as it is turned out, had the descriptor that others gave way for
+// at another door.
+TEST(Joining, RanksThatARootHasNoDescriptorForAreToldAlsoWhereAStrangerHangsOn) {
+  if (kSanitized) GTEST_SKIP() << "needs no sanitizer: with no descriptor left, UBSan takes good objects for bad";
+  UniqueId id = anyRootPlace().id;
+  Address here;
+  here.ip = {127, 0, 0, 1};
+  here.port = freePort();
+  id.addresses = {here};
+  const pid_t root = startRank(id, 0, 5, "crowded");
+  goOnFromStop(root);
+  std::atomic<bool> over{false};
+  std::vector<std::jthread> strangers;
+  for (int i = 0; i < 4; ++i)
+    strangers.emplace_back([&] {
+      while (!over) {
+        const UniqueFd fd = dialTcp(here);
+        pollfd gone{fd.get(), POLLIN | POLLRDHUP, 0};
+        while (!over && ::poll(&gone, 1, 20) == 0) {
+        }
+      }
+    });
+  expectToldOutside(id, "of which ulimit -n allows 128");
+  over = true;
   ::kill(root, SIGKILL);
   exitOf(root);
 }
