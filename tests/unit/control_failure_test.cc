@@ -218,6 +218,27 @@ TEST(Joining, WhatARankCannotBeginIsToldToTheOthers) {
   });
 }
 
+// In another process than the root's: it calls the root for this alone.
+TEST(Joining, WhatARankElsewhereCannotBeginIsToldToTheOthers) {
+  const UniqueId id = openRoot({}, soon());
+  const pid_t other = startRank(id, 1, 2, "fails");
+  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 0, 2)); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+  for (const char* words : {"rank 1 (host ", "left while joining: ", "no-such"})
+    EXPECT_NE(thrown.text.find(words), std::string::npos) << thrown.text;
+  EXPECT_EQ(exitOf(other), 0);
+}
+
+TEST(Joining, ARankThatCannotBeginAndFindsNoRootSaysWhatItLacks) {
+  UniqueId id = anyRootPlace().id;
+  id.place = "at a socket of this test, where nobody listens";
+  Network network;
+  network.interfaces = "=no-such";
+  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::never(), network)); });
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+  EXPECT_NE(thrown.text.find("no-such"), std::string::npos) << thrown.text;
+}
+
 TEST(Joining, APortRangeThatIsUsedUpSaysSo) {
   Network network;
   const UniqueId taken = openRoot({}, soon());

@@ -56,7 +56,8 @@ void runAs(Plane& plane, const std::string& mode, const std::string& expect, std
 void openRootFor(const UniqueId& id) {
   RootPlace place;
   place.id = id;
-  place.tcp = false;
+  place.tcp = !id.addresses.empty();
+  place.port = place.tcp ? id.addresses.front().port : uint16_t{0};
   startRoot(place, {}, soon());
 }
 
