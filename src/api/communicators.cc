@@ -106,6 +106,20 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
   return failed == tuttiSuccess ? result : failed;
 }
 
+// A rank that cannot join looks for the others to tell them so, and for no longer than its own error may wait.
+Deadline timeToMeet(const comm::Config& settings, const comm::Self& self) {
+  constexpr std::chrono::milliseconds kOnlyToTell(1000);
+  return Deadline::in(self.lack ? std::min(kOnlyToTell, settings.joinTimeout) : settings.joinTimeout);
+}
+
+control::UniqueId meetingPlaceFor(const control::Launch& launch, const comm::Self& self,
+                                  const control::Patience& patience) try {
+  return control::meetingPlace(launch, self.network, patience);
+} catch (const Error&) {
+  self.check();
+  throw;
+}
+
 // What is misspelt may be what is missing.
 control::Launch launchOrHints() {
   try {
@@ -161,8 +175,7 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
     tellOverridden(settings, launch.rank);
     const auto self = comm::Self::find(settings);
     result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {
-      const auto id =
-          control::meetingPlace(launch, self.network, {Deadline::in(settings.joinTimeout), cancelled, launch.rank});
+      const auto id = meetingPlaceFor(launch, self, {timeToMeet(settings, self), cancelled, launch.rank});
       return comm::Communicator::join(id, launch.rank, launch.size, settings, self, cancelled);
     });
   });

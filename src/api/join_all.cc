@@ -39,9 +39,10 @@ class JoinOfAll {
     config.variables.erase("TUTTI_DEVICE");
   }
   void join(const control::UniqueId& id, size_t rank, const comm::Config& config) {
-    made_[rank] =
-        comm::Communicator::join(id, static_cast<int>(rank), static_cast<int>(made_.size()), config,
-                                 comm::Self::find(config), [this] { return failed_.load(std::memory_order_relaxed); });
+    const auto self = comm::Self::find(config);
+    self.check();  // before the others hear of it: this is the failure to tell
+    made_[rank] = comm::Communicator::join(id, static_cast<int>(rank), static_cast<int>(made_.size()), config, self,
+                                           [this] { return failed_.load(std::memory_order_relaxed); });
   }
   // Keeps the first failure. Who wrote it is joined before it is read.
   template <class Body>

@@ -1,6 +1,7 @@
 // Which limit stands behind an error of the system's, whose own text does not say: what to add to that.
 #pragma once
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -26,9 +27,21 @@ inline std::string limitBehind(int error) {
   return "";
 }
 
+// Where there is no room for a thread's stack: the system's library calls that EAGAIN as well.
+inline std::string limitOfStacks() {
+  const rlim_t memory = limitOf(RLIMIT_AS), stack = limitOf(RLIMIT_STACK);
+  if (memory == RLIM_INFINITY) return "";
+  constexpr rlim_t kUsualStack = rlim_t{8} << 20;
+  const size_t bytes = stack == RLIM_INFINITY ? kUsualStack : stack;
+  void* const room = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room != MAP_FAILED) return ::munmap(room, bytes), "";
+  return fmt::format(": ulimit -v allows {} KiB of memory to process {}: raise it", uint64_t{memory >> 10}, ::getpid());
+}
+
 // The same where a process or a thread could not be started.
 inline std::string limitOfTasks(int error) {
   if (error != EAGAIN) return "";
+  if (const std::string memory = limitOfStacks(); !memory.empty()) return memory;
   const rlim_t tasks = limitOf(RLIMIT_NPROC);
   const std::string own = tasks == RLIM_INFINITY ? "" : fmt::format(" than the {} of ulimit -u", uint64_t{tasks});
   return fmt::format(

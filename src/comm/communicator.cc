@@ -14,6 +14,7 @@
 #include "comm/device_side.h"
 #include "comm/dumper.h"
 #include "comm/neighbours.h"
+#include "control/last_call.h"
 
 namespace tutti::comm {
 
@@ -61,8 +62,17 @@ std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::s
 }  // namespace
 
 Self Self::find(const Config& config) {
-  const auto network = control::Network::fromEnvironment();
-  return {topology::encode(describeSelf(config, network)), network};
+  Self self{{}, control::Network::fromEnvironment(), {}};
+  try {
+    self.card = topology::encode(describeSelf(config, self.network));
+  } catch (const Error& error) {
+    self.lack = {error.code(), error.what()};
+  }
+  return self;
+}
+
+void Self::check() const {
+  if (lack) throw Error(lack->code, lack->text);
 }
 
 std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, int rank, int size, const Config& config,
@@ -72,6 +82,9 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   request.id = id;
   request.rank = rank;
   request.size = size;
+  if (self.lack)
+    control::tellRoot(request, [&] { return fmt::format("rank {} could not join: {}", rank, self.lack->text); });
+  self.check();
   constexpr std::chrono::milliseconds kLook(10);
   const control::Patience patience(request.deadline, cancelled, rank);
   auto plane = control::Plane::begin(request);
@@ -260,6 +273,7 @@ std::shared_ptr<Communicator> Communicator::shrink(const Config& config) {
   waitUntilIdle();
   const auto recorder = std::make_shared<Recorder>();
   const Self self = Self::find(config);
+  self.check();
   return make(plane_->shrink(requestFor(config, self, recorder)), recorder, config, self.network);
 }
 

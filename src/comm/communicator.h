@@ -19,6 +19,7 @@
 #include "comm/registered.h"
 #include "comm/task.h"
 #include "control/launcher.h"
+#include "control/messages.h"
 #include "control/plane.h"
 #include "device/program.h"
 #include "topology/card.h"
@@ -38,7 +39,9 @@ struct Stats {
 struct Self {
   Bytes card;
   control::Network network;
+  std::optional<control::Refusal> lack;    // what of the machine is not there, such as the GPU: join() tells the others
   static Self find(const Config& config);  // throws Error
+  void check() const;                      // throws what it lacks
 };
 
 class Communicator : public std::enable_shared_from_this<Communicator> {

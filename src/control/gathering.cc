@@ -65,10 +65,9 @@ std::vector<int> Gathering::missing(uint64_t sequence) const {
   const Round& round = at == rounds_.end() ? none : at->second;
   std::vector<int> ranks;
   if (!round.came[static_cast<int>(Source::kSelf)]) ranks.push_back(rank_);
-  for (const int side : {0, 1}) {
-    if (round.came[side]) continue;
-    for (const int r : tree::subtree(tree::childOf(rank_, side), size_)) ranks.push_back(r);
-  }
+  for (const Source child : {Source::kFirstChild, Source::kSecondChild})
+    if (expects(child) && !round.came[static_cast<int>(child)])
+      ranks.push_back(tree::childOf(rank_, static_cast<int>(child)));
   return ranks;
 }
 

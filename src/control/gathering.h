@@ -23,7 +23,8 @@ class Gathering {
   void addChild(uint64_t sequence, Source child, std::span<const std::byte> entries);
   // The entries of this rank's subtree, once all have come; gives them once.
   std::optional<Bytes> take(uint64_t sequence);
-  // The ranks below, this one included, whose share of `sequence` has not come.
+  // The children whose shares of `sequence` have not come, and this rank where it has given none itself. A child's is
+  // that of all below it too, of whom nothing is known before it comes.
   std::vector<int> missing(uint64_t sequence) const;
   // Whether something that has begun waits for this share.
   std::optional<uint64_t> waitingFor(Source source) const;

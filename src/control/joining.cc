@@ -5,6 +5,7 @@
 
 #include "base/deadline_names.h"
 #include "base/descriptors.h"
+#include "control/last_call.h"
 #include "control/remedies.h"
 #include "control/root.h"
 #include "control/used_jobs.h"
@@ -17,7 +18,25 @@ constexpr std::chrono::milliseconds kPatience(500);
 // How long a rank 0 whose place is taken waits for a root there to say that there are two of them.
 constexpr std::chrono::milliseconds kOthersWord(5000);
 
+std::vector<std::string> ifAllowed(const Network& network, std::vector<std::string> unixNames) {
+  if (!network.unixSockets) unixNames.clear();
+  return unixNames;
+}
+
 }  // namespace
+
+Dial::Target targetOfRoot(const JoinRequest& request) {
+  HandshakeContext context = rootContext(request.id);
+  context.encryption = encryptionOf(request);
+  return {context, ifAllowed(request.network, {rootUnixName(request.id.job)}), request.id.addresses, request.id.folder};
+}
+
+Hello helloOf(const JoinRequest& request, const Person& self, const Line& root) {
+  Hello hello{self, request.size, request.deadline.left().count(), request.heartbeat.count(), request.agreement};
+  hello.record = digestOf(encode(Record{self, request.card}));
+  if (request.id.beside != Secret{}) hello.mark = root.wrap(markOf(request.id.beside));
+  return hello;
+}
 
 void Joining::start() {
   // Of a communicator that stands, the root has gone: nobody would answer.
@@ -31,17 +50,9 @@ void Joining::start() {
   callRoot();
 }
 
-std::vector<std::string> Joining::ifAllowed(std::vector<std::string> unixNames) const {
-  if (!request_.network.unixSockets) unixNames.clear();
-  return unixNames;
-}
-
 void Joining::callRoot() {
-  HandshakeContext context = rootContext(request_.id);
-  context.encryption = encryptionOf(request_);
   dial_ = Dial::start(
-      reactor_, {context, ifAllowed({rootUnixName(request_.id.job)}), request_.id.addresses, request_.id.folder},
-      [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
+      reactor_, targetOfRoot(request_), [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
         if (isTaken()) return fail(ErrorCode::kSystem, request_.id.taken);
         lastRefusal_ = why;
@@ -57,16 +68,9 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   events.frame = [this](Frame& frame) { onRootFrame(frame); };
   events.closed = [this](const std::string& why) { onRootGone(why); };
   root_->setEvents(std::move(events));
-  root_->send(Kind::kHello, encode(hello()));
+  root_->send(Kind::kHello, encode(helloOf(request_, self_, *root_)));
   pulse_.watch(root_,
                [this](const std::string& how) { fail(ErrorCode::kRemote, rootProcess(request_.id) + " " + how); });
-}
-
-Hello Joining::hello() const {
-  Hello hello{self_, request_.size, request_.deadline.left().count(), request_.heartbeat.count(), request_.agreement};
-  hello.record = digestOf(encode(Record{self_, request_.card}));
-  if (request_.id.beside != Secret{}) hello.mark = root_->wrap(markOf(request_.id.beside));
-  return hello;
 }
 
 void Joining::onRootFrame(Frame& frame) try {
@@ -125,7 +129,7 @@ void Joining::callParent(const Person& parent) {
   lastRefusal_.clear();
   dial_ = Dial::start(
       reactor_,
-      {memberContext(request_, key_, parent.endpoint), ifAllowed(unixNamesOf(parent.endpoint)),
+      {memberContext(request_, key_, parent.endpoint), ifAllowed(request_.network, unixNamesOf(parent.endpoint)),
        parent.endpoint.addresses},
       [this, parent](std::shared_ptr<Line> line) {
         dial_.reset();
@@ -152,7 +156,8 @@ std::string Joining::obstacle() const {
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
   // Who has no descriptor left hangs up on its callers, which looks alike from their side.
   if (unproven_ && lackOfDescriptors("").empty())
-    return fmt::format("{} ({}): {}", whatDiffers(request_.id), last, whenTheSecretDiffers(request_.id));
+    return fmt::format("{} ({}): {}{}", whatDiffers(request_.id), last, seeWhoListens(request_.id),
+                       whenTheSecretDiffers(request_.id));
   return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
 }
 
@@ -182,8 +187,8 @@ void Joining::fail(ErrorCode code, const std::string& text) {
   if (root_) {
     root_->send(Kind::kRefuse, encode(Refusal{code, text}));
     root_->finish();
-  } else if (code != ErrorCode::kTimeout) {  // the others have deadlines of their own
-    tellRootHere(request_.id.job, request_.rank, [&] { return text; });
+  } else if (code != ErrorCode::kTimeout && !placed_ && !isTaken()) {  // the others have deadlines of their own
+    tellRoot(request_, [&] { return text; });
   }
   events_.failed(code, text);
 }

@@ -13,6 +13,10 @@
 
 namespace tutti::control {
 
+// How the root is called, and what it is told on a line that stands.
+Dial::Target targetOfRoot(const JoinRequest& request);
+Hello helloOf(const JoinRequest& request, const Person& self, const Line& root);
+
 class Joining {
  public:
   struct Events {
@@ -47,10 +51,8 @@ class Joining {
  private:
   // A rank 0 that could not open the root of its job: it calls the one that is there, but for its word alone.
   bool isTaken() const noexcept { return !request_.id.taken.empty(); }
-  std::vector<std::string> ifAllowed(std::vector<std::string> unixNames) const;
   void callRoot();
   void onRoot(std::shared_ptr<Line> line);
-  Hello hello() const;
   void onRootFrame(Frame& frame);
   void onRootGone(const std::string& why);
   void onDigest(const Bytes& payload);

@@ -71,14 +71,21 @@ std::string describe(const std::optional<ucred>& holder) {
   return holder ? fmt::format("process {} of user {}", holder->pid, holder->uid) : "a process that does not answer";
 }
 
+// One that is there and as it should be has nothing left in it since nothing can be written there.
+std::string whatTheFolderLacks() {
+  const auto folders = userFolders();
+  const auto own = std::ranges::find_if(folders, [](const auto& path) { return bool(openUserFolder(path)); });
+  return own == folders.end() ? fmt::format("make {} a folder of yours with mode 0700", folders.back())
+                              : fmt::format("make room in {}, where nothing can be written", *own);
+}
+
 std::string whenTheNameIsTaken(const std::string& unixName) {
   const auto holder = holderOf(unixName);
   if (isOfThisUser(holder)) return kGiveEachAJob;
   return fmt::format(
-      "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or make {} a folder of "
-      "yours "
-      "with mode 0700, in which ranks find a name that others do not know",
-      describe(holder), holder ? ", and not by you" : "", userFolders().back());
+      "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or {}, in which ranks find "
+      "a name that others do not know",
+      describe(holder), holder ? ", and not by you" : "", whatTheFolderLacks());
 }
 
 // `unixError`: why there is no Unix socket, where one was wanted.
@@ -216,8 +223,8 @@ void Listener::acceptFrom(int fd) {
     const bool lacks = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
     // The system looks for a descriptor before it looks whether anybody waits.
     pollfd door{fd, POLLIN, 0};
-    if (lacks && ::poll(&door, 1, 0) > 0) return outOfDescriptors(fd, error);
-    return lack_.ends();
+    if (!lacks || ::poll(&door, 1, 0) <= 0) return lack_.ends();
+    if (!makeWay(fd, error)) return;
   }
 }
 
@@ -315,16 +322,18 @@ void Listener::drop(PendingAt at, const std::string& why) {
 
 // The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll
 // would report the same caller again and again. Who has just come is let speak: callers that turned each other out
-// would come to nothing, all of them.
-void Listener::outOfDescriptors(int fd, int error) {
+// would come to nothing, all of them. True: there is a descriptor now, and it is for who waits at this door. Whoever
+// hangs on at another would get it again and again, and neither let anybody in nor let it be seen that none gets in.
+bool Listener::makeWay(int fd, int error) {
   noteLackOfDescriptors();
   if (!std::exchange(toldOfDescriptors_, true))
     log::warn("cannot accept a connection: {}. Who calls waits", errnoText(error));
   const auto first = firstToGo();
-  if (first == pending_.end()) return starve(fd, error);
+  if (first == pending_.end()) return starve(fd, error), false;
   const auto grace = first->line->helloSteps() == 0 ? kPauseWithoutDescriptors : kTimeToGoOn;
-  if (Reactor::Clock::now() - first->since < grace) return shutFor(fd, kPauseWithoutDescriptors);
+  if (Reactor::Clock::now() - first->since < grace) return shutFor(fd, kPauseWithoutDescriptors), false;
   drop(first, "the process has no file descriptor left (see ulimit -n)");
+  return true;
 }
 
 // Nobody is here who could give way.

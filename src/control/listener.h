@@ -73,7 +73,7 @@ class Listener {
   PendingAt firstToGo();
   void drop(PendingAt at, const std::string& why);
   void remove(PendingAt at) noexcept;
-  void outOfDescriptors(int fd, int error);
+  bool makeWay(int fd, int error);
   void starve(int fd, int error);
   void shutFor(int fd, std::chrono::milliseconds pause);
 

@@ -121,6 +121,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void spreadInShort();
   void learn(const Failure& failure, const Line* from);
   Failure asToldToMe(Failure failure) const;
+  std::string gaveUp() const;
   void tellLeaving();
   void checkLeave();
   void partFrom(const std::shared_ptr<Line>& line);

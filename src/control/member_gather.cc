@@ -106,7 +106,13 @@ void Member::checkShares() {
 std::string Member::missingText(uint64_t sequence) const {
   if (sequence < sharesSent_) return {};
   const auto absent = gathering_.missing(sequence);
-  return absent.empty() ? std::string() : fmt::format("; rank {} has not heard from {}", rank(), nameRanks(absent));
+  if (absent.empty()) return {};
+  std::string text;
+  for (const int who : absent) {
+    text += (text.empty() ? "" : " and ") + nameRanks({who});
+    if (who != rank() && tree::childOf(who, 0) < size()) text += ", which speaks for those below it too";
+  }
+  return fmt::format("; rank {} has not heard from {}", rank(), text);
 }
 
 }  // namespace tutti::control

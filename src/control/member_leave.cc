@@ -99,6 +99,10 @@ void Member::leave() {
 
 void Member::leaveLater() { beginLeave(); }
 
+std::string Member::gaveUp() const {
+  return describe(self_) + " gave up joining: tuttiCommAbort was called there, or its process ends";
+}
+
 // Ready when the neighbours have been told.
 std::future<void> Member::beginLeave() {
   auto telling = std::make_shared<Telling>();
@@ -108,7 +112,7 @@ std::future<void> Member::beginLeave() {
     ownerLeft_ = true;
     if (joined()) tellLeaving();
     telling->keep();
-    if (!joined()) return joining_.fail(ErrorCode::kRemote, describe(self_) + " gave up joining");
+    if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUp());
     streams_.stop();
     ++parting_;
     shrink_.leave([this] {
@@ -164,8 +168,10 @@ void Member::joinFailed(ErrorCode code, const std::string& text) {
 }
 
 void Member::hurry() {
-  // With an owner that never left, the process ends as if it had died: the others must not wait for it.
+  // With an owner that never left, the process ends as if it had died: the others must not wait for it. Those who have
+  // yet to meet this rank hear of it through the root.
   reactor_.post([this] {
+    if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUp());
     if (!ownerLeft_) return reactor_.stop();
     shrink_.hurry();
   });

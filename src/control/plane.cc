@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "control/invitation.h"
+#include "control/last_call.h"
 #include "control/member.h"
 #include "control/root.h"
 #include "control/tree.h"
@@ -82,9 +83,8 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
     Keeper::instance().start(member);
     return std::make_unique<TreePlane>(std::move(member));
   } catch (const std::exception& error) {
-    tellRootHere(request.id.job, request.rank, [&] {
-      return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what());
-    });
+    tellRoot(request,
+             [&] { return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()); });
     throw;
   }
 }

@@ -35,10 +35,19 @@ std::string whenTwoAreOneRank(const UniqueId& id) {
          (id.alike.empty() ? "" : "; or, if they are of two jobs, each job a TUTTI_JOB of its own, any text");
 }
 
-// No names are made of the secret, but of the user.
+// No names are made of the secret, but of the user. Who does not know the secret is hung up on, and so is whoever calls
+// something that has never heard of tutti; at a Unix socket of the job's name nothing else listens.
 std::string whatDiffers(const UniqueId& id) {
-  if (id.alike.empty()) return "another job answers where the root should be";
-  return id.ofOneUser && !id.addresses.empty() ? "the secret or the user differs" : "the secret differs";
+  const char* const orElse = id.addresses.empty() ? "" : ", or what listens there is not tutti";
+  if (id.alike.empty()) return std::string("another job answers where the root should be") + orElse;
+  const bool oneUser = id.ofOneUser && !id.addresses.empty();
+  return std::string(oneUser ? "the secret or the user differs" : "the secret differs") + orElse;
+}
+
+std::string seeWhoListens(const UniqueId& id) {
+  return id.addresses.empty()
+             ? ""
+             : "see first what listens there (`ss -ltnp` on that host); if it is a process of this job, ";
 }
 
 std::string whenTheSecretDiffers(const UniqueId& id) {

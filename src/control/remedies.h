@@ -17,6 +17,7 @@ inline constexpr const char* kSecretNames = "TUTTI_SECRET (or TUTTI_SECRET_FILE)
 std::string whenNobodyIsThere(const UniqueId& id);
 // One end of a connection has another secret, or means another job: what it is, and what to do.
 std::string whatDiffers(const UniqueId& id);
+std::string seeWhoListens(const UniqueId& id);
 std::string whenTheSecretDiffers(const UniqueId& id);
 // Some ranks have not come to the root.
 std::string lookForThem(const UniqueId& id);

@@ -74,11 +74,14 @@ std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, 
   return root;
 }
 
-void tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept {
+bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept {
   try {
-    if (const auto root = ofThisProcess<RootsHere>().of(job)) root->giveUp(rank, why());
+    const auto root = ofThisProcess<RootsHere>().of(job);
+    if (root) root->giveUp(rank, why());
+    return root != nullptr;
   } catch (const std::exception& e) {
     log::warn("the other ranks could not be told: {}", e.what());
+    return true;
   }
 }
 

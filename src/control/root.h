@@ -32,8 +32,8 @@ UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lif
 HandshakeContext rootContext(const UniqueId& id);
 
 // A rank of this process fails before it has a connection to say so over: the root of that job, if it is here as well,
-// tells the others. Never fails: where there is no memory, they wait for their deadline.
-void tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept;
+// tells the others; false: it is not. Never fails: where there is no memory, they wait for their deadline.
+bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept;
 
 class Root : public Kept {
  public:

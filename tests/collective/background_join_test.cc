@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "control/unique_id.h"
 #include "emulation/other_process.h"
 #include "support/api_ranks.h"
 #include "support/variables.h"
@@ -87,6 +88,34 @@ TEST(BackgroundJoin, AnAbortEndsTheWaitForTheProcessManager) {
   const tutti::UniqueFd silent(pair[0]), ours(pair[1]);
   expectAbortEndsJoin(
       {{"TUTTI_LAUNCHER", "mpich"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_FD", std::to_string(ours.get())}});
+}
+
+std::string hexIn(const tuttiUniqueId& id) {
+  tutti::control::RawUniqueId raw;
+  std::memcpy(raw.data(), id.internal, raw.size());
+  return tutti::control::toHex(raw);
+}
+
+// The place from the environment.
+TEST(BackgroundJoinAlone, DISABLED_AbortedAtOnce) {
+  const tuttiConfig_t config = inBackground();
+  tuttiComm_t comm = nullptr;
+  ASSERT_EQ(tuttiCommInitEnv(&comm, &config), tuttiInProgress) << tuttiGetLastError(nullptr);
+  CHECK_TUTTI(tuttiCommAbort(comm));
+}
+
+TEST(BackgroundJoin, TheOthersHearOfAnAbortAlsoWhereTheProcessEndsAtOnce) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  const pid_t other = tutti::emulation::startOtherProcess("BackgroundJoinAlone.DISABLED_AbortedAtOnce",
+                                                          {"TUTTI_RANK=1", "TUTTI_SIZE=2", "TUTTI_ID=" + hexIn(id)});
+  const tuttiConfig_t config = testConfig();
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiRemoteError);
+  const std::string text = tuttiGetLastError(nullptr);
+  for (const char* words : {"rank 1 (host ", "left while joining: "})
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+  EXPECT_EQ(tutti::emulation::statusOf(other), 0);
 }
 
 void joinAlone(tuttiResult_t (*join)(tuttiComm_t* comm, const tuttiConfig_t* config)) {

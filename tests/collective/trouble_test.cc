@@ -12,6 +12,25 @@
 namespace tutti::test {
 namespace {
 
+// What a rank finds missing before it calls anybody is told to those who would wait for it.
+TEST(Trouble, AGpuThatOneRankLacksIsToldToAll) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  runRanks(2, [&](int rank) {
+    tuttiConfig_t config = testConfig();
+    config.device = rank == 1 ? "cuda:4000" : nullptr;
+    tuttiComm_t comm = nullptr;
+    const tuttiResult_t result = tuttiCommInitRankConfig(&comm, 2, id, rank, &config);
+    const std::string text = lastText(nullptr);
+    if (rank == 0) {
+      EXPECT_EQ(result, tuttiRemoteError) << text;
+      expectText(text, {"rank 1 could not join: "});
+    } else {
+      EXPECT_TRUE(result != tuttiSuccess && result != tuttiTimeout && result != tuttiRemoteError) << text;
+    }
+  });
+}
+
 // Each believes the other to be the root: both wait, nobody sends.
 TEST(Trouble, TwoThatWaitForEachOtherFindTheirCallsDifferent) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {

@@ -109,6 +109,7 @@ TEST(Gathering, RefusesWhatDoesNotAddUp) {
   at.addOwn(3, {});
   EXPECT_FALSE(at.take(3).has_value());
   EXPECT_EQ(at.missing(3), std::vector<int>{1});
+  EXPECT_EQ(Gathering(0, 4).missing(3), (std::vector{0, 1, 2})) << "of rank 3 it is rank 1 that speaks";
   EXPECT_THROW(at.addOwn(3, {}), Error);
   at.addChild(3, Gathering::Source::kFirstChild, entry(1));
   EXPECT_TRUE(at.take(3).has_value());

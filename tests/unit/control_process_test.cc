@@ -56,18 +56,20 @@ void runAs(Plane& plane, const std::string& mode, const std::string& expect, std
 void openRootFor(const UniqueId& id) {
   RootPlace place;
   place.id = id;
-  place.tcp = false;
+  place.tcp = !id.addresses.empty();
+  place.port = place.tcp ? id.addresses.front().port : uint16_t{0};
   startRoot(place, {}, soon());
 }
 
-// All the descriptors that there are.
-[[noreturn]] void hoard() {
+// All the descriptors that there are, but for so many.
+[[noreturn]] void hoard(size_t butFor) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, 128);
   ::setrlimit(RLIMIT_NOFILE, &limit);
   std::vector<UniqueFd> all;
   for (int fd = 0; (fd = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0;) all.emplace_back(fd);
+  all.resize(all.size() - butFor);
   ::raise(SIGSTOP);
   for (;;) ::pause();
 }
@@ -85,13 +87,18 @@ TEST(OtherProcess, DISABLED_Rank) {
   JoinRequest request = requestFor(id, rank, size);
   request.heartbeat = std::chrono::milliseconds(in.value<int>());
   const std::string mode = in.text(), expect = in.text();
-  if (mode == "dooms" || mode == "hoards") openRootFor(id);
+  if (mode == "dooms" || mode == "hoards" || mode == "crowded") openRootFor(id);
   if (mode == "dooms") {
     tellRootHere(id.job, rank, [&] { return std::string(expect); });
     std::atexit([] { ::raise(SIGSTOP); });  // before what the library does at the end
     return;
   }
-  if (mode == "hoards") hoard();
+  if (mode == "hoards" || mode == "crowded") hoard(mode == "crowded" ? 1 : 0);
+  if (mode == "fails") {
+    request.network.interfaces = "=no-such";
+    EXPECT_EQ(thrownBy([&] { Plane::join(request); }).code, codeOf(ErrorCode::kInvalidUsage));
+    return;
+  }
   const auto plane = Plane::join(request);
   runAs(*plane, mode, expect, request.heartbeat);
 }

@@ -21,10 +21,11 @@ inline double msSince(Clock::time_point start) {
 inline constexpr std::chrono::milliseconds kHeartbeat(kSanitized ? 2500 : 700);
 
 // What the process does: "dooms": has the root, and ends since rank `rank`, here as well, could not begin to join, for
-// the reason `expect`; "hoards": has the root and not one descriptor more, for ever. These two stop when they have come
-// so far, until they are told to go on. "leave" after joining; "vanish": the same, and the process ends at once; "wait"
-// for ever; "shrink" after every failure; "witness": waits for a failure and exits with 0 when its text contains
-// `expect`; "outcast": the same, and then finds that it cannot shrink.
+// the reason `expect`; "hoards": has the root and not one descriptor more, for ever; "crowded": the same, but for one,
+// and the root listens at the id's port too. These three stop when they have come so far, until they are told to go on.
+// "fails": has no interface to listen at, and ends. "leave" after joining; "vanish": the same, and the process ends at
+// once; "wait" for ever; "shrink" after every failure; "witness": waits for a failure and exits with 0 when its text
+// contains `expect`; "outcast": the same, and then finds that it cannot shrink.
 struct Process {
   UniqueId id;
   int rank = 0, size = 1;

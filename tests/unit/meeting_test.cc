@@ -248,6 +248,27 @@ TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
 }
 
+// As an sshd does, or a proxy, that reads what it does not know.
+TEST(Rendezvous, WhatHangsUpMayBeNoRootAtAll) {
+  Address here;
+  here.ip = {127, 0, 0, 1};
+  const UniqueFd door = listenTcp(here, false);
+  std::jthread service([&](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      pollfd caller{door.get(), POLLIN, 0};
+      if (::poll(&caller, 1, 20) <= 0) continue;
+      const UniqueFd fd(::accept(door.get(), nullptr, nullptr));
+      char waste[4096];
+      pollfd words{fd.get(), POLLIN, 0};
+      if (::poll(&words, 1, 1000) == 1 && ::recv(fd.get(), waste, sizeof waste, 0) < 0) continue;
+    }
+  });
+  const uint16_t port = portOf(door.get());
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", port), 1500);
+  expectWords(text, {"the secret differs, or what listens there is not tutti (", fmt::format("127.0.0.1:{}", port),
+                     "see first what listens there", "set the same TUTTI_SECRET (or TUTTI_SECRET_FILE) on all ranks"});
+}
+
 void expectToBeToldThatSecretsDiffer(bool oneHost) {
   const uint16_t port = freePort();
   inThreads(2, [&](int r) {

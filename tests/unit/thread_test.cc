@@ -2,13 +2,15 @@
 #include "base/thread.h"
 
 #include <gtest/gtest.h>
-
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+
+#include "base/limits.h"
+#include "support/sanitized.h"
 
 namespace tutti {
 namespace {
@@ -39,6 +41,19 @@ TEST(FileSignal, IsAnErrorWhileItIsHeld) {
   EXPECT_EQ(second, -1);
   EXPECT_EQ(error, EFBIG);
   EXPECT_FALSE(waits());
+}
+
+// What a thread's stack lacks is memory, and not a number of threads.
+TEST(Threads, ThatHaveNoRoomForTheirStackSayWhichLimitItIs) {
+  if (kSanitized) GTEST_SKIP() << "needs no sanitizer: those reserve more than any limit";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit little{1 << 20, before.rlim_max};  // less than there is already
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
+  const bool stacks = !limitOfStacks().empty();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_TRUE(stacks);
+  EXPECT_EQ(limitOfTasks(EAGAIN).find("ulimit -v"), std::string::npos);
 }
 
 // One that the program holds back, and that has come, is the program's.
