@@ -21,11 +21,12 @@ constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
 // Shrinks, and shrinks again what fails, until it is killed.
 [[noreturn]] void shrinkForEver(Plane& first, std::chrono::milliseconds heartbeat) {
   for (int r = 0; r < first.size(); ++r) first.post(r, kReadyKey, {});
+  const Bytes card = toBytes(fmt::format("was {}", first.rank()));
   std::unique_ptr<Plane> last;
   for (Plane* plane = &first;;) {
     awaitFrom([&] { return plane->failure(); });
     JoinRequest like;
-    like.card = toBytes("was a process");
+    like.card = card;
     like.deadline = soon();
     like.heartbeat = heartbeat;
     auto next = plane->shrink(like);

@@ -51,7 +51,7 @@ Job joinWithVictims(int size, const std::set<int>& victims, int heartbeatMs = 20
   return job;
 }
 
-// Their old ranks, as their cards tell them (like()).
+// The ranks that they had at first, as their cards tell them (like()).
 std::vector<int> membersOf(const Plane& plane) {
   std::vector<int> ranks;
   for (int r = 0; r < plane.size(); ++r) ranks.push_back(std::stoi(toText(plane.card(r)).substr(std::strlen("was "))));
@@ -252,13 +252,9 @@ void expectEndsTogether(Job& job, const std::vector<int>& survivors, int heartbe
     if (!job.planes[size_t(r)]) return;
     auto plane = std::move(job.planes[size_t(r)]);
     std::vector<int> names;
-    for (int i = 0; i < plane->size(); ++i) names.push_back(i);
     for (int attempt = 0; attempt < 20; ++attempt) {
-      auto next = plane->shrink(like(r, soon(), heartbeatMs));
-      std::vector<int> renamed;
-      for (const int old : membersOf(*next)) renamed.push_back(names.at(size_t(old)));
-      names = renamed;
-      plane = std::move(next);
+      plane = plane->shrink(like(r, soon(), heartbeatMs));
+      names = membersOf(*plane);
       if (names == survivors) break;
       awaitFrom([&] { return plane->failure(); });  // someone in it was killed, or will be
     }
