@@ -54,6 +54,13 @@ TEST(Record, OfAHelloHasTimesThatClocksCanTake) {
   }
 }
 
+TEST(Record, OfAFailureIsOfOneThatIsOver) {
+  const Refusal refusal{ErrorCode::kInProgress, "wait"};
+  EXPECT_THROW(decodeRefusal(encode(refusal)), Error);
+  EXPECT_THROW(decodeShrinkTried(encode(ShrinkTried{1, refusal})), Error);
+  EXPECT_THROW(decodeFailure(encode(Failure{0, Stop::kError, refusal.code, refusal.text})), Error);
+}
+
 TEST(Record, HasNamesAndTextsForLogs) {
   const std::string steering = "\x1b[31mn1\n";
   Hello hello;
