@@ -5,7 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -15,6 +17,11 @@ namespace tutti {
 inline rlim_t limitOf(decltype(RLIMIT_NOFILE) resource) noexcept {
   rlimit limit{};
   return ::getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+// Of the descriptors of this process a quarter, for what others may have it hold: so that enough are left for its own.
+inline size_t quarterOfFiles(size_t least, size_t most) noexcept {
+  return static_cast<size_t>(std::clamp<rlim_t>(limitOf(RLIMIT_NOFILE) / 4, least, most));
 }
 
 // Of `error`, an errno value. Each names the process: other ranks may get to read it.

@@ -57,11 +57,12 @@ size_t sendWithFds(int stream, std::span<const std::byte> bytes, std::span<const
 }
 
 size_t receiveWithFds(int stream, std::span<std::byte> bytes, size_t mostFds, std::vector<UniqueFd>& fds) {
+  ControlBuffer control{};
+  fds.reserve(fds.size() + sizeof control.bytes / sizeof(int));  // what has come is kept without memory
   iovec part{bytes.data(), bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  ControlBuffer control{};
   message.msg_control = control.bytes;
   message.msg_controllen = CMSG_SPACE(mostFds * sizeof(int));
   const ssize_t n = ::recvmsg(stream, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -125,7 +125,7 @@ std::optional<SecureSocket> Desk::pollStream(int peer, uint64_t key) {
 bool Desk::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket) {
   std::lock_guard lock(mutex_);
   size_t& streams = waiting_[peer].streams;
-  if (streams == kMostStreams) return false;
+  if (streams >= mostStreams()) return false;
   parked_[{peer, key, kind}].push_back(std::move(socket));
   ++streams;
   changed_.notify_all();

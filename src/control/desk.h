@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/secure_socket.h"
 #include "control/answer.h"
 #include "control/messages.h"
@@ -23,6 +24,8 @@ class Desk {
   // What may wait here of one rank until somebody takes it: mails and their bytes; streams; news that there is no
   // stream.
   static constexpr size_t kMostMails = 16384, kMostMailboxBytes = size_t{64} << 20, kMostStreams = 512;
+  // Of streams, each of which is a descriptor, fewer where this process may have few.
+  static size_t mostStreams() noexcept { return quarterOfFiles(16, kMostStreams); }
 
   // --- the rank's side: any thread ---
   // Blocks until joined() or notJoined(), and throws the latter's Error; false when it is later than `until`.

@@ -11,7 +11,7 @@
 namespace tutti::control {
 namespace {
 
-constexpr std::chrono::milliseconds kStagger(50), kLongestPause(250);
+constexpr std::chrono::milliseconds kStagger(50), kShortestPause(2), kLongestPause(250);
 constexpr std::chrono::seconds kAttemptTime(5);
 
 // Of a call that the system there has taken, and perhaps nobody else.
@@ -23,11 +23,13 @@ const char* silenceOf(const Line& line) noexcept {
 
 }  // namespace
 
-std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost lost) {
+Dial::Pause Dial::longer(Pause pause) noexcept { return std::clamp<Pause>(pause * 2, kShortestPause, kLongestPause); }
+
+std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost lost, Pause pause) {
   target.addresses = asSeenFromHere(target.addresses);
   std::shared_ptr<Dial> dial(new Dial(reactor, std::move(target), std::move(won), std::move(lost)));
   // Not from within the caller's frame: it has yet to keep the dial that `won` and `lost` may ask for.
-  dial->pause_ = reactor.after(Reactor::Clock::duration::zero(), [dial] { dial->startRound(); });
+  dial->pause_ = reactor.after(pause, [dial] { dial->startRound(); });
   return dial;
 }
 
@@ -120,8 +122,8 @@ void Dial::endRound() {
   lacking_ ? lack_.begins() : lack_.ends();
   lost_(reasons_.empty() ? "no address is known" : reasons_);
   if (over_) return;
-  pause_ = reactor_.after(nextPause_, [self] { self->startRound(); });
-  nextPause_ = std::min<Reactor::Clock::duration>(nextPause_ * 2, kLongestPause);
+  lastPause_ = longer(lastPause_);
+  pause_ = reactor_.after(lastPause_, [self] { self->startRound(); });
 }
 
 void Dial::cancel() noexcept {

@@ -24,8 +24,11 @@ class Dial : public std::enable_shared_from_this<Dial> {
   using Lost = std::function<void(const std::string& why)>;
 
   // `won` gets the line, with the hello done and without events. `lost` is called when a whole round has failed; the
-  // next one begins by itself after a pause, unless `lost` cancels.
-  static std::shared_ptr<Dial> start(Reactor& reactor, Target target, Won won, Lost lost);
+  // next one begins by itself after a pause, unless `lost` cancels. The first begins after `pause`.
+  using Pause = Reactor::Clock::duration;
+  static std::shared_ptr<Dial> start(Reactor& reactor, Target target, Won won, Lost lost, Pause pause = {});
+  // What follows on a pause that was not enough.
+  static Pause longer(Pause pause) noexcept;
   void cancel() noexcept;
   // Of the round that has failed: a host answered that nobody listens there.
   bool refused() const noexcept { return refused_; }
@@ -61,7 +64,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   std::vector<Attempt> attempts_;       // by place
   size_t started_ = 0, running_ = 0;
   Reactor::Token stagger_ = 0, pause_ = 0;
-  Reactor::Clock::duration nextPause_ = std::chrono::milliseconds(2);
+  Pause lastPause_{};
   std::string reasons_;
   bool refused_ = false, unproven_ = false, over_ = false;
   bool lacking_ = false;  // in this round

@@ -1,5 +1,7 @@
 #include "control/gathering.h"
 
+#include <algorithm>
+
 #include "control/tree.h"
 
 namespace tutti::control {
@@ -42,8 +44,9 @@ void Gathering::requireSubtree(Source child, std::span<const std::byte> entries)
 void Gathering::addChild(uint64_t sequence, Source child, std::span<const std::byte> entries) {
   // A rank begins one when it has the last one's table, so that one is under way; more are when it gives them up, and
   // then the ranks no longer agree on which is which.
-  constexpr size_t kMostRounds = 4;
-  if (rounds_.size() >= kMostRounds && !rounds_.contains(sequence))
+  constexpr ptrdiff_t kMostRounds = 4;
+  const auto ofThisChild = [&](const auto& one) { return one.second.came[static_cast<int>(child)]; };
+  if (std::ranges::count_if(rounds_, ofThisChild) >= kMostRounds)
     throw Error(ErrorCode::kRemote, fmt::format("shares of {} set-up exchanges at once", kMostRounds + 1));
   requireSubtree(child, entries);
   add(sequence, child, entries);

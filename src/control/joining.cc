@@ -58,7 +58,8 @@ void Joining::callRoot() {
         lastRefusal_ = why;
         unproven_ = dial_->unproven();
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
-      });
+      },
+      pause_);
 }
 
 void Joining::onRoot(std::shared_ptr<Line> line) {
@@ -105,6 +106,7 @@ void Joining::onRootGone(const std::string& why) {
                                                 "Look for why that process ended",
                                                 peer, why));
   lastRefusal_ = why;
+  pause_ = Dial::longer(pause_);
   callRoot();
 }
 

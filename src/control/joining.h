@@ -68,6 +68,7 @@ class Joining {
   const noise::KeyPair& key_;
   Events events_;
   std::shared_ptr<Dial> dial_;
+  Dial::Pause pause_{};  // before the root is called: one that only hangs up is not called without end
   std::shared_ptr<Line> root_;
   Reactor::Token deadline_ = 0, patience_ = 0;
   bool placed_ = false, allCame_ = false, over_ = false;

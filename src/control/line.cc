@@ -13,6 +13,8 @@ namespace tutti::control {
 namespace {
 
 constexpr std::chrono::seconds kPartingTime(2);
+// Of one line in a row, so that a busy neighbour does not keep the others waiting; epoll reports the rest again.
+constexpr int kMostReads = 64;
 
 HandshakeContext over(int fd, HandshakeContext context) noexcept {
   context.local = isUnix(fd);
@@ -90,8 +92,7 @@ void Line::decideSealing() {
 }
 
 void Line::readFrames() {
-  // A few at a time, so that one busy neighbour does not keep the others waiting; epoll reports the rest again.
-  for (int i = 0; i < 64 && isOpen() && state_ == State::kFrames; ++i) {
+  for (int i = 0; i < kMostReads && isOpen() && state_ == State::kFrames; ++i) {
     Frame frame;
     const auto status = in_.read(fd_.get(), frame);
     if (status == FrameReader::Status::kNothing) return;
@@ -145,7 +146,7 @@ void Line::finish(std::function<void()> done) {
 
 void Line::drainInput() {
   std::array<std::byte, 4096> waste;
-  for (;;) {
+  for (int i = 0; i < kMostReads; ++i) {
     const ssize_t n = ::recv(fd_.get(), waste.data(), waste.size(), 0);
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/descriptors.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "control/remedies.h"
 #include "control/socket.h"
@@ -26,13 +26,6 @@ constexpr std::chrono::milliseconds kPauseWithoutDescriptors(20);
 constexpr const char* kOwnUser = "@";
 // Of who has proved the secret, and strangers can not.
 constexpr std::chrono::milliseconds kTimeToGoOn(500);
-
-// A quarter of the process's descriptors at most, so that strangers leave enough for the job.
-size_t pendingLimit() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeastPending;
-  return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, kLeastPending, kMostPending));
-}
 
 bool isOnThisHost(const std::string& neighbourhood) { return neighbourhood.empty() || neighbourhood == kOwnUser; }
 
@@ -106,7 +99,7 @@ Listener::Listener(Reactor& reactor, const Request& request, Arrival arrival)
       context_(request.context),
       awaited_(request.shut ? uint32_t{0} : uint32_t{EPOLLIN}),
       arrival_(std::move(arrival)),
-      maxPending_(pendingLimit()),
+      maxPending_(quarterOfFiles(kLeastPending, kMostPending)),
       refusals_(reactor) {
   context_.seen = &seen_;
   endpoint_.id = context_.listener;
@@ -318,6 +311,11 @@ void Listener::drop(PendingAt at, const std::string& why) {
     log::info("{} left before it had said what it wants: {}", line->peer(), why);
   else
     refusals_.note(line->peer(), why);
+}
+
+void Listener::refuse(Line& caller, const std::string& why) noexcept {
+  refusals_.note(caller.peer(), why);
+  caller.close();
 }
 
 // The process has no descriptor left: one that waits idly gives way, or the door stays shut for a moment, since epoll

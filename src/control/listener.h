@@ -42,6 +42,8 @@ class Listener {
   // Of one that is shut: from now on those get in who prove that secret.
   void open(const Secret& secret) noexcept;
   void close() noexcept;
+  // Hangs up on a caller that has proved the secret, and then said what does not belong here.
+  void refuse(Line& caller, const std::string& why) noexcept;
   // The last caller that did not know the secret; empty: there was none.
   const std::string& lastUnproven() const noexcept { return lastUnproven_; }
 

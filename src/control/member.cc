@@ -134,8 +134,7 @@ void Member::arrived(const std::shared_ptr<Line>& line, Frame& first) try {
       throw Error(ErrorCode::kRemote, fmt::format("a first frame of type {}", first.type));
   }
 } catch (const Error& e) {
-  log::warn("refused {}: {}", line->peer(), e.what());
-  line->close();
+  listener_.refuse(*line, e.what());
 }
 
 // Before this rank knows everyone nobody has anything to ask of it but its children.
@@ -154,8 +153,8 @@ void Member::streamArrived(Line& line, const Frame& first) {
     requireCaller(line, hello.from);
     return streams_.admit(hello, line.take());
   }
-  if (earlyStreams_.size() == Desk::kMostStreams)
-    throw Error(ErrorCode::kRemote, fmt::format("{} streams wait until all ranks have joined", Desk::kMostStreams));
+  if (earlyStreams_.size() >= Desk::mostStreams())
+    throw Error(ErrorCode::kRemote, fmt::format("{} streams wait until all ranks have joined", earlyStreams_.size()));
   const noise::Key key = line.peerKey();
   earlyStreams_.push_back({hello, key, line.take()});
 }

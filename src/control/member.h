@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/keeper.h"
@@ -112,7 +113,9 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void passUp(uint64_t sequence);
   void onTable(const std::shared_ptr<const Bytes>& payload);
   void enter();
-  const char* wrongIn(const std::vector<Person>& people, const Digest& records) const;
+  std::pair<std::vector<Person>, std::vector<Bytes>> readRecords(const std::vector<Bytes>& table) const;
+  void requireUnchanged(const std::vector<Bytes>& table) const;
+  void requireChildren(const std::vector<Person>& people) const;
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc

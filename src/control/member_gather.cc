@@ -1,5 +1,6 @@
 // The tree's way of giving everyone everyone's blob: shares go up, the table comes down. Joining uses it too, with the
 // ranks' records as blobs, as exchange #0.
+#include <tuple>
 #include <utility>
 
 #include "control/member.h"
@@ -42,9 +43,8 @@ void Member::passUp(uint64_t sequence) {
   onTable(std::make_shared<const Bytes>(table.take()));
 }
 
+// Read before it is passed on: a table that cannot be is its sender's, and not that of a rank in between.
 void Member::onTable(const std::shared_ptr<const Bytes>& payload) {
-  for (const Child& child : children_)
-    if (child.line) child.line->send(Kind::kGatherDown, payload);
   Reader in(*payload);
   const auto sequence = in.value<uint64_t>();
   std::vector<Bytes> table;
@@ -52,37 +52,62 @@ void Member::onTable(const std::shared_ptr<const Bytes>& payload) {
     const auto blob = in.block();
     table.emplace_back(blob.begin(), blob.end());
   }
+  for (const Child& child : children_)
+    if (child.line) child.line->send(Kind::kGatherDown, payload);
   if (sequence != kJoinSequence) return desk_.tableCame(sequence, std::move(table));
   joinTable_ = std::move(table);
   enter();
 }
 
-// What is wrong with the table that came through the hands of other ranks; nullptr: nothing.
-const char* Member::wrongIn(const std::vector<Person>& people, const Digest& records) const {
-  for (int r = 0; r < size(); ++r)
-    if (people[static_cast<size_t>(r)].rank != r) return "a rank in the table of all ranks says that it is another";
-  if (records != *digest_) return "a rank in the tree has changed the table of all ranks";
+// The table came through the hands of other ranks; of what it should be, the root has heard from each rank itself.
+void Member::requireUnchanged(const std::vector<Bytes>& table) const {
+  std::vector<Digest> digests;
+  for (const Bytes& blob : table) digests.push_back(digestOf(blob));
+  if (digestOfAll(digests) != *digest_)
+    throw Error(ErrorCode::kRemote, "a rank in the tree has changed the table of all ranks");
+}
+
+namespace {
+
+// So what cannot be read is that rank's own word.
+Record recordOf(int rank, const Bytes& blob) try {
+  Record record = decodeRecord(blob);
+  if (record.person.rank != rank)
+    throw Error(ErrorCode::kRemote, "a rank in the table of all ranks says that it is another");
+  return record;
+} catch (const Error& e) {
+  throw Error(ErrorCode::kRemote, fmt::format("rank {} says of itself what cannot be understood: {}", rank, e.what()));
+}
+
+}  // namespace
+
+void Member::requireChildren(const std::vector<Person>& people) const {
   for (const Child& child : children_)
     if (child.line && child.person.endpoint.key != people[static_cast<size_t>(child.person.rank)].endpoint.key)
-      return "a rank in the tree is not the one that it says it is";
-  return nullptr;
+      throw Error(ErrorCode::kRemote, "a rank in the tree is not the one that it says it is");
+}
+
+std::pair<std::vector<Person>, std::vector<Bytes>> Member::readRecords(const std::vector<Bytes>& table) const {
+  requireUnchanged(table);
+  std::vector<Person> people;
+  std::vector<Bytes> cards;
+  for (int r = 0; r < size(); ++r) {
+    Record record = recordOf(r, table[static_cast<size_t>(r)]);
+    people.push_back(std::move(record.person));
+    cards.push_back(std::move(record.card));
+  }
+  requireChildren(people);
+  return {std::move(people), std::move(cards)};
 }
 
 // Joined, when table and digest are there: from here on everyone is known, and any thread may look.
 void Member::enter() {
   if (joined() || joining_.over() || joinTable_.empty() || !digest_) return;
-  std::vector<Person> people;
-  std::vector<Bytes> cards;
-  std::vector<Digest> digests;
-  for (const Bytes& blob : std::exchange(joinTable_, {})) {
-    Record record = decodeRecord(blob);
-    people.push_back(std::move(record.person));
-    cards.push_back(std::move(record.card));
-    digests.push_back(digestOf(blob));
+  try {
+    std::tie(people_, cards_) = readRecords(std::exchange(joinTable_, {}));
+  } catch (const Error& e) {
+    return joining_.fail(e.code(), e.what());
   }
-  if (const char* wrong = wrongIn(people, digestOfAll(digests))) return joining_.fail(ErrorCode::kRemote, wrong);
-  people_ = std::move(people);
-  cards_ = std::move(cards);
   joining_.succeed();
   desk_.joined();
   takeEarlyStreams();

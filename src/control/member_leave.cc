@@ -54,7 +54,8 @@ void Member::spreadInShort() {
 
 // The first failure that is heard of goes to everyone but the one who told.
 void Member::learn(const Failure& failure, const Line* from) {
-  if (failure.stop == Stop::kSilence) shrink_.giveUp(failure.rank, failure.text);
+  // Of whom this rank hears nothing itself, or what all are told: else any rank could have any other left out.
+  if (failure.stop == Stop::kSilence && (from == nullptr || !flooded_)) shrink_.giveUp(failure.rank, failure.text);
   if (flooded_) return;
   if (!joined()) {
     // The root may know better why; but should this rank still get the table, then this is what it has to tell.

@@ -25,6 +25,12 @@ std::string getReason(Reader& in) {
   std::string reason = getText(in);
   return reason.empty() ? "no reason was given" : reason;
 }
+// Of what has failed: who polled for the end of one in progress would do so for ever.
+ErrorCode getCode(Reader& in) {
+  const auto code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
+  if (code == ErrorCode::kInProgress) throw Error(ErrorCode::kRemote, "a failure that is still in progress");
+  return code;
+}
 std::string getName(Reader& in) { return plainText(in.text(), kMostName); }
 std::string getSetting(Reader& in) { return plainText(in.text(), kMostSetting); }
 
@@ -233,7 +239,7 @@ Bytes encode(const Refusal& refusal) {
 Refusal decodeRefusal(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Refusal refusal;
-  refusal.code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
+  refusal.code = getCode(in);
   refusal.text = getReason(in);
   return refusal;
 }
@@ -299,7 +305,7 @@ Failure decodeFailure(std::span<const std::byte> bytes) {
   Failure failure;
   failure.rank = in.value<int32_t>();
   failure.stop = in.oneOf(Stop::kDeath, Stop::kError);
-  failure.code = in.oneOf(ErrorCode::kCuda, ErrorCode::kTimeout);
+  failure.code = getCode(in);
   failure.text = getReason(in);
   return failure;
 }

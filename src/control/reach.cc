@@ -5,8 +5,6 @@ namespace tutti::control {
 // Whoever is told may destroy this object: what is called is moved out first.
 Reach::Reach(Reactor& reactor, Dial::Target target, std::chrono::milliseconds patience, Won won, Gone gone)
     : reactor_(reactor), won_(std::move(won)), gone_(std::move(gone)) {
-  patience_ = reactor_.after(
-      patience, [this, patience] { giveUp(fmt::format("did not answer for {} ms ({})", patience.count(), last_)); });
   dial_ = Dial::start(
       reactor_, std::move(target),
       [this](std::shared_ptr<Line> line) {
@@ -15,6 +13,13 @@ Reach::Reach(Reactor& reactor, Dial::Target target, std::chrono::milliseconds pa
         tell(std::move(line));
       },
       [this](const std::string& why) { lost(why); });
+  try {
+    patience_ = reactor_.after(
+        patience, [this, patience] { giveUp(fmt::format("did not answer for {} ms ({})", patience.count(), last_)); });
+  } catch (const std::exception&) {  // no memory: the dial has nobody to tell
+    dial_->cancel();
+    throw;
+  }
 }
 
 Reach::~Reach() {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/deadline_names.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/process_object.h"
 #include "control/network.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 // Ranks that look for the root call it several times in a second.
 constexpr std::chrono::seconds kLastCalls(1);
+// Of those who come after a refusal, and hear of it: beyond as many who come calls again.
+constexpr size_t kLeastParting = 16, kMostParting = 512;
 
 }  // namespace
 
@@ -153,15 +156,14 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
   Hello hello = decodeHello(first.payload);
   if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
-  if (refused_) return tell(line, *refused_);
+  if (refused_) return tellLate(line);
   if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
     tell(line, *objection);
     return refuse(objection->code, objection->text);
   }
   seat(line, std::move(hello));
 } catch (const Error& e) {
-  log::warn("the root dropped {}: {}", line->peer(), e.what());
-  line->close();
+  listener_.refuse(*line, e.what());
 }
 
 std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
@@ -340,6 +342,11 @@ void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) {
     --parting_;
     endIfIdle();
   });
+}
+
+void Root::tellLate(const std::shared_ptr<Line>& line) {
+  if (static_cast<size_t>(parting_) >= quarterOfFiles(kLeastParting, kMostParting)) return line->close();
+  tell(line, *refused_);
 }
 
 // After a refusal the root stays for those who have yet to come, as long as it knows that there are any.

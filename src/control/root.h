@@ -72,6 +72,7 @@ class Root : public Kept {
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
   void tell(const std::shared_ptr<Line>& line, const Refusal& refusal);
+  void tellLate(const std::shared_ptr<Line>& line);
   void endIfIdle();
 
   Reactor reactor_;

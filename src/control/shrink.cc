@@ -22,7 +22,7 @@ ShrinkResult Shrink::call(const JoinRequest& like) {
     pending_ = verdict;
   }
   try {
-    reactor_.post([this, like] { begin(like); });
+    reactor_.post([this, mine = like]() mutable { begin(std::move(mine)); });
   } catch (const std::exception&) {  // no memory: the call may come again
     std::lock_guard lock(mutex_);
     pending_.reset();
@@ -46,9 +46,11 @@ std::unique_ptr<Reach> Shrink::reach(int rank, Reach::Won won, std::function<voi
   return std::make_unique<Reach>(reactor_, home_.targetFor(rank), patience(), std::move(won), std::move(gone));
 }
 
-void Shrink::begin(const JoinRequest& like) {
-  call_.emplace(Call{like, 0});
-  call_->deadline = reactor_.after(like.deadline.left(), [this] { onDeadline(); });
+// From its first line on end() ends it, so that takes no memory.
+void Shrink::begin(JoinRequest&& like) {
+  static_assert(std::is_nothrow_move_constructible_v<Call>);
+  call_.emplace(Call{std::move(like), 0});
+  call_->deadline = reactor_.after(call_->like.deadline.left(), [this] { onDeadline(); });
   leaderSays_.clear();
   nextProbe_ = std::chrono::milliseconds(2);
   nextPause_ = std::chrono::milliseconds(5);
@@ -58,9 +60,19 @@ void Shrink::begin(const JoinRequest& like) {
   seek();
 }
 
-// What is under way ends; those who wait here for another call of this rank's owner stay.
+// Whoever waits hears of it first: what follows may take memory that is not there.
 void Shrink::end(ErrorCode code, Text text) {
   if (!call_) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (pending_) pending_->fail(code, text);
+    pending_.reset();
+  }
+  stopCall();
+}
+
+// What is under way ends; those who wait here for another call of this rank's owner stay.
+void Shrink::stopCall() {
   reactor_.cancel(call_->deadline);
   call_.reset();
   for (const Reactor::Token timer : {seekTimer_, lookAheadTimer_, probeTimer_, pause_}) reactor_.cancel(timer);
@@ -76,9 +88,6 @@ void Shrink::end(ErrorCode code, Text text) {
   drop(doubt_);
   if (root_) root_->halt();
   root_.reset();
-  std::lock_guard lock(mutex_);
-  if (pending_) pending_->fail(code, text);
-  pending_.reset();
 }
 
 void Shrink::interrupt(const Failure& failure) { end(failure.code, failure.text); }
@@ -105,19 +114,19 @@ void Shrink::commit(uint64_t job) {
   };
   if (!matches(trial_) && !matches(doubt_))
     return end(ErrorCode::kRemote, "the others go on without this rank: they had given it up");
-  Trial won = std::move(*(matches(trial_) ? trial_ : doubt_));
-  (matches(trial_) ? trial_ : doubt_).reset();
   committed_.push_back(job);
   informAll();
   leaderWasHeard(std::exchange(up_, nullptr));
   root_.reset();  // it ends by itself
+  // Only now: what fails before leaves the new plane to end(), which leaves it.
+  Trial won = *std::exchange(matches(trial_) ? trial_ : doubt_, std::nullopt);
   std::shared_ptr<ShrinkVerdict> verdict;
   {
     std::lock_guard lock(mutex_);
     verdict = std::exchange(pending_, nullptr);
   }
-  end(ErrorCode::kInternal, {});
   if (verdict) verdict->succeed({std::move(won.member), std::move(won.proposal.survivors)});
+  stopCall();
 }
 
 }  // namespace tutti::control

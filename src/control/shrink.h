@@ -89,8 +89,9 @@ class Shrink {
   bool leads() const noexcept;
   std::chrono::milliseconds patience() const noexcept;
   std::unique_ptr<Reach> reach(int rank, Reach::Won won, std::function<void(Text)> gone);
-  void begin(const JoinRequest& like);
+  void begin(JoinRequest&& like);
   void end(ErrorCode code, Text text);
+  void stopCall();
   void onDeadline();
   std::string tooLate() const;
   void commit(uint64_t job);
@@ -105,6 +106,7 @@ class Shrink {
   void tried(const ShrinkTried& how);
   void drop(std::optional<Trial>& trial);
   // shrink_lead.cc: being called, and leading
+  void keepAlone(int rank, const std::shared_ptr<Line>& line);
   void tellLast(int rank, const std::shared_ptr<Line>& line, Kind kind, Bytes payload);
   void keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& call);
   void onCaller(int rank, Frame& frame);

@@ -19,10 +19,14 @@ constexpr int kMaxFailures = 100;
 // --- being called ---
 
 // Of a rank that calls again and again one line at most is still open.
-void Shrink::tellLast(int rank, const std::shared_ptr<Line>& line, Kind kind, Bytes payload) {
+void Shrink::keepAlone(int rank, const std::shared_ptr<Line>& line) {
   std::weak_ptr<Line>& last = lastTold_[rank];
   if (const auto old = last.lock(); old && old != line) old->close();
   last = line;
+}
+
+void Shrink::tellLast(int rank, const std::shared_ptr<Line>& line, Kind kind, Bytes payload) {
+  keepAlone(rank, line);
   line->setEvents({});
   line->send(kind, std::move(payload));
   line->finish();
@@ -39,6 +43,7 @@ void Shrink::arrived(const std::shared_ptr<Line>& line, const Frame& first) {
   if (call.serial < serial()) {
     const Bytes job = Writer().value(committed_[call.serial]).take();
     if (probes) return tellLast(call.rank, line, Kind::kShrinkCommit, job);
+    keepAlone(call.rank, line);
     inform(call.rank, line, committed_[call.serial]);
     return settle();
   }

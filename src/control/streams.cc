@@ -94,7 +94,7 @@ void Streams::admit(const StreamHello& hello, SecureSocket socket) {
   if (inTheClear(socket, hello.kind)) throw Error(ErrorCode::kRemote, kInTheClear);
   if (!desk_.park(hello.from, hello.key, hello.kind, std::move(socket)))
     throw Error(ErrorCode::kRemote,
-                fmt::format("rank {} has {} streams here that nobody takes", hello.from, Desk::kMostStreams));
+                fmt::format("rank {} has {} streams here that nobody takes", hello.from, Desk::mostStreams()));
 }
 
 void Streams::refused(const Mail& mail) {
