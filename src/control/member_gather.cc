@@ -62,6 +62,8 @@ const char* Member::wrongIn(const std::vector<Person>& people, const Digest& rec
   for (int r = 0; r < size(); ++r)
     if (people[static_cast<size_t>(r)].rank != r) return "a rank in the table of all ranks says that it is another";
   if (records != *digest_) return "a rank in the tree has changed the table of all ranks";
+  if (people[static_cast<size_t>(rank())].endpoint.key != key_.open)
+    return "the table of all ranks has somebody else in this rank's place";
   for (const Child& child : children_)
     if (child.line && child.person.endpoint.key != people[static_cast<size_t>(child.person.rank)].endpoint.key)
       return "a rank in the tree is not the one that it says it is";
@@ -83,6 +85,8 @@ void Member::enter() {
   if (const char* wrong = wrongIn(people, digestOfAll(digests))) return joining_.fail(ErrorCode::kRemote, wrong);
   people_ = std::move(people);
   cards_ = std::move(cards);
+  here_ = LocalRanks::of(*digest_);
+  here_->add(rank());
   joining_.succeed();
   desk_.joined();
   takeEarlyStreams();

@@ -221,6 +221,7 @@ class Balky : public control::Plane {
   int rank() const noexcept override { return plane_.rank(); }
   int size() const noexcept override { return plane_.size(); }
   std::span<const std::byte> card(int rank) const override { return plane_.card(rank); }
+  bool isHere(int rank) const override { return plane_.isHere(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline until) override {
     return plane_.allGather(mine, until);
   }

@@ -24,7 +24,8 @@ inline constexpr std::chrono::milliseconds kHeartbeat(kSanitized ? 2500 : 700);
 // the reason `expect`; "hoards": has the root and not one descriptor more, for ever. These two stop when they have come
 // so far, until they are told to go on. "leave" after joining; "vanish": the same, and the process ends at once; "wait"
 // for ever; "shrink" after every failure; "witness": waits for a failure and exits with 0 when its text contains
-// `expect`; "outcast": the same, and then finds that it cannot shrink.
+// `expect`; "outcast": the same, and then finds that it cannot shrink; "claims": has `expect` for its card, takes
+// part in one exchange, and waits for a failure.
 struct Process {
   UniqueId id;
   int rank = 0, size = 1;
