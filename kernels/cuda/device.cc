@@ -80,7 +80,7 @@ class Gpu : public device::Device {
   }
 
   Bytes exportMemory(const device::DeviceMemory& memory) const override;
-  std::unique_ptr<device::DeviceMemory> importMemory(std::span<const std::byte> exported) override;
+  std::unique_ptr<device::DeviceMemory> importMemory(std::span<const std::byte> exported, bool here) override;
   bool goesToOtherHosts(std::span<const std::byte> exported) const override {
     return Exported::read(exported).fabric.has_value();
   }
@@ -149,9 +149,9 @@ Bytes Gpu::exportMemory(const device::DeviceMemory& memory) const {
   return exportBlock(own->block, traits_.uuid);
 }
 
-std::unique_ptr<device::DeviceMemory> Gpu::importMemory(std::span<const std::byte> bytes) {
+std::unique_ptr<device::DeviceMemory> Gpu::importMemory(std::span<const std::byte> bytes, bool here) {
   const Exported exported = Exported::read(bytes);
-  if (!isOfThisProcess(exported)) return mapExported(context_, exported);
+  if (!here) return mapExported(context_, exported);
   auto block = findBlock(exported);
   std::string why;
   if (!reach(block->context().ordinal(), why)) throw Error(ErrorCode::kCuda, why);

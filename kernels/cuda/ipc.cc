@@ -1,6 +1,5 @@
 #include "kernels/cuda/ipc.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <bit>
@@ -8,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/handshake.h"
 #include "base/process_object.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
@@ -18,19 +18,9 @@ namespace {
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(device::MemoryHandle));
 static_assert(sizeof(FabricHandle) == sizeof(device::MemoryHandle));
 
-uint64_t processNumber() {
-  struct Drawn {
-    Drawn() {
-      if (::getrandom(&number, sizeof number, 0) != sizeof number) throw systemError("drawing a random number", errno);
-    }
-    uint64_t number = 0;
-  };
-  return ofThisProcess<Drawn>().number;
-}
-
 // The blocks that this process exported, while they live. What crosses the control plane is a ticket and never a
-// pointer: bytes from outside must not be dereferenced. The process itself is what two such ranks share, so this table
-// hangs on the process.
+// pointer: bytes from outside must not be dereferenced. It is drawn, so that only who was told it can name it. The
+// process itself is what two such ranks share, so this table hangs on the process.
 class Tickets {
  public:
   static Tickets& ofProcess() { return ofThisProcess<Tickets>(); }
@@ -39,8 +29,7 @@ class Tickets {
     std::erase_if(blocks_, [](const auto& entry) { return entry.second.expired(); });
     for (const auto& [ticket, left] : blocks_)
       if (left.lock() == block) return ticket;
-    blocks_.emplace(++last_, block);
-    return last_;
+    return blocks_.emplace(randomNumber(), block).first->first;
   }
   std::shared_ptr<const DeviceBytes> find(uint64_t ticket) {
     const std::lock_guard lock(mutex_);
@@ -50,7 +39,6 @@ class Tickets {
 
  private:
   std::mutex mutex_;
-  uint64_t last_ = 0;
   std::unordered_map<uint64_t, std::weak_ptr<const DeviceBytes>> blocks_;
 };
 
@@ -130,7 +118,6 @@ Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& u
   const Allocation all =
       isWhole ? Allocation{block->data(), block->bytes()} : allocationAround(block->context(), block->data());
   Exported exported;
-  exported.process = processNumber();
   exported.pid = ::getpid();
   exported.ticket = Tickets::ofProcess().leave(block);
   exported.uuid = uuid;
@@ -139,10 +126,6 @@ Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& u
   exported.handle = ipcHandleOf(*block, all);
   exported.fabric = fabricHandleOf(*block);
   return encode(exported);
-}
-
-bool isOfThisProcess(const Exported& exported) noexcept {
-  return exported.process == processNumber() && exported.pid == ::getpid();
 }
 
 std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported) {

@@ -17,9 +17,9 @@ using device::Uuid;
 Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& uuid);
 
 using Exported = device::MemoryRecord;
-bool isOfThisProcess(const Exported& exported) noexcept;
 
-// The block that a record of this process means. Throws Error(kRemote) when it has been freed, or never was.
+// The block that a record from a rank of this process means. Throws Error(kRemote) when it has been freed, or never
+// was.
 std::shared_ptr<const DeviceBytes> findBlock(const Exported& exported);
 // Maps memory of another process.
 std::unique_ptr<device::DeviceMemory> mapExported(SharedContext context, const Exported& exported);

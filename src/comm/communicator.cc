@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "base/bytes.h"
@@ -106,6 +107,7 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       sends_(static_cast<size_t>(size())),
       receives_(static_cast<size_t>(size())) {
   recorder_->expect(size());
+  checkProcesses();
   const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
   if (onGpus)
     device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
@@ -187,6 +189,27 @@ std::vector<topology::Card> Communicator::decodeCards() const {
   std::vector<topology::Card> cards;
   for (int r = 0; r < size(); ++r) cards.push_back(topology::decodeCard(plane_->card(r)));
   return cards;
+}
+
+// In which process a rank is, its card says, and ranks of one process follow each other's addresses. So nobody gets by
+// whose card names this process and who has not joined in it: all who look at cards afterwards, be it transports, pools
+// of GPUs' memory or links of kernels, rely on that. It is an error, and not just another process, because the others
+// believe that card, and ranks that see cards differently would choose different engines.
+void Communicator::checkProcesses() const {
+  std::set<uint64_t> processes;
+  for (const auto& card : cards_) processes.insert(card.processToken);
+  if (processes.size() == cards_.size()) return;  // on all ranks, which have the same cards
+  plane_->allGather({}, Deadline::in(config_.joinTimeout));
+  const uint64_t own = cards_[static_cast<size_t>(rank())].processToken;
+  for (int r = 0; r < size(); ++r) {
+    if (cards_[static_cast<size_t>(r)].processToken != own || plane_->isHere(r)) continue;
+    const Error error(ErrorCode::kRemote,
+                      fmt::format("{} says that it is in the process of {}, which knows nothing of it: it is damaged, "
+                                  "or not to be trusted",
+                                  rankName(r), rankName(rank())));
+    tell(control::Stop::kError, error);
+    throw error;
+  }
 }
 
 // Hosts, numbered in the order of their lowest rank: the same on every rank.
@@ -355,7 +378,7 @@ bool Communicator::noteFailure(const Error& error) {
   return true;
 }
 
-void Communicator::tell(control::Stop how, const Error& error) noexcept {
+void Communicator::tell(control::Stop how, const Error& error) const noexcept {
   // Errors that are everybody's are told as they are; those of this rank as what happened to it.
   const bool shared =
       how != control::Stop::kError || error.code() == ErrorCode::kInvalidUsage || error.code() == ErrorCode::kTimeout;

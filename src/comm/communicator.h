@@ -121,10 +121,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   bool noteFailure(const Error& error);  // false when there was one before
-  void tell(control::Stop how, const Error& error) noexcept;
+  void tell(control::Stop how, const Error& error) const noexcept;
   Error explain(const device::Report& report) const;
   DeviceTroubles deviceTroubles();
   std::vector<topology::Card> decodeCards() const;
+  void checkProcesses() const;
   plan::Machine describeMachine() const;
   std::vector<int> groups() const;
   std::vector<int> hostNumbers() const;

@@ -54,7 +54,7 @@ std::string DevicePeers::map(int peer, std::span<const std::byte> exported) try 
     std::string why;
     const bool together = cards_[at].processToken == cards_[static_cast<size_t>(plane_.rank())].processToken;
     if (together && !device_.reach(cards_[at].device, why)) return why;
-    mapped_[at] = device_.importMemory(exported);
+    mapped_[at] = device_.importMemory(exported, together);
     if (mapped_[at]->bytes != layout_.bytes())
       return fmt::format("its memory has {} bytes where {} were expected", mapped_[at]->bytes, layout_.bytes());
     pools_[at] = mapped_[at]->data;

@@ -144,6 +144,10 @@ void DeviceWindows::withdraw(uint16_t window) {
 void DeviceWindows::hearAnswer(Peer& peer, Say what, uint16_t window) {
   if (peer.owes[window] == 0)
     throw Error(ErrorCode::kRemote, fmt::format("it answers about the buffer {}, of which it was not asked", window));
+  // Nor does anybody before its descriptor has been passed, which goes when all have answered.
+  if (std::ranges::count(peer.toSend, window) != 0)
+    throw Error(ErrorCode::kRemote,
+                fmt::format("it answers about the buffer {}, whose descriptor it has not been given", window));
   --peer.owes[window];
   Window& of = windows_[window];
   of.refused = of.refused || what == Say::kRefused;

@@ -21,6 +21,7 @@
 #include "control/gathering.h"
 #include "control/joining.h"
 #include "control/listener.h"
+#include "control/local_ranks.h"
 #include "control/pulse.h"
 #include "control/shrink.h"
 #include "control/streams.h"
@@ -45,6 +46,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   int size() const noexcept { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
   const Person& person(int rank) const { return people_.at(static_cast<size_t>(rank)); }
+  bool isHere(int rank) const { return here_->has(rank); }  // after joining
   void startGather(uint64_t sequence, std::span<const std::byte> blob);
   void post(int to, uint64_t key, std::span<const std::byte> message);
   void requestStream(int peer, uint64_t key, StreamKind kind);
@@ -115,7 +117,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void enter();
   std::pair<std::vector<Person>, std::vector<Bytes>> readRecords(const std::vector<Bytes>& table) const;
   void requireUnchanged(const std::vector<Bytes>& table) const;
-  void requireChildren(const std::vector<Person>& people) const;
+  void requireKnown(const std::vector<Person>& people) const;
   void checkShares();
   std::string missingText(uint64_t sequence) const;
   // member_leave.cc
@@ -164,6 +166,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   // Written once, before the owner learns that it has joined; read by any thread after that.
   std::vector<Person> people_;
   std::vector<Bytes> cards_;
+  std::shared_ptr<LocalRanks> here_;
 };
 
 }  // namespace tutti::control

@@ -81,7 +81,9 @@ Record recordOf(int rank, const Bytes& blob) try {
 
 }  // namespace
 
-void Member::requireChildren(const std::vector<Person>& people) const {
+void Member::requireKnown(const std::vector<Person>& people) const {
+  if (people[static_cast<size_t>(rank())].endpoint.key != key_.open)
+    throw Error(ErrorCode::kRemote, "the table of all ranks has somebody else in this rank's place");
   for (const Child& child : children_)
     if (child.line && child.person.endpoint.key != people[static_cast<size_t>(child.person.rank)].endpoint.key)
       throw Error(ErrorCode::kRemote, "a rank in the tree is not the one that it says it is");
@@ -96,7 +98,7 @@ std::pair<std::vector<Person>, std::vector<Bytes>> Member::readRecords(const std
     people.push_back(std::move(record.person));
     cards.push_back(std::move(record.card));
   }
-  requireChildren(people);
+  requireKnown(people);
   return {std::move(people), std::move(cards)};
 }
 
@@ -108,6 +110,8 @@ void Member::enter() {
   } catch (const Error& e) {
     return joining_.fail(e.code(), e.what());
   }
+  here_ = LocalRanks::of(*digest_);
+  here_->add(rank());
   joining_.succeed();
   desk_.joined();
   takeEarlyStreams();

@@ -31,6 +31,7 @@ class TreePlane : public Plane {
   int rank() const noexcept override { return member_->rank(); }
   int size() const noexcept override { return member_->size(); }
   std::span<const std::byte> card(int rank) const override { return member_->card(rank); }
+  bool isHere(int rank) const override { return member_->isHere(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline deadline) override {
     // A table of ranks that had all begun before they knew of the failure would still come: none is begun after it.
     if (const auto known = failure()) throw Error(known->code, known->text);

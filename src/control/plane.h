@@ -47,6 +47,9 @@ class Plane {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
   virtual std::span<const std::byte> card(int rank) const = 0;
+  // Whether that rank has joined in this process, as the process itself knows. Ranks get there one after the other: it
+  // is certain of all after an exchange.
+  virtual bool isHere(int rank) const = 0;
 
   // Everyone's blob at everyone, in rank order. Collective: all ranks call it, in the same order, from one thread each.
   // Throws Error(kTimeout | kRemote); after kTimeout the ranks are out of step, and the plane is good only for leaving.

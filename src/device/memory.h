@@ -43,9 +43,11 @@ class MemoryPort {
   virtual std::unique_ptr<DeviceMemory> allocatePinned(size_t bytes) = 0;  // of the host, zeroed, mapped for the GPU
   // Makes host memory that exists already, such as a shared mapping, one that the GPU can reach at the same address.
   virtual std::unique_ptr<DeviceMemory> pin(std::byte* data, size_t bytes) = 0;
-  // What another process needs to map memory that allocate() or allocateForPeers() made here, and the mapping there.
+  // What another rank needs to use memory that allocate() or allocateForPeers() made here, and how it gets it. `here`:
+  // that rank is of this process, which the caller knows from elsewhere. No record of another process leads to memory
+  // that is handed around in this one.
   virtual Bytes exportMemory(const DeviceMemory& memory) const = 0;
-  virtual std::unique_ptr<DeviceMemory> importMemory(std::span<const std::byte> exported) = 0;
+  virtual std::unique_ptr<DeviceMemory> importMemory(std::span<const std::byte> exported, bool here) = 0;
   // Whether such a record may be imported on another host.
   virtual bool goesToOtherHosts(std::span<const std::byte> exported) const = 0;
   // The same for memory of the user's, of which only such of the driver's virtual memory management, in one piece, can

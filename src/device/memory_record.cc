@@ -8,7 +8,7 @@ namespace tutti::device {
 namespace {
 
 // Each names the form of its record, and changes with it.
-constexpr uint32_t kMemoryMagic = 0x74754d32, kBufferMagic = 0x74754231;
+constexpr uint32_t kMemoryMagic = 0x74754d33, kBufferMagic = 0x74754231;
 
 template <class Target>
 void fill(Target& target, std::span<const std::byte> block, const char* what) {
@@ -32,7 +32,6 @@ std::span<const std::byte> orNothing(const std::optional<MemoryHandle>& handle) 
 Bytes encode(const MemoryRecord& record) {
   return Writer()
       .value(kMemoryMagic)
-      .value(record.process)
       .value(record.pid)
       .value(record.ticket)
       .block(std::as_bytes(std::span(record.uuid)))
@@ -49,7 +48,6 @@ MemoryRecord MemoryRecord::read(std::span<const std::byte> bytes) {
     throw Error(ErrorCode::kRemote,
                 "a peer sent something else than a record of a GPU's memory: do all ranks run the same version?");
   MemoryRecord record;
-  record.process = in.value<uint64_t>();
   record.pid = in.value<int32_t>();
   record.ticket = in.value<uint64_t>();
   fill(record.uuid, in.block(), "GPU");

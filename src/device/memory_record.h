@@ -15,10 +15,9 @@ using MemoryHandle = std::array<std::byte, 64>;
 
 // A block, as Device::exportMemory() tells of it.
 struct MemoryRecord {
-  uint64_t process = 0;  // a number drawn by chance, as process ids may be the same in two containers
-  int32_t pid = 0;
-  uint64_t ticket = 0;
-  Uuid uuid{};  // of the block's GPU
+  int32_t pid = 0;      // for texts only
+  uint64_t ticket = 0;  // in that process
+  Uuid uuid{};          // of the block's GPU
   uint64_t bytes = 0;
   uint64_t offset = 0;  // of the memory in the allocation that the handle stands for
   // How another process gets it: one of them, or none for what stays within the process.

@@ -342,6 +342,20 @@ TEST(P2pStranger, HasNoUseForAWrongTicket) {
   EXPECT_THROW(taker->advance(), Error);
 }
 
+TEST(P2pStranger, CanNotGuessATicket) {
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  const auto p2p = transports::makeP2p();
+  std::array<std::unique_ptr<link::Setup>, 2> makers;
+  std::array<uint64_t, 2> tickets{};
+  for (size_t i = 0; i < 2; ++i) {
+    makers[i] = p2p->open(edges.edge(0), *meetings.ends[0]);
+    tickets[i] = Reader(meetings.ends[1]->poll().value()).value<uint64_t>();
+  }
+  constexpr uint64_t kNear = 1 << 20;
+  EXPECT_GT(tickets[1] - tickets[0] + kNear, 2 * kNear);
+}
+
 TEST(P2pStranger, FindsNothingOnceTheMakerHasGivenUp) {
   EdgePair edges(4096, 4);
   MeetingPair meetings;

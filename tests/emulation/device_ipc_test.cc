@@ -1,4 +1,5 @@
 // Memory of a GPU in the hands of another rank: of this process, and of another.
+#include "device/memory_record.h"
 #include "device_fixture.h"
 #include "emulation/handed_over.h"
 #include "emulation/other_process.h"
@@ -21,12 +22,12 @@ TEST(OtherProcess, DISABLED_MapsAndAnswers) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
   const auto device = openDevice(0);
-  const auto memory = device->importMemory(exported);
+  const auto memory = device->importMemory(exported, false);
   ASSERT_EQ(memory->bytes, kSharedBytes);
   ASSERT_TRUE(device->checkPattern(memory->data, kSharedBytes, kOfMaker));
   device->writePattern(memory->data, kSharedBytes, kOfTaker);
   // A second mapping shows the same bytes, and outlives the first.
-  const auto again = device->importMemory(exported);
+  const auto again = device->importMemory(exported, false);
   ASSERT_TRUE(device->checkPattern(again->data, kSharedBytes, kOfTaker));
 }
 
@@ -34,7 +35,8 @@ TEST(OtherProcess, DISABLED_FindsNothing) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
   const auto device = openDevice(0);
-  expectSays(thrownBy([&] { device->importMemory(exported); }), ErrorCode::kCuda, {"GPU 0", "40000 bytes", "process"});
+  expectSays(thrownBy([&] { device->importMemory(exported, false); }), ErrorCode::kCuda,
+             {"GPU 0", "40000 bytes", "process"});
 }
 
 // Whatever a changed byte stands for, the answer is an error, or memory that is there to its end.
@@ -48,7 +50,7 @@ TEST(OtherProcess, DISABLED_LooksAtDamagedRecords) {
     Bytes damaged = exported;
     damaged[at] ^= std::byte{0x41};
     try {
-      const auto memory = device->importMemory(damaged);
+      const auto memory = device->importMemory(damaged, false);
       device->checkPattern(memory->data, memory->bytes, 0);
     } catch (const Error& error) {
       ++refused;
@@ -85,7 +87,7 @@ TEST_F(DeviceIpcTest, AnotherProcessRefusesADamagedRecord) {
 TEST_F(DeviceIpcTest, WithinTheProcessItIsTheSameMemory) {
   auto memory = device_->allocate(kSharedBytes);
   device_->writePattern(memory->data, kSharedBytes, 4);
-  const auto taken = device_->importMemory(device_->exportMemory(*memory));
+  const auto taken = device_->importMemory(device_->exportMemory(*memory), true);
   EXPECT_EQ(taken->data, memory->data);
   EXPECT_EQ(taken->bytes, kSharedBytes);
   memory.reset();
@@ -96,7 +98,25 @@ TEST_F(DeviceIpcTest, WithinTheProcessItSaysThatTheMakerGaveUp) {
   auto memory = device_->allocate(kSharedBytes);
   const Bytes exported = device_->exportMemory(*memory);
   memory.reset();
-  expectSays(thrownBy([&] { device_->importMemory(exported); }), ErrorCode::kRemote, {"given up"});
+  expectSays(thrownBy([&] { device_->importMemory(exported, true); }), ErrorCode::kRemote, {"given up"});
+}
+
+// Who is of another process may have seen any record of this one.
+TEST_F(DeviceIpcTest, ARecordFromAnotherProcessLeadsToNothingOfThisOne) {
+  const auto memory = device_->allocateForUsers(kSharedBytes);
+  const Bytes exported = device_->exportMemory(*memory);
+  EXPECT_EQ(device_->importMemory(exported, true)->data, memory->data);
+  expectSays(thrownBy([&] { device_->importMemory(exported, false); }), ErrorCode::kCuda, {"for that process alone"});
+}
+
+TEST_F(DeviceIpcTest, TicketsCanNotBeGuessed) {
+  const auto ticketOf = [&](const DeviceMemory& memory) {
+    return MemoryRecord::read(device_->exportMemory(memory)).ticket;
+  };
+  const auto one = device_->allocate(kSharedBytes), next = device_->allocate(kSharedBytes);
+  EXPECT_EQ(ticketOf(*one), ticketOf(*one));
+  constexpr uint64_t kNear = 1 << 20;
+  EXPECT_GT(ticketOf(*next) - ticketOf(*one) + kNear, 2 * kNear);
 }
 
 TEST_F(DeviceIpcTest, OnlyMemoryOfTheGpuIsExported) {
@@ -109,11 +129,11 @@ TEST_F(DeviceIpcTest, ARecordThatEndsEarlyIsRefused) {
   const Bytes exported = device_->exportMemory(*memory);
   for (size_t length = 0; length < exported.size(); ++length) {
     const std::span cut(exported.data(), length);
-    EXPECT_EQ(thrownBy([&] { device_->importMemory(cut); }).code, ErrorCode::kRemote) << length;
+    EXPECT_EQ(thrownBy([&] { device_->importMemory(cut, true); }).code, ErrorCode::kRemote) << length;
   }
   Bytes longer = exported;
   longer.push_back(std::byte{0});
-  expectSays(thrownBy([&] { device_->importMemory(longer); }), ErrorCode::kRemote, {"behind its end"});
+  expectSays(thrownBy([&] { device_->importMemory(longer, true); }), ErrorCode::kRemote, {"behind its end"});
 }
 
 // Whatever a changed byte stands for, the answer is an error or the very memory: never another address.
@@ -124,7 +144,7 @@ TEST_F(DeviceIpcTest, NoChangedByteLeadsElsewhere) {
     Bytes changed = exported;
     changed[at] ^= std::byte{0x5a};
     try {
-      const auto taken = device_->importMemory(changed);
+      const auto taken = device_->importMemory(changed, true);
       EXPECT_EQ(taken->bytes, kSharedBytes) << at;
       EXPECT_TRUE(device_->checkPattern(taken->data, 0, 0));
     } catch (const Error& error) {

@@ -57,7 +57,7 @@ TEST(FabricProcess, DISABLED_MapsAndAnswers) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
   const auto device = device::openDevice(0);
-  const auto memory = device->importMemory(exported);
+  const auto memory = device->importMemory(exported, false);
   ASSERT_EQ(memory->bytes, kBytes);
   ASSERT_TRUE(device->checkPattern(memory->data, kBytes, kOfMaker));
   device->writePattern(memory->data, kBytes, kOfTaker);
@@ -66,7 +66,7 @@ TEST(FabricProcess, DISABLED_MapsAndAnswers) {
 TEST(FabricProcess, DISABLED_IsRefused) {
   const Bytes exported = handedOver();
   if (exported.empty()) GTEST_SKIP() << "runs only as a process of another test";
-  expectSays(thrownBy([&] { device::openDevice(0)->importMemory(exported); }), ErrorCode::kCuda,
+  expectSays(thrownBy([&] { device::openDevice(0)->importMemory(exported, false); }), ErrorCode::kCuda,
              {"GPU 0", "bytes", "process"});
 }
 
@@ -91,7 +91,7 @@ TEST_F(DeviceFabric, WithinTheProcessAPoolIsTheSameMemory) {
   setSharing(Sharing::kFabric);
   auto memory = device_->allocateForPeers(kBytes);
   device_->writePattern(memory->data, kBytes, kOfMaker);
-  const auto taken = device_->importMemory(device_->exportMemory(*memory));
+  const auto taken = device_->importMemory(device_->exportMemory(*memory), true);
   EXPECT_EQ(taken->data, memory->data);
   memory.reset();
   EXPECT_TRUE(device_->checkPattern(taken->data, kBytes, kOfMaker)) << "the taker owns it too";
@@ -102,7 +102,7 @@ TEST_F(DeviceFabric, UsersMemoryStaysWithinTheProcess) {
   EXPECT_TRUE(isVirtual(memory->data));
   const Bytes exported = device_->exportMemory(*memory);
   EXPECT_FALSE(device_->goesToOtherHosts(exported));
-  EXPECT_EQ(device_->importMemory(exported)->data, memory->data);
+  EXPECT_EQ(device_->importMemory(exported, true)->data, memory->data);
   EXPECT_EQ(statusOfOtherProcess("FabricProcess.DISABLED_IsRefused", {handing(exported)}), 0);
 }
 

@@ -76,6 +76,8 @@ class Offers : public device::test::OnGpu {
     device_->copy(&there, windows_->table() + static_cast<size_t>(rank) * device::kWindows + window, sizeof there);
     return there;
   }
+  void addOwn(const Range& buffer) { windows_->add(nullptr, buffer); }
+  std::optional<DeviceWindows::Lie> look() { return windows_->look(true); }
   control::Plane& plane(size_t rank) { return *ends_[rank].plane; }
   const DevicePeers& peers() const { return *ends_[0].peers; }
   const std::vector<topology::Card>& cards() const { return cards_; }
@@ -181,6 +183,27 @@ TEST_F(Offers, AreAnsweredWhenTheyWereMade) {
   expectDeaf();
 }
 
+// Its descriptor would be closed, and still be passed.
+TEST_F(Offers, AreNotAnsweredBeforeTheirDescriptorHasBeenPassed) {
+  emulation::setSharing(Sharing::kVirtual);  // whose buffers go by descriptors, over streams
+  const auto memory = device_->allocateForUsers(kBytes);
+  addOwn({memory->data, kBytes});
+  plane(1).post(0, kMailbox, saying(kTaken, 1));
+  std::optional<DeviceWindows::Lie> lie;
+  for (const auto deadline = soon(); !lie && !deadline.passed();) {
+    std::this_thread::yield();
+    lie = look();
+  }
+  ASSERT_TRUE(lie);
+  EXPECT_EQ(lie->peer, 1);
+  EXPECT_NE(lie->what.find("the buffer 1, whose descriptor it has not been given"), std::string::npos) << lie->what;
+}
+
+TEST_F(Offers, AreForRanksOfOtherProcesses) {
+  EXPECT_EQ(peers().direct(0), device::Direct::kHere);
+  EXPECT_EQ(peers().direct(1), device::Direct::kMapped);
+}
+
 // --- offers that fail half-way ---
 
 // A rank's plane, which for a while can not call anybody.
@@ -199,6 +222,7 @@ class Balky : public control::Plane {
   int rank() const noexcept override { return plane_.rank(); }
   int size() const noexcept override { return plane_.size(); }
   std::span<const std::byte> card(int rank) const override { return plane_.card(rank); }
+  bool isHere(int rank) const override { return plane_.isHere(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline until) override {
     return plane_.allGather(mine, until);
   }

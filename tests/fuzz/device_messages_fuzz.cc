@@ -44,7 +44,7 @@ class NoGpu : public device::Device {
   std::unique_ptr<device::DeviceMemory> allocatePinned(size_t bytes) override { return allocate(bytes); }
   std::unique_ptr<device::DeviceMemory> pin(std::byte*, size_t bytes) override { return allocate(bytes); }
   Bytes exportMemory(const device::DeviceMemory&) const override { return Bytes(4); }
-  std::unique_ptr<device::DeviceMemory> importMemory(std::span<const std::byte> exported) override {
+  std::unique_ptr<device::DeviceMemory> importMemory(std::span<const std::byte> exported, bool) override {
     if (firstOf(exported) % 4 == 3) throw Error(ErrorCode::kRemote, "a record that is none");
     return allocate(firstOf(exported) % 4 == 2 ? 16 : poolBytes_);
   }
@@ -194,6 +194,7 @@ void run(Input in) {
   const auto cards = cardsOf();
   try {
     const comm::DevicePeers peers(plane, device, cards, shapeOf(), Deadline::never());
+    for (int rank = 1; rank < kRanks; ++rank) require(peers.direct(rank) != device::Direct::kHere);
     comm::DeviceWindows windows(plane, device, peers, cards);
     for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(plane, windows, in);
     windows.look(true);

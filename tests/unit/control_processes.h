@@ -25,7 +25,8 @@ inline constexpr std::chrono::milliseconds kHeartbeat(kSanitized ? 2500 : 700);
 // and the root listens at the id's port too. These three stop when they have come so far, until they are told to go on.
 // "fails": has no interface to listen at, and ends. "leave" after joining; "vanish": the same, and the process ends at
 // once; "wait" for ever; "shrink" after every failure; "witness": waits for a failure and exits with 0 when its text
-// contains `expect`; "outcast": the same, and then finds that it cannot shrink.
+// contains `expect`; "outcast": the same, and then finds that it cannot shrink; "claims": has `expect` for its card,
+// takes part in one exchange, and waits for a failure.
 struct Process {
   UniqueId id;
   int rank = 0, size = 1;

@@ -11,6 +11,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/handshake.h"
 #include "base/process_object.h"
 #include "link/edge_memory.h"
 
@@ -39,15 +40,17 @@ struct Block {
 };
 
 // Blocks that wait for their second owner. What crosses the control plane is a ticket and never a pointer: bytes from
-// outside must not be dereferenced, and a block whose maker has given up is simply not found. The process itself is
-// what the two ranks share, so this is the one table that hangs on the process.
+// outside must not be dereferenced, and a block whose maker has given up is simply not found. Tickets are drawn, so
+// that only who was told one can name it. The process itself is what the two ranks share, so this is the one table that
+// hangs on the process.
 class Cloakroom {
  public:
   static Cloakroom& ofProcess() { return ofThisProcess<Cloakroom>(); }
   uint64_t leave(std::shared_ptr<Block> block) {
+    const uint64_t ticket = randomNumber();
     const std::lock_guard lock(mutex_);
-    blocks_.emplace(++lastTicket_, std::move(block));
-    return lastTicket_;
+    blocks_.emplace(ticket, std::move(block));
+    return ticket;
   }
   std::shared_ptr<Block> take(uint64_t ticket) {
     const std::lock_guard lock(mutex_);
@@ -60,7 +63,6 @@ class Cloakroom {
 
  private:
   std::mutex mutex_;
-  uint64_t lastTicket_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<Block>> blocks_;
 };
 
