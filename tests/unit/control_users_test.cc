@@ -257,10 +257,30 @@ TEST(WithoutASecretAtAnAddress, TheRanksHaveOneThatWasDrawn) {
   for (const auto& member : members) member->leave();
 }
 
+// Whoever stood between them as they met has heard all that their children's secrets are made of.
+TEST(WithoutASecretAtAnAddress, ChildrenCannotEncryptEither) {
+  RootPlace place;
+  place.id.job = randomNumber();
+  const UniqueId id = openRootAt(place, {}, soon());
+  std::vector<std::unique_ptr<Plane>> planes(2);
+  inThreads(2, [&](int r) { planes[size_t(r)] = Plane::join(requestFor(id, r, 2)); });
+  const auto expectRefused = [](const Thrown& thrown) {
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << thrown.text;
+    EXPECT_NE(thrown.text.find("TUTTI_ENCRYPT=1 needs a secret"), std::string::npos) << thrown.text;
+  };
+  const Bytes told = planes[0]->openChildRoot({}, soon(), std::vector<int>{0, 1});
+  inThreads(2, [&](int r) {
+    JoinRequest request = requestFor(planes[size_t(r)]->childId(told, 0, size_t(r)), r, 2);
+    request.encrypt = true;
+    expectRefused(thrownBy([&] { Plane::join(request); }));
+    expectRefused(thrownBy([&] { planes[size_t(r)]->shrink(request); }));
+  });
+}
+
 // The secrets of a communicator's children follow from its own, and their roots are called over TCP as well.
 TEST_F(WithoutASecret, ChildrenHaveOneThatFollowsFromIt) {
   UniqueId told = anyRootPlace().id;
-  EXPECT_NE(inherit(told, members_[0]->secret()).secret, inherit(told, Secret{}).secret);
+  EXPECT_NE(members_[0]->childId(told).secret, inherit(told, UniqueId{}).secret);
 }
 
 }  // namespace
