@@ -69,7 +69,14 @@ Listener::Request Member::listenRequest() const {
           request_.network,
           0,
           true,
-          isPublic(request_.id)};
+          isPublic(request_.id),
+          rootPort()};
+}
+
+// A faster rank of rank 0's host could be there before the root is. Of an id that was handed over, the root is there.
+uint16_t Member::rootPort() const noexcept {
+  const bool workedOut = !request_.id.alike.empty() && !request_.id.addresses.empty();
+  return workedOut ? request_.id.addresses.front().port : uint16_t{0};
 }
 
 void Member::learned(const Secret& secret) noexcept {

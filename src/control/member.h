@@ -85,6 +85,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void cutAll() noexcept;
   void requireSecret() const;
   Listener::Request listenRequest() const;
+  uint16_t rootPort() const noexcept;
   void arrived(const std::shared_ptr<Line>& line, Frame& first);
   void requireCaller(const Line& line, int rank) const;
   void streamArrived(Line& line, const Frame& first);

@@ -222,6 +222,19 @@ std::string whyNot(const Launch& launch, int timeMs, const Network& network = {}
   return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline, network)); }).text;
 }
 
+// The first of so many that nobody listens at.
+uint16_t portsInARow(int count) {
+  Address any;
+  any.v6 = true;
+  for (;;) {
+    const uint16_t first = any.port = freePort();
+    int free = 0;
+    while (free < count && first + free <= 0xffff && listenTcp(any, true))
+      any.port = static_cast<uint16_t>(first + ++free);
+    if (free == count) return first;
+  }
+}
+
 void expectWords(const std::string& text, const std::vector<std::string>& words) {
   for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
 }
@@ -314,6 +327,29 @@ TEST(Rendezvous, TwoThatClaimRank0AreBothNamedAtOnce) {
       expectWords(thrown.text, {"two processes claim rank 0: " + who + " and " + who, "its own number", "TUTTI_JOB"});
     });
   }
+}
+
+// Three ports and two ranks, of which rank 0 comes last: it finds the one that was named.
+TEST(Rendezvous, WhoComesBeforeRank0LeavesItsPortToIt) {
+  Network network;
+  network.firstPort = portsInARow(3);
+  network.lastPort = static_cast<uint16_t>(network.firstPort + 2);
+  const auto join = [&](int r) {
+    const Launch launch = aloneAt(r, "127.0.0.1", network.firstPort);
+    return Plane::begin(requestFor(meetingPlace(launch, network, soon()), r, 2, soon(), network));
+  };
+  const auto early = join(1), late = join(0);
+  EXPECT_TRUE(early->awaitJoined(soon()));
+  EXPECT_TRUE(late->awaitJoined(soon()));
+}
+
+TEST(Rendezvous, ARangeWithoutAPortBesideRank0sSaysSo) {
+  const uint16_t port = freePort();
+  Network network;
+  network.firstPort = network.lastPort = port;
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", port), 300, network);
+  expectWords(text, {fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE)", port, port),
+                     fmt::format("one more while the ranks join, {}, which the other ranks leave to it", port)});
 }
 
 // What holds the port speaks another language.
