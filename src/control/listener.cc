@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -85,7 +86,7 @@ std::string whenTheNameIsTaken(const std::string& unixName) {
       "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or make {} a folder of "
       "yours "
       "with mode 0700, in which ranks find a name that others do not know",
-      describe(holder), holder ? ", and not by you" : "", userFolders().back());
+      describe(holder), holder && holder->uid != ::geteuid() ? ", and not by you" : "", userFolders().back());
 }
 
 // `unixError`: why there is no Unix socket, where one was wanted.

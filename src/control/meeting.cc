@@ -19,6 +19,7 @@
 #include "control/launcher.h"
 #include "control/network.h"
 #include "control/pmi.h"
+#include "control/remedies.h"
 #include "control/root.h"
 #include "control/secret.h"
 #include "control/socket.h"
@@ -247,6 +248,16 @@ UniqueId openOrCall(RootPlace place, const Network& network, Deadline lifetime) 
   return place.id;
 }
 
+// Where nothing else keeps another user's processes out.
+void requireKnownUsers(const Launch& launch) {
+  if (launch.secret || tellsUsersApart()) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("rank {} runs as user {}, as which the system also shows all users whom its user namespace "
+                          "does not map (/proc/self/uid_map): at a Unix socket, ranks would take another user's "
+                          "process for one of theirs. Run them as another user, or set the same {} on all ranks",
+                          launch.rank, ::geteuid(), kSecretNames));
+}
+
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says. Of the secret
 // there is nothing in the job's number, which every user of the host can see in the name of the socket.
 UniqueId deriveId(const Launch& launch, const Network& network, const Patience& patience) {
@@ -254,7 +265,7 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   place.tcp = !(launch.oneHost && network.unixSockets);
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
   describePlace(launch, place.tcp, place.id);
-  if (place.tcp) warnOfStrangers(launch);
+  place.tcp ? warnOfStrangers(launch) : requireKnownUsers(launch);
   if (launch.secret) warnIfGuessable(*launch.secret, launch.rank);
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);
