@@ -21,6 +21,10 @@ const char* silenceOf(const Line& line) noexcept {
                                   "descriptor left for the call (ulimit -n)";
 }
 
+void append(std::string& list, const std::string& place, const std::string& why) {
+  list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", place, why);
+}
+
 }  // namespace
 
 std::shared_ptr<Dial> Dial::start(Reactor& reactor, Target target, Won won, Lost lost) {
@@ -71,7 +75,7 @@ void Dial::attempt(size_t place) {
   UniqueFd fd = open(place);
   if (!fd) {
     noteError(place, errno);
-    reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), errnoText(errno));
+    append(reasons_, nameOf(place), errnoText(errno));
     return;
   }
   const auto self = shared_from_this();
@@ -100,7 +104,7 @@ void Dial::failed(size_t place, const std::string& why) {
     noteError(place, line->connectError());
     unproven_ = unproven_ || line->unproven();
   }
-  reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), why);
+  append(reasons_, nameOf(place), why);
   --running_;
   if (!over_) next();
 }
@@ -122,6 +126,13 @@ void Dial::endRound() {
   if (over_) return;
   pause_ = reactor_.after(nextPause_, [self] { self->startRound(); });
   nextPause_ = std::min<Reactor::Clock::duration>(nextPause_ * 2, kLongestPause);
+}
+
+std::string Dial::soFar() const {
+  std::string all = reasons_;
+  for (size_t place = 0; place < attempts_.size(); ++place)
+    if (const auto& line = attempts_[place].line; line && line->isOpen()) append(all, nameOf(place), silenceOf(*line));
+  return all;
 }
 
 void Dial::cancel() noexcept {

@@ -27,6 +27,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
   // next one begins by itself after a pause, unless `lost` cancels.
   static std::shared_ptr<Dial> start(Reactor& reactor, Target target, Won won, Lost lost);
   void cancel() noexcept;
+  // What has become of the places of this round, which need not be over.
+  std::string soFar() const;
   // Of the round that has failed: a host answered that nobody listens there.
   bool refused() const noexcept { return refused_; }
   // For a while, this process has had no descriptor to call with.

@@ -252,6 +252,22 @@ TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
 }
 
+Network withUnixSockets(bool allowed) {
+  Network network;
+  network.unixSockets = allowed;
+  return network;
+}
+
+// Its system takes calls, and the deadline comes before they are given up.
+TEST(Rendezvous, WhereTheRootIsStoppedTheTextSaysThatSomebodyListens) {
+  Address any;
+  any.port = freePort();
+  const UniqueFd held = listenTcp(any, false);
+  ASSERT_TRUE(held);
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", any.port), 500, withUnixSockets(false));
+  expectWords(text, {"no connection to the root (127.0.0.1", "no answer, though somebody listens"});
+}
+
 TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
   Launch launch = aloneAt(0, "127.0.0.1", freePort());
   launch.oneHost = true;
@@ -278,10 +294,26 @@ TEST(Rendezvous, BothSidesAreToldThatTheSecretsDiffer) { expectToBeToldThatSecre
 
 TEST(Rendezvous, BothSidesAreToldSoAtAUnixSocket) { expectToBeToldThatSecretsDiffer(true); }
 
-Network withUnixSockets(bool allowed) {
-  Network network;
-  network.unixSockets = allowed;
-  return network;
+// As of a rank 0 whose deadline has passed.
+TEST(Rendezvous, ASecretThatDiffersIsToldWhenTheRootHasGone) {
+  const uint16_t port = freePort();
+  Address any;
+  any.v6 = true;
+  any.port = port;
+  UniqueFd held = listenTcp(any, true);
+  ASSERT_TRUE(held);
+  std::thread root([&] {
+    pollfd ready{held.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 20000), 1);
+    const UniqueFd caller(::accept4(held.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    char waste[4096];
+    EXPECT_GT(::recv(caller.get(), waste, sizeof waste, 0), 0);
+    held.reset();
+  });
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", port), 1500, withUnixSockets(false));
+  root.join();
+  expectWords(text, {"the secret differs (127.0.0.1", "set the same TUTTI_SECRET",
+                     "After that, no connection to the root (127.0.0.1", "see whether rank 0 runs"});
 }
 
 // Where the ranks of one host look for each other follows from what must be alike: each side names it.
