@@ -268,6 +268,19 @@ TEST(Rendezvous, WhereTheRootIsStoppedTheTextSaysThatSomebodyListens) {
   expectWords(text, {"no connection to the root (127.0.0.1", "no answer, though somebody listens"});
 }
 
+TEST(Rendezvous, AnAddressOfTheOtherFamilyIsRefusedAtOnce) {
+  for (const int family : {4, 6}) {
+    Network network;
+    network.family = family;
+    const std::string host = family == 4 ? "fd00::1" : "192.0.2.2", told = family == 4 ? "[fd00::1]" : host;
+    for (const int rank : {0, 1}) {
+      const Thrown thrown = thrownBy([&] { meetingPlace(aloneAt(rank, host, 29500), network, soon()); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+      expectWords(thrown.text, {told + ":29500 (TUTTI_ROOT)", fmt::format("(TUTTI_SOCKET_FAMILY={})", family)});
+    }
+  }
+}
+
 TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
   Launch launch = aloneAt(0, "127.0.0.1", freePort());
   launch.oneHost = true;
