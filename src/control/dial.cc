@@ -21,6 +21,10 @@ const char* silenceOf(const Line& line) noexcept {
                                   "descriptor left for the call (ulimit -n)";
 }
 
+void append(std::string& list, const std::string& place, const std::string& why) {
+  list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", place, why);
+}
+
 }  // namespace
 
 Dial::Pause Dial::longer(Pause pause) noexcept { return std::clamp<Pause>(pause * 2, kShortestPause, kLongestPause); }
@@ -73,7 +77,7 @@ void Dial::attempt(size_t place) {
   UniqueFd fd = open(place);
   if (!fd) {
     noteError(place, errno);
-    reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), errnoText(errno));
+    append(reasons_, nameOf(place), errnoText(errno));
     return;
   }
   const auto self = shared_from_this();
@@ -102,7 +106,7 @@ void Dial::failed(size_t place, const std::string& why) {
     noteError(place, line->connectError());
     unproven_ = unproven_ || line->unproven();
   }
-  reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", nameOf(place), why);
+  append(reasons_, nameOf(place), why);
   --running_;
   if (!over_) next();
 }
@@ -124,6 +128,13 @@ void Dial::endRound() {
   if (over_) return;
   lastPause_ = longer(lastPause_);
   pause_ = reactor_.after(lastPause_, [self] { self->startRound(); });
+}
+
+std::string Dial::soFar() const {
+  std::string all = reasons_;
+  for (size_t place = 0; place < attempts_.size(); ++place)
+    if (const auto& line = attempts_[place].line; line && line->isOpen()) append(all, nameOf(place), silenceOf(*line));
+  return all;
 }
 
 void Dial::cancel() noexcept {

@@ -30,6 +30,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
   // What follows on a pause that was not enough.
   static Pause longer(Pause pause) noexcept;
   void cancel() noexcept;
+  // What has become of the places of this round, which need not be over.
+  std::string soFar() const;
   // Of the round that has failed: a host answered that nobody listens there.
   bool refused() const noexcept { return refused_; }
   // For a while, this process has had no descriptor to call with.

@@ -55,8 +55,8 @@ void Joining::callRoot() {
       reactor_, targetOfRoot(request_), [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
         if (isTaken()) return fail(ErrorCode::kSystem, request_.id.taken);
-        lastRefusal_ = why;
-        unproven_ = dial_->unproven();
+        lastRefusal_ = dial_->unproven() ? "" : why;
+        if (dial_->unproven()) unproven_ = why;
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
       },
       pause_);
@@ -154,13 +154,15 @@ void Joining::treeBroke(const std::string& why) {
 }
 
 std::string Joining::obstacle() const {
-  const std::string last = lastRefusal_.empty() ? "no answer" : lastRefusal_;
+  std::string last = lastRefusal_.empty() ? dial_->soFar() : lastRefusal_;
+  if (last.empty()) last = "no answer";
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
+  const std::string nobody = fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
   // Who has no descriptor left hangs up on its callers, which looks alike from their side.
-  if (unproven_ && lackOfDescriptors("").empty())
-    return fmt::format("{} ({}): {}{}", whatDiffers(request_.id), last, seeWhoListens(request_.id),
-                       whenTheSecretDiffers(request_.id));
-  return fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
+  if (unproven_.empty() || !lackOfDescriptors("").empty()) return nobody;
+  const std::string other = fmt::format("{} ({}): {}{}", whatDiffers(request_.id), unproven_, seeWhoListens(request_.id),
+                                        whenTheSecretDiffers(request_.id));
+  return lastRefusal_.empty() ? other : other + ". After that, " + nobody;
 }
 
 void Joining::onDeadline() {

@@ -75,7 +75,7 @@ class Joining {
   uint64_t draw_ = 0;
   std::string calling_;  // its parent, for the text of a time-out
   std::string lastRefusal_;
-  bool unproven_ = false;  // who answered at the root's addresses has another secret
+  std::string unproven_;  // of the last one at the root's addresses who had another secret; then lastRefusal_ is later
 };
 
 }  // namespace tutti::control

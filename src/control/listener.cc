@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -40,6 +41,13 @@ Address wildcard(bool v6, uint16_t port) {
   return any;
 }
 
+bool isInRange(uint16_t port, const Network& network) { return port >= network.firstPort && port <= network.lastPort; }
+
+std::string keptText(const Listener::Request& request) {
+  if (request.kept == 0 || !isInRange(request.kept, request.network)) return "";
+  return fmt::format(", {}, which the other ranks leave to it", request.kept);
+}
+
 [[noreturn]] void noPort(const Listener::Request& request, int error) {
   const Network& network = request.network;
   const bool lacks = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
@@ -54,9 +62,9 @@ Address wildcard(bool v6, uint16_t port) {
   if (network.firstPort != 0)
     throw Error(ErrorCode::kSystem,
                 fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE): {}. Each rank of a host needs one for each "
-                            "communicator, and the process where the ranks meet one more while the ranks join: widen "
+                            "communicator, and the process where the ranks meet one more while the ranks join{}: widen "
                             "the range",
-                            network.firstPort, network.lastPort, errnoText(error)));
+                            network.firstPort, network.lastPort, errnoText(error), keptText(request)));
   throw systemError("cannot listen for the other ranks", error);
 }
 
@@ -78,7 +86,7 @@ std::string whenTheNameIsTaken(const std::string& unixName) {
   return fmt::format(
       "It is held by {}{}: give all ranks the same TUTTI_JOB, one that others cannot guess, or {}, in which ranks find "
       "a name that others do not know",
-      describe(holder), holder ? ", and not by you" : "", whatTheFolderLacks());
+      describe(holder), holder && holder->uid != ::geteuid() ? ", and not by you" : "", whatTheFolderLacks());
 }
 
 // `unixError`: why there is no Unix socket, where one was wanted.
@@ -141,7 +149,9 @@ void Listener::openTcp(const Request& request) {
   if (chosen.empty()) return;  // no network at all: the Unix socket remains
   uint32_t first = request.port, last = request.port;
   if (request.port == 0) first = request.network.firstPort, last = request.network.lastPort;
+  errno = EADDRINUSE;  // of a range that is nothing but the kept one
   for (uint32_t port = first; port <= last; ++port) {
+    if (request.kept != 0 && port == request.kept) continue;
     const bool all = request.network.interfaces.empty();
     if (all ? openWildcards(request, chosen, static_cast<uint16_t>(port))
             : openSelected(chosen, static_cast<uint16_t>(port)))

@@ -29,6 +29,7 @@ class Listener {
     uint16_t port = 0;  // not 0: this one and no other
     bool tcp = true;
     bool shut = false;  // nobody is let in before open(): callers wait at the door
+    uint16_t kept = 0;  // not 0: of a range never this one, which is for the root
   };
 
   // Throws Error: kSystem or kInvalidUsage, when nothing can be listened at.

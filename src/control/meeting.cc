@@ -1,4 +1,5 @@
 // From what the launcher said to a unique id.
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include "control/network.h"
 #include "control/open_root.h"
 #include "control/pmi.h"
+#include "control/remedies.h"
 #include "control/root.h"
 #include "control/secret.h"
 #include "control/socket.h"
@@ -112,12 +114,26 @@ std::vector<Address> resolve(const std::string& host, uint16_t port, int family)
   hints.ai_family = family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_UNSPEC;
   addrinfo* made = nullptr;
   if (const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &made))
-    throw Error(ErrorCode::kSystem, fmt::format("cannot resolve {}, where the ranks are to meet: {}", host,
-                                                code == EAI_SYSTEM ? errnoText(errno) : ::gai_strerror(code)));
+    throw Error(ErrorCode::kSystem,
+                fmt::format("cannot resolve {}, where the ranks are to meet{}: {}", host,
+                            family == 0 ? "" : fmt::format(", to an IPv{} address (TUTTI_SOCKET_FAMILY)", family),
+                            code == EAI_SYSTEM ? errnoText(errno) : ::gai_strerror(code)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(made, ::freeaddrinfo);
   std::vector<Address> addresses;
   for (const addrinfo* info = made; info != nullptr; info = info->ai_next) addresses.push_back(addressOf(*info, port));
   return addresses;
+}
+
+// The family of a host that is an address; 0: it is a name.
+int familyOf(const std::string& host) noexcept {
+  in_addr v4;
+  if (host.find(':') != host.npos) return 6;
+  return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 ? 4 : 0;
+}
+
+std::string placeOf(const Launch& launch) {
+  const bool v6 = familyOf(*launch.rootHost) == 6;
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", *launch.rootHost, v6 ? "]" : "", launch.rootPort);
 }
 
 // Without a secret everyone who can reach the address could join. Said once, by one rank.
@@ -126,9 +142,9 @@ void warnOfStrangers(const Launch& launch) {
   if (launch.secret || launch.rank != 0) return;
   std::call_once(once, [&] {
     log::warn(
-        "joining at {}:{} is not authenticated: whoever can reach that port can join the job or spoil it. Put the same "
+        "joining at {} is not authenticated: whoever can reach that port can join the job or spoil it. Put the same "
         "random text into TUTTI_SECRET, or into a file that TUTTI_SECRET_FILE names, on every rank",
-        *launch.rootHost, launch.rootPort);
+        placeOf(launch));
   });
 }
 
@@ -152,6 +168,17 @@ std::string nameOfRoot(const Launch& launch) {
   std::string names = launch.source.substr(second + 1);
   for (size_t at = 0; (at = names.find('/', at)) != std::string::npos;) names.replace(at, 1, ", ");
   return names;
+}
+
+// No waiting makes another address of it.
+void requireFamily(const Launch& launch, const Network& network) {
+  const int named = familyOf(*launch.rootHost);
+  if (named == 0 || network.family == 0 || named == network.family) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("the ranks are to meet at {} ({}), an IPv{} address, and rank {} may use none "
+                          "(TUTTI_SOCKET_FAMILY={}): name an IPv{} address of rank 0's host, or leave "
+                          "TUTTI_SOCKET_FAMILY out",
+                          placeOf(launch), nameOfRoot(launch), named, launch.rank, network.family, network.family));
 }
 
 // Host names of pods appear a while after the pods: a name that is not known yet is asked for again.
@@ -207,21 +234,21 @@ std::string doubtOf(const Launch& launch, const Network& network) try {
   std::string own;
   for (const Address& one : chosen) own += (own.empty() ? "" : ", ") + ipOf(one);
   return fmt::format(
-      "rank 0 is to be met at {}:{} ({}), which is none of the addresses of this host, {}, where it listens: {}. "
-      "Unless "
-      "it is forwarded here, nobody comes: name an address of rank 0's host, or give this process its own number if "
+      "rank 0 is to be met at {} ({}), which is none of the addresses of this host, {}, where it listens: {}. "
+      "Unless it is forwarded here, nobody comes: name an address of rank 0's host, or give this process its own "
+      "number if "
       "rank 0 is another",
-      *launch.rootHost, launch.rootPort, nameOfRoot(launch), hostName(), own);
+      placeOf(launch), nameOfRoot(launch), hostName(), own);
 } catch (const Error&) {
   return fmt::format(
-      "rank 0 is to be met at {}:{} ({}), a name that its own host, {}, does not know. Unless the other ranks know it, "
+      "rank 0 is to be met at {} ({}), a name that its own host, {}, does not know. Unless the other ranks know it, "
       "nobody comes",
-      *launch.rootHost, launch.rootPort, nameOfRoot(launch), hostName());
+      placeOf(launch), nameOfRoot(launch), hostName());
 }
 
 // What is told about the place when somebody does not come to it.
 void describePlace(const Launch& launch, bool tcp, UniqueId& id) {
-  id.place = tcp ? fmt::format("at {}:{}, which must be an address of rank 0's host", *launch.rootHost, launch.rootPort)
+  id.place = tcp ? fmt::format("at {}, which must be an address of rank 0's host", placeOf(launch))
                  : fmt::format("at a Unix socket of this host, for user {} alone", ::geteuid());
   id.alike = launch.rootHost ? fmt::format("{}, TUTTI_JOB", nameOfRoot(launch)) : "TUTTI_JOB";
   if (launch.oneHost) id.alike += ", TUTTI_UNIX_SOCKETS";  // it decides where they look for each other
@@ -248,6 +275,16 @@ UniqueId openOrCall(RootPlace place, const Network& network, Deadline lifetime) 
   return place.id;
 }
 
+// Where nothing else keeps another user's processes out.
+void requireKnownUsers(const Launch& launch) {
+  if (launch.secret || tellsUsersApart()) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("rank {} runs as user {}, as which the system also shows all users whom its user namespace "
+                          "does not map (/proc/self/uid_map): at a Unix socket, ranks would take another user's "
+                          "process for one of theirs. Run them as another user, or set the same {} on all ranks",
+                          launch.rank, ::geteuid(), kSecretNames));
+}
+
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says. Of the secret
 // there is nothing in the job's number, which every user of the host can see in the name of the socket.
 UniqueId deriveId(const Launch& launch, const Network& network, const Patience& patience) {
@@ -255,7 +292,8 @@ UniqueId deriveId(const Launch& launch, const Network& network, const Patience& 
   place.tcp = !(launch.oneHost && network.unixSockets);
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
   describePlace(launch, place.tcp, place.id);
-  if (place.tcp) warnOfStrangers(launch);
+  if (place.tcp) requireFamily(launch, network);
+  place.tcp ? warnOfStrangers(launch) : requireKnownUsers(launch);
   if (launch.secret) warnIfGuessable(*launch.secret, launch.rank);
   const std::string name = fmt::format("tutti job {} {} {} {}", launch.rootHost.value_or("localhost"), launch.rootPort,
                                        launch.jobKey, launch.oneHost ? ::geteuid() : 0);

@@ -50,10 +50,10 @@ Member::Member(const JoinRequest& request)
   });
 }
 
-// Whoever reaches an address could come between ranks that know nothing of each other. Over a Unix socket nobody else
-// does: there the root hands over a secret that it has drawn.
+// Over a Unix socket nobody comes between ranks that know nothing of each other: there the root hands over a secret
+// that it has drawn.
 void Member::requireSecret() const {
-  if (!request_.encrypt || request_.id.addresses.empty() || !isPublic(request_.id)) return;
+  if (!request_.encrypt || !isExposed(request_.id)) return;
   throw Error(ErrorCode::kInvalidUsage,
               "TUTTI_ENCRYPT=1 needs a secret, and this launcher gives none: set TUTTI_SECRET or TUTTI_SECRET_FILE on "
               "every rank");
@@ -69,10 +69,18 @@ Listener::Request Member::listenRequest() const {
           request_.network,
           0,
           true,
-          isPublic(request_.id)};
+          isPublic(request_.id),
+          rootPort()};
+}
+
+// A faster rank of rank 0's host could be there before the root is. Of an id that was handed over, the root is there.
+uint16_t Member::rootPort() const noexcept {
+  const bool workedOut = !request_.id.alike.empty() && !request_.id.addresses.empty();
+  return workedOut ? request_.id.addresses.front().port : uint16_t{0};
 }
 
 void Member::learned(const Secret& secret) noexcept {
+  request_.id.exposed = isExposed(request_.id);
   request_.id.secret = secret;
   listener_.open(provenBy(request_.id));
 }

@@ -41,7 +41,8 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   Desk& desk() noexcept { return desk_; }
   uint64_t id() const noexcept { return id_; }                      // once it has joined
   Secret secret() const noexcept { return provenBy(request_.id); }  // the communicator's
-  const noise::KeyPair& key() const noexcept { return key_; }       // the rank's own
+  UniqueId childId(UniqueId told) const { return inherit(std::move(told), request_.id); }
+  const noise::KeyPair& key() const noexcept { return key_; }  // the rank's own
   int rank() const noexcept { return request_.rank; }
   int size() const noexcept { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
@@ -87,6 +88,7 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   void cutAll() noexcept;
   void requireSecret() const;
   Listener::Request listenRequest() const;
+  uint16_t rootPort() const noexcept;
   void arrived(const std::shared_ptr<Line>& line, Frame& first);
   void requireCaller(const Line& line, int rank) const;
   void streamArrived(Line& line, const Frame& first);

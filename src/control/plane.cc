@@ -58,14 +58,14 @@ class TreePlane : public Plane {
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
     const Secret drawn = place.id.secret;
-    place.id = inherit(place.id, member_->secret());
+    place.id = member_->childId(place.id);
     const UniqueId id = openRootAt(place, network, lifetime);
     std::vector<noise::Key> keys;
     for (const int rank : members) keys.push_back(member_->person(rank).endpoint.key);
     return invite(id, drawn, keys, member_->key());
   }
   UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
-    return inherit(invitationOf(told, place, member_->person(leader).endpoint.key, member_->key()), member_->secret());
+    return member_->childId(invitationOf(told, place, member_->person(leader).endpoint.key, member_->key()));
   }
 
  private:

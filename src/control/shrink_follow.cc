@@ -136,7 +136,7 @@ void Shrink::startTrial(ShrinkTry proposal) {
   if (at == proposal.survivors.end())
     return end(ErrorCode::kRemote, "the others go on without this rank: they had given it up");
   JoinRequest request = call_->like;
-  request.id = inherit(proposal.id, home_.secret());
+  request.id = home_.childId(proposal.id);
   request.rank = static_cast<int>(at - proposal.survivors.begin());
   request.size = static_cast<int>(proposal.survivors.size());
   const uint64_t job = proposal.id.job;

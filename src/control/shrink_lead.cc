@@ -129,7 +129,7 @@ void Shrink::propose() {
   RootPlace place = anyRootPlace();
   const Secret drawn = place.id.secret;
   try {
-    place.id = inherit(place.id, home_.secret());
+    place.id = home_.childId(place.id);
     root_ = startRoot(place, call_->like.network, call_->like.deadline);
     proposal.id = root_->id();
     proposal.id.secret = drawn;

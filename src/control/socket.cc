@@ -11,7 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 namespace tutti::control {
@@ -93,6 +95,25 @@ UniqueFd dialAt(UniqueFd fd, const SocketName& name) noexcept {
   if (!fd) return {};
   if (::connect(fd.get(), name.get(), name.bytes) != 0 && errno != EINPROGRESS && errno != EINTR) return failed(fd);
   return fd;
+}
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+File opened(const char* path) noexcept { return {std::fopen(path, "re"), std::fclose}; }
+
+uid_t overflowUser() noexcept {
+  constexpr uid_t kUsual = 65534;
+  uid_t user = kUsual;
+  const File file = opened("/proc/sys/kernel/overflowuid");
+  return file && std::fscanf(file.get(), "%u", &user) == 1 ? user : kUsual;
+}
+
+// Each line: the first number here, the first outside, how many.
+bool mapsAllUsers() noexcept {
+  constexpr uint64_t kAll = 0xffffffff;  // the last number is nobody's
+  const File map = opened("/proc/self/uid_map");
+  uint64_t mapped = 0;
+  for (uint32_t length = 0; map && std::fscanf(map.get(), "%*u %*u %u", &length) == 1;) mapped += length;
+  return mapped >= kAll;
 }
 
 std::optional<ucred> peerOf(int fd) noexcept {
@@ -180,6 +201,8 @@ bool sameUser(int fd) noexcept {
   return who && (who->uid == ::geteuid() || who->uid == 0);
 }
 
+bool tellsUsersApart() noexcept { return ::geteuid() != overflowUser() || mapsAllUsers(); }
+
 // Who has just bound a name of ours listens at once: a little patience tells that from a name that is merely held.
 std::optional<ucred> holderOf(const std::string& unixName) noexcept {
   constexpr int kLooks = 10;
@@ -191,7 +214,9 @@ std::optional<ucred> holderOf(const std::string& unixName) noexcept {
   return std::nullopt;
 }
 
-bool isOfThisUser(const std::optional<ucred>& holder) noexcept { return holder && holder->uid == ::geteuid(); }
+bool isOfThisUser(const std::optional<ucred>& holder) noexcept {
+  return holder && holder->uid == ::geteuid() && tellsUsersApart();
+}
 
 void setNoDelay(int fd) noexcept { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
 

@@ -31,10 +31,13 @@ std::string neighbourhoodOf(int fd);
 std::string neighbourhoodOf(const Address& address);
 // Whether the process at the other end of a Unix socket belongs to our user (or to the system's).
 bool sameUser(int fd) noexcept;
+// Not where this process runs as the user as which the system shows all those whom its user namespace has no number for
+// (user_namespaces(7)): then they all look like ours.
+bool tellsUsersApart() noexcept;
 bool isUnix(int fd) noexcept;
 // The process that listens at a Unix socket; nullopt when none answers, for 20 ms. Blocks so long.
 std::optional<ucred> holderOf(const std::string& unixName) noexcept;
-// Whether it is known, and is of this user.
+// Whether it is known to be of this user.
 bool isOfThisUser(const std::optional<ucred>& holder) noexcept;
 void setNoDelay(int fd) noexcept;
 // Of a TCP socket: what was sent must be acknowledged, and an idle peer's system must answer, within about `span`.

@@ -74,6 +74,8 @@ std::string toString(const Address& address) {
 
 bool isPublic(const UniqueId& id) noexcept { return id.secret == Secret{}; }
 
+bool isExposed(const UniqueId& id) noexcept { return id.exposed || (isPublic(id) && !id.addresses.empty()); }
+
 namespace {
 
 Secret hashed(const Secret& what, std::span<const std::byte> under) noexcept {
@@ -93,12 +95,14 @@ Secret markOf(const Secret& beside) noexcept {
   return hashed(beside, std::as_bytes(std::span(kLabel, sizeof kLabel - 1)));
 }
 
-UniqueId inherit(UniqueId told, const Secret& parent) {
+UniqueId inherit(UniqueId told, const UniqueId& parent) {
   told.place = "where one of the parent communicator's ranks has opened a root";
+  told.exposed = isExposed(parent);
   Writer both;
   both.value(told.job).block(told.secret);
   const Bytes bytes = both.take();
-  hashInto(told.secret.data(), told.secret.size(), bytes.data(), bytes.size(), parent.data(), parent.size());
+  const Secret above = provenBy(parent);
+  hashInto(told.secret.data(), told.secret.size(), bytes.data(), bytes.size(), above.data(), above.size());
   return told;
 }
 

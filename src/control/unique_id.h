@@ -42,11 +42,16 @@ struct UniqueId {
   // As little: a folder of the user's, in which the root leaves a name that it has drawn (control/root_name.h). Empty:
   // there is none.
   std::string folder;
+  bool exposed = false;  // as little: see isExposed(), where the secret says no more by itself
 };
 
 // Whether everyone knows its secret: the launcher gave none. Then the root draws one, and hands it to each rank that it
 // places; the ranks let nobody in who does not prove that one.
 bool isPublic(const UniqueId& id) noexcept;
+
+// Whether these ranks, or those of the communicator that theirs is made of, meet at an address without a secret.
+// Whoever reaches that could come between them then, and know whatever they draw and derive later.
+bool isExposed(const UniqueId& id) noexcept;
 
 // What ranks prove to each other: with something beside the id, both, so that neither is enough.
 Secret provenBy(const UniqueId& id) noexcept;
@@ -55,7 +60,7 @@ Secret markOf(const Secret& beside) noexcept;
 
 // The id of a communicator that is made of another one's ranks: its secret follows from the parent's and from that of
 // `told`, which its root has drawn, and which only the ranks that it is for have been told (control/parcel.h).
-UniqueId inherit(UniqueId told, const Secret& parent);
+UniqueId inherit(UniqueId told, const UniqueId& parent);
 
 RawUniqueId encode(const UniqueId& id);
 // Throws Error(kInvalidArgument) when the bytes are not a unique id of this version (checked by a magic and a

@@ -108,7 +108,7 @@ class Shrinking {
     const int leader = how >> 5 & 1;
     proposal.parcel = control::sealFor(world_.person(world_.rank()).endpoint.key, World::keyOf(leader), job_, drawn);
     if ((how & 0x40) == 0) {
-      place.id = control::inherit(place.id, world_.member().secret());
+      place.id = world_.member().childId(place.id);
       roots_.push_back(control::startRoot(place, {}, Deadline::in(kShrinkTime)));
     }
     line.say(Kind::kShrinkTry, encode(proposal));

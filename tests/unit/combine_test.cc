@@ -201,10 +201,11 @@ std::vector<Vectors> vectorsHere() {
 
 std::string nameOf(const Vectors& vectors) { return hwy::TargetName(vectors.highway); }
 
-// Highway, whose library knows processors better than we do, would run the same.
+// Highway's library asks for more than the code has that it compiles, LZCNT say, which a processor may hide. That what
+// we run does run, the tests of Combine show.
 TEST(Vectors, RunWhereHighwaySaysSo) {
   for (const Vectors& one : everyVectors())
-    EXPECT_EQ(one.runHere(), (hwy::SupportedTargets() & one.highway) != 0) << nameOf(one);
+    EXPECT_TRUE(one.runHere() || (hwy::SupportedTargets() & one.highway) == 0) << nameOf(one);
 }
 
 class Combine : public testing::TestWithParam<std::tuple<int, Vectors>> {

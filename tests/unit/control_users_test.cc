@@ -1,6 +1,8 @@
 // Unix sockets serve their own user only, at both ends, and what comes over TCP needs a secret that other users do not
 // have. Needs root, to be another user.
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,6 +25,7 @@ namespace tutti::control::test {
 namespace {
 
 using tutti::test::asNobody;
+using tutti::test::asUser;
 using tutti::test::statusOf;
 
 // 0: the listener hung up without a word.
@@ -178,6 +181,31 @@ TEST(Users, WhoHoldsTheOnlyNameIsTold) {
     EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
 }
 
+// In a user namespace that maps nobody but this process, as `inside`. 0: it was told so.
+int beToldToBeUnknownAs(const char* inside) {
+  const std::string map = fmt::format("{} {} 1", inside, ::geteuid());
+  if (::unshare(CLONE_NEWUSER) != 0) return 77;
+  const UniqueFd file(::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
+  if (!file || ::write(file.get(), map.data(), map.size()) != ssize_t(map.size())) return 77;
+  Launch launch = onOneHost(1);
+  const std::string text = thrownBy([&] { meetingPlace(launch, {}, soon()); }).text;
+  launch.secret = "a secret";
+  meetingPlace(launch, {}, soon());
+  if (text.empty()) return 1;
+  return text.find(fmt::format("runs as user {}, as which", inside)) != text.npos &&
+                 text.find("TUTTI_SECRET") != text.npos
+             ? 0
+             : 2;
+}
+
+// Every user outside of it looks like that one.
+TEST(Users, RanksThatCannotBeToldFromOtherUsersNeedASecret) {
+  const int status = statusOf(asUser(::geteuid(), [] { return beToldToBeUnknownAs("65534"); }));
+  if (status == 77) GTEST_SKIP() << "user namespaces may not be made";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(statusOf(asUser(::geteuid(), [] { return beToldToBeUnknownAs("1500"); })), 1) << "nobody else looks so";
+}
+
 // Two ranks of one host for whose job no secret was given.
 class WithoutASecret : public testing::Test {
  protected:
@@ -257,10 +285,30 @@ TEST(WithoutASecretAtAnAddress, TheRanksHaveOneThatWasDrawn) {
   for (const auto& member : members) member->leave();
 }
 
+// Whoever stood between them as they met has heard all that their children's secrets are made of.
+TEST(WithoutASecretAtAnAddress, ChildrenCannotEncryptEither) {
+  RootPlace place;
+  place.id.job = randomNumber();
+  const UniqueId id = openRootAt(place, {}, soon());
+  std::vector<std::unique_ptr<Plane>> planes(2);
+  inThreads(2, [&](int r) { planes[size_t(r)] = Plane::join(requestFor(id, r, 2)); });
+  const auto expectRefused = [](const Thrown& thrown) {
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << thrown.text;
+    EXPECT_NE(thrown.text.find("TUTTI_ENCRYPT=1 needs a secret"), std::string::npos) << thrown.text;
+  };
+  const Bytes told = planes[0]->openChildRoot({}, soon(), std::vector<int>{0, 1});
+  inThreads(2, [&](int r) {
+    JoinRequest request = requestFor(planes[size_t(r)]->childId(told, 0, size_t(r)), r, 2);
+    request.encrypt = true;
+    expectRefused(thrownBy([&] { Plane::join(request); }));
+    expectRefused(thrownBy([&] { planes[size_t(r)]->shrink(request); }));
+  });
+}
+
 // The secrets of a communicator's children follow from its own, and their roots are called over TCP as well.
 TEST_F(WithoutASecret, ChildrenHaveOneThatFollowsFromIt) {
   UniqueId told = anyRootPlace().id;
-  EXPECT_NE(inherit(told, members_[0]->secret()).secret, inherit(told, Secret{}).secret);
+  EXPECT_NE(members_[0]->childId(told).secret, inherit(told, UniqueId{}).secret);
 }
 
 }  // namespace

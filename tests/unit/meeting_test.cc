@@ -222,6 +222,19 @@ std::string whyNot(const Launch& launch, int timeMs, const Network& network = {}
   return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline, network)); }).text;
 }
 
+// The first of so many that nobody listens at.
+uint16_t portsInARow(int count) {
+  Address any;
+  any.v6 = true;
+  for (;;) {
+    const uint16_t first = any.port = freePort();
+    int free = 0;
+    while (free < count && first + free <= 0xffff && listenTcp(any, true))
+      any.port = static_cast<uint16_t>(first + ++free);
+    if (free == count) return first;
+  }
+}
+
 void expectWords(const std::string& text, const std::vector<std::string>& words) {
   for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
 }
@@ -237,6 +250,35 @@ TEST(Rendezvous, WhereNobodyAnswersTheTextSpeaksOfThePlaceAndOfNoId) {
   expectWords(text,
               {"at a Unix socket of this host", "TUTTI_ROOT, TUTTI_JOB, TUTTI_UNIX_SOCKETS and user (this one: "});
   EXPECT_EQ(text.find("unique id"), std::string::npos) << text;
+}
+
+Network withUnixSockets(bool allowed) {
+  Network network;
+  network.unixSockets = allowed;
+  return network;
+}
+
+// Its system takes calls, and the deadline comes before they are given up.
+TEST(Rendezvous, WhereTheRootIsStoppedTheTextSaysThatSomebodyListens) {
+  Address any;
+  any.port = freePort();
+  const UniqueFd held = listenTcp(any, false);
+  ASSERT_TRUE(held);
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", any.port), 500, withUnixSockets(false));
+  expectWords(text, {"no connection to the root (127.0.0.1", "no answer, though somebody listens"});
+}
+
+TEST(Rendezvous, AnAddressOfTheOtherFamilyIsRefusedAtOnce) {
+  for (const int family : {4, 6}) {
+    Network network;
+    network.family = family;
+    const std::string host = family == 4 ? "fd00::1" : "192.0.2.2", told = family == 4 ? "[fd00::1]" : host;
+    for (const int rank : {0, 1}) {
+      const Thrown thrown = thrownBy([&] { meetingPlace(aloneAt(rank, host, 29500), network, soon()); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+      expectWords(thrown.text, {told + ":29500 (TUTTI_ROOT)", fmt::format("(TUTTI_SOCKET_FAMILY={})", family)});
+    }
+  }
 }
 
 TEST(Rendezvous, Rank0SaysWhereTheOthersShouldHaveCome) {
@@ -286,10 +328,26 @@ TEST(Rendezvous, BothSidesAreToldThatTheSecretsDiffer) { expectToBeToldThatSecre
 
 TEST(Rendezvous, BothSidesAreToldSoAtAUnixSocket) { expectToBeToldThatSecretsDiffer(true); }
 
-Network withUnixSockets(bool allowed) {
-  Network network;
-  network.unixSockets = allowed;
-  return network;
+// As of a rank 0 whose deadline has passed.
+TEST(Rendezvous, ASecretThatDiffersIsToldWhenTheRootHasGone) {
+  const uint16_t port = freePort();
+  Address any;
+  any.v6 = true;
+  any.port = port;
+  UniqueFd held = listenTcp(any, true);
+  ASSERT_TRUE(held);
+  std::thread root([&] {
+    pollfd ready{held.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 20000), 1);
+    const UniqueFd caller(::accept4(held.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    char waste[4096];
+    EXPECT_GT(::recv(caller.get(), waste, sizeof waste, 0), 0);
+    held.reset();
+  });
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", port), 1500, withUnixSockets(false));
+  root.join();
+  expectWords(text, {"the secret differs (127.0.0.1", "set the same TUTTI_SECRET",
+                     "After that, no connection to the root (127.0.0.1", "see whether rank 0 runs"});
 }
 
 // Where the ranks of one host look for each other follows from what must be alike: each side names it.
@@ -335,6 +393,29 @@ TEST(Rendezvous, TwoThatClaimRank0AreBothNamedAtOnce) {
       expectWords(thrown.text, {"two processes claim rank 0: " + who + " and " + who, "its own number", "TUTTI_JOB"});
     });
   }
+}
+
+// Three ports and two ranks, of which rank 0 comes last: it finds the one that was named.
+TEST(Rendezvous, WhoComesBeforeRank0LeavesItsPortToIt) {
+  Network network;
+  network.firstPort = portsInARow(3);
+  network.lastPort = static_cast<uint16_t>(network.firstPort + 2);
+  const auto join = [&](int r) {
+    const Launch launch = aloneAt(r, "127.0.0.1", network.firstPort);
+    return Plane::begin(requestFor(meetingPlace(launch, network, soon()), r, 2, soon(), network));
+  };
+  const auto early = join(1), late = join(0);
+  EXPECT_TRUE(early->awaitJoined(soon()));
+  EXPECT_TRUE(late->awaitJoined(soon()));
+}
+
+TEST(Rendezvous, ARangeWithoutAPortBesideRank0sSaysSo) {
+  const uint16_t port = freePort();
+  Network network;
+  network.firstPort = network.lastPort = port;
+  const std::string text = whyNot(aloneAt(1, "127.0.0.1", port), 300, network);
+  expectWords(text, {fmt::format("no free port from {} to {} (TUTTI_PORT_RANGE)", port, port),
+                     fmt::format("one more while the ranks join, {}, which the other ranks leave to it", port)});
 }
 
 // What holds the port speaks another language.
