@@ -1,9 +1,14 @@
 // What a peer that has proved the secret may still not do: long frames, values that are none, mail and streams without
 // end.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <limits>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/frame.h"
@@ -210,12 +215,24 @@ TEST(DeskOfARank, TakesSoManyBytesOfEach) {
 
 TEST(DeskOfARank, KeepsSoManyStreamsOfEach) {
   Desk desk;
-  for (size_t i = 0; i < Desk::kMostStreams; ++i) ASSERT_TRUE(desk.park(3, i, StreamKind::kTcp, {}));
+  for (size_t i = 0; i < Desk::mostStreams(); ++i) ASSERT_TRUE(desk.park(3, i, StreamKind::kTcp, {}));
   EXPECT_FALSE(desk.park(3, 9, StreamKind::kTcp, {}));
   EXPECT_TRUE(desk.park(4, 9, StreamKind::kTcp, {}));
   desk.wantStream(3, 5, StreamKind::kTcp);
   EXPECT_TRUE(desk.pollStream(3, 5));
   EXPECT_TRUE(desk.park(3, 9, StreamKind::kTcp, {}));
+}
+
+TEST(DeskOfARank, KeepsFewerStreamsWhereDescriptorsAreFew) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{200, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Desk desk;
+  size_t kept = 0;
+  while (kept < Desk::kMostStreams && desk.park(3, kept, StreamKind::kTcp, {})) ++kept;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(kept, few.rlim_cur / 4);
 }
 
 TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
@@ -252,6 +269,14 @@ TEST(Gatherings, OfAChildAreSoManyAtOnce) {
   gathering.addOwn(1, {});
   EXPECT_TRUE(gathering.take(1));
   share(5);
+}
+
+TEST(Gatherings, OfOneChildKeepNoOtherOut) {
+  Gathering gathering(0, 3);
+  for (uint64_t invented = 100; invented < 104; ++invented)
+    gathering.addChild(invented, Gathering::Source::kFirstChild, shareOf({1}));
+  EXPECT_NO_THROW(gathering.addChild(1, Gathering::Source::kSecondChild, shareOf({2})));
+  EXPECT_THROW(gathering.addChild(1, Gathering::Source::kFirstChild, shareOf({1})), Error);
 }
 
 TEST(Gatherings, OfAChildHaveItsSubtreeAndNoOther) {
@@ -382,6 +407,109 @@ TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {
     ASSERT_TRUE(lines.back().hear(Kind::kShrinkWait)) << i;
   }
   EXPECT_LE(test::openFiles(), before + kProbes + 1) << "this end of each, and the other of the last";
+}
+
+TEST_F(Surrounded, ReadsATableBeforeItIsPassedOn) {
+  ASSERT_TRUE(child(3).hear(Kind::kGatherDown)) << "that of joining";
+  parent().say(Kind::kGatherDown, Writer().value<uint64_t>(1).value<uint8_t>(0).take());
+  const auto failure = awaitFailure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 0);
+  const auto next = child(3).heard();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(static_cast<Kind>(next->type), Kind::kFailure);
+}
+
+TEST_F(Surrounded, LogsFewOfThoseWhoSayWhatDoesNotBelongHere) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 20; ++i) {
+    Hostile line = world_.call(2);
+    line.say(Kind::kGoodbye, {});
+    EXPECT_FALSE(line.hear(Kind::kGoodbye)) << "it is hung up on";
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  size_t lines = 0;
+  for (size_t at = 0; (at = log.find("a first frame of type", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_GE(lines, 1u);
+  EXPECT_LE(lines, 5u) << log;
+}
+
+// --- shrink ---
+
+// Rank 1, whose owner has called shrink(), and rank 0, which leads it.
+class Led : public Surrounded {
+ protected:
+  Led() {
+    JoinRequest like;
+    like.deadline = Deadline::in(3 * tutti::test::longWait());
+    like.heartbeat = std::chrono::milliseconds(0);
+    owner_ = std::thread([this, like] {
+      try {
+        result_ = world_.member().shrink(like);
+      } catch (const Error& e) {
+        error_ = e.what();
+      }
+    });
+    auto line = world_.answer(0, Deadline::in(tutti::test::longWait()));
+    if (line) leader_.emplace(std::move(*line));
+  }
+  ~Led() override {
+    if (result_.member) result_.member->leaveLater();
+    if (owner_.joinable()) owner_.join();
+    if (root_) root_->halt();
+  }
+  // A new plane of rank 1 alone.
+  void leadThrough() {
+    ASSERT_TRUE(leader_ && leader_->hear(Kind::kShrinkCall));
+    RootPlace place = anyRootPlace();
+    place.tcp = false;
+    ShrinkTry proposal;
+    proposal.survivors = {1};
+    proposal.id.job = place.id.job;
+    const auto& member = world_.person(1).endpoint.key;
+    proposal.parcel = sealFor(member, World::keyOf(0), place.id.job, place.id.secret);
+    place.id = inherit(place.id, world_.member().secret());
+    root_ = startRoot(place, {}, Deadline::in(tutti::test::longWait()));
+    leader_->say(Kind::kShrinkTry, encode(proposal));
+    ASSERT_TRUE(leader_->hear(Kind::kShrinkTried));
+    leader_->say(Kind::kShrinkCommit, Writer().value(place.id.job).take());
+    ASSERT_TRUE(leader_->hear(Kind::kShrinkAck));
+    leader_->say(Kind::kShrinkDone, {});
+    owner_.join();
+    ASSERT_TRUE(result_.member) << error_;
+  }
+
+  std::optional<Hostile> leader_;
+  std::thread owner_;
+  ShrinkResult result_;
+  std::string error_;
+  std::shared_ptr<Root> root_;
+};
+
+TEST_F(Led, AnswersLateCallsOverOneLineOfARankAtOnce) {
+  leadThrough();
+  if (HasFatalFailure()) return;
+  constexpr size_t kCalls = 20;
+  std::vector<Hostile> lines;
+  const size_t before = test::openFiles();
+  for (size_t i = 0; i < kCalls; ++i) {
+    lines.push_back(world_.call(2));
+    lines.back().say(Kind::kShrinkCall, encode(ShrinkCall{2, 0}));
+    ASSERT_TRUE(lines.back().hear(Kind::kShrinkCommit)) << i;
+  }
+  EXPECT_LE(test::openFiles(), before + kCalls + 1) << "this end of each, and the other of the last";
+}
+
+// Once a failure is known, a neighbour's word that others are silent as well leaves nobody out.
+TEST_F(Surrounded, LeavesNobodyOutAfterTheFirstFailureForASingleWord) {
+  child(3).say(Kind::kFailure, encode(Failure{-1, Stop::kError, ErrorCode::kRemote, "the power"}));
+  ASSERT_TRUE(awaitFailure());
+  child(3).say(Kind::kFailure, encode(Failure{4, Stop::kSilence, ErrorCode::kRemote, "silent"}));
+  child(3).say(Kind::kMail, encode(Mail{3, 1, 7, MailUse::kQuestion, Bytes(1)}));
+  ASSERT_TRUE(child(3).hear(Kind::kMail)) << "the answer: both have been heard";
+  Hostile line = world_.call(4);
+  line.say(Kind::kShrinkProbe, encode(ShrinkCall{4, 0}));
+  EXPECT_TRUE(line.hear(Kind::kShrinkWait));
 }
 
 TEST(AChild, WithANumberThatIsNoRankIsHungUpOn) {

@@ -1,6 +1,9 @@
 // A rank on its way into the tree, whose root and neighbours are not as they should be.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "control_ranks.h"
 #include "fuzz/world.h"
 
@@ -61,6 +64,35 @@ TEST(JoiningWithoutARoot, GoesOnWhenAllHaveCome) {
   meeting.world.lines()[0].close();
   meeting.giveShares();
   EXPECT_TRUE(meeting.world.member().desk().awaitJoined(soon()));
+}
+
+TEST(RecordThatCannotBeRead, IsSaidToBeOfTheRankThatGaveIt) {
+  for (const bool digestFirst : {false, true}) {
+    Meeting meeting;
+    meeting.records[2] = Bytes(1);
+    if (digestFirst) meeting.tellDigest();
+    meeting.giveShares();
+    if (!digestFirst) meeting.tellDigest();
+    expectTold(howItEnds(meeting.world), "rank 2 says of itself what cannot be understood");
+  }
+}
+
+TEST(JoiningAtARootThatHangsUp, CallsItNowAndThen) {
+  UniqueId id = anyRootPlace().id;
+  const fuzz::Door door(rootUnixName(id.job));
+  std::atomic<bool> over{false};
+  std::thread rank([&] {
+    thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(400)))); });
+    over = true;
+  });
+  int calls = 0;
+  while (!over) {
+    auto root = door.open(rootContext(id), Deadline::in(std::chrono::milliseconds(50)));
+    if (root && root->hear(Kind::kHello)) ++calls;
+  }
+  rank.join();
+  EXPECT_GE(calls, 1);
+  EXPECT_LT(calls, 100) << "without a pause there are thousands";
 }
 
 // Whatever a rank says of itself: its name, its process, its addresses, its card.
