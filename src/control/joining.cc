@@ -160,8 +160,8 @@ std::string Joining::obstacle() const {
   const std::string nobody = fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
   // Who has no descriptor left hangs up on its callers, which looks alike from their side.
   if (unproven_.empty() || !lackOfDescriptors("").empty()) return nobody;
-  const std::string other = fmt::format("{} ({}): {}{}", whatDiffers(request_.id), unproven_, seeWhoListens(request_.id),
-                                        whenTheSecretDiffers(request_.id));
+  const std::string other = fmt::format("{} ({}): {}{}", whatDiffers(request_.id), unproven_,
+                                        seeWhoListens(request_.id), whenTheSecretDiffers(request_.id));
   return lastRefusal_.empty() ? other : other + ". After that, " + nobody;
 }
 
