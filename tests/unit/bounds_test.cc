@@ -467,7 +467,7 @@ class Led : public Surrounded {
     proposal.id.job = place.id.job;
     const auto& member = world_.person(1).endpoint.key;
     proposal.parcel = sealFor(member, World::keyOf(0), place.id.job, place.id.secret);
-    place.id = inherit(place.id, world_.member().secret());
+    place.id = world_.member().childId(place.id);
     root_ = startRoot(place, {}, Deadline::in(tutti::test::longWait()));
     leader_->say(Kind::kShrinkTry, encode(proposal));
     ASSERT_TRUE(leader_->hear(Kind::kShrinkTried));
