@@ -107,10 +107,10 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
       sends_(static_cast<size_t>(size())),
       receives_(static_cast<size_t>(size())) {
   recorder_->expect(size());
-  checkProcesses();
   const bool onGpus = std::ranges::any_of(cards_, [](const auto& card) { return card.device >= 0; });
-  if (onGpus)
-    device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
+  if (!onGpus) return;
+  checkProcesses();
+  device_ = std::make_unique<DeviceSide>(*plane_, links_, cards_, groups(), config_, *recorder_, deviceTroubles());
 }
 
 // Freeing memory of a GPU waits for all that runs there. That may be the kernel of another rank of this process, which
@@ -192,9 +192,10 @@ std::vector<topology::Card> Communicator::decodeCards() const {
 }
 
 // In which process a rank is, its card says, and ranks of one process follow each other's addresses. So nobody gets by
-// whose card names this process and who has not joined in it: all who look at cards afterwards, be it transports, pools
-// of GPUs' memory or links of kernels, rely on that. It is an error, and not just another process, because the others
-// believe that card, and ranks that see cards differently would choose different engines.
+// whose card names this process and who has not joined in it: pools of GPUs' memory and links of kernels rely
+// on that. (On the host nothing is followed but a ticket, which cannot be guessed.) It is an error, and not just
+// another process, because the others believe that card, and ranks that see cards differently would choose different
+// engines.
 void Communicator::checkProcesses() const {
   std::set<uint64_t> processes;
   for (const auto& card : cards_) processes.insert(card.processToken);

@@ -24,7 +24,6 @@ class Answering : public Hearsay {
     static const Bytes card = topology::encode(topology::describeSelf());
     return card;
   }
-  bool isHere(int) const override { return true; }  // as the cards say
   std::optional<control::Answer> lastAnswer(int rank) const override { return answers_[static_cast<size_t>(rank)]; }
   std::vector<int> wayTo(int rank) const override { return rank == 2 ? std::vector<int>{1} : std::vector<int>{}; }
 
