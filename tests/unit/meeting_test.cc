@@ -346,7 +346,7 @@ TEST(Rendezvous, ASecretThatDiffersIsToldWhenTheRootHasGone) {
   });
   const std::string text = whyNot(aloneAt(1, "127.0.0.1", port), 1500, withUnixSockets(false));
   root.join();
-  expectWords(text, {"the secret differs (127.0.0.1", "set the same TUTTI_SECRET",
+  expectWords(text, {"the secret differs, or what listens there is not tutti (127.0.0.1", "set the same TUTTI_SECRET",
                      "After that, no connection to the root (127.0.0.1", "see whether rank 0 runs"});
 }
 
