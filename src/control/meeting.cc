@@ -125,14 +125,14 @@ std::vector<Address> resolve(const std::string& host, uint16_t port, int family)
 }
 
 // The family of a host that is an address; 0: it is a name.
-int familyOf(const std::string& host) noexcept {
+int familyOfHost(const std::string& host) noexcept {
   in_addr v4;
   if (host.find(':') != host.npos) return 6;
   return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 ? 4 : 0;
 }
 
 std::string placeOf(const Launch& launch) {
-  const bool v6 = familyOf(*launch.rootHost) == 6;
+  const bool v6 = familyOfHost(*launch.rootHost) == 6;
   return fmt::format("{}{}{}:{}", v6 ? "[" : "", *launch.rootHost, v6 ? "]" : "", launch.rootPort);
 }
 
@@ -172,7 +172,7 @@ std::string nameOfRoot(const Launch& launch) {
 
 // No waiting makes another address of it.
 void requireFamily(const Launch& launch, const Network& network) {
-  const int named = familyOf(*launch.rootHost);
+  const int named = familyOfHost(*launch.rootHost);
   if (named == 0 || network.family == 0 || named == network.family) return;
   throw Error(ErrorCode::kInvalidUsage,
               fmt::format("the ranks are to meet at {} ({}), an IPv{} address, and rank {} may use none "
