@@ -15,7 +15,7 @@ using faults::Operation;
 // Counts around a word and a slot, and odd ones: with 1 MiB, 8 ranks have slots of 32 KiB.
 const std::vector<size_t> kStreamedCounts =
     kSanitized ? std::vector<size_t>{0, 33, 40'001} : std::vector<size_t>{0, 1, 7, 1000, 100'001};
-const std::vector<int> kSizes = kSanitized ? std::vector<int>{3} : std::vector<int>{1, 2, 3, 5, 8};
+const std::vector<int> kStreamedSizes = kSanitized ? std::vector<int>{3} : std::vector<int>{1, 2, 3, 5, 8};
 
 class StreamedCollective : public ::testing::TestWithParam<std::string> {
  protected:
@@ -23,7 +23,7 @@ class StreamedCollective : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(StreamedCollective, GivesRightResults) {
-  for (const int size : kSizes) {
+  for (const int size : kStreamedSizes) {
     const GpuRanks gpu(
         size, settingsOf("stream") + std::vector<Setting>{{"TUTTI_ALGO", GetParam()}, {"TUTTI_GROUP_SIZE", "2"}});
     for (const Operation& operation : everyKind(size, kStreamedCounts))
