@@ -122,13 +122,16 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
           shape_.slotBytes[static_cast<size_t>(protocol)], shape_.depth};
 }
 
-// A process has one address space, also for its GPUs.
+// A process has one address space, also for its GPUs, and its ranks tell each other plain addresses in their slots.
+// Ranks of another process map all of these slots, and could write addresses into them: where there is one, nobody
+// follows any.
 device::Direct DevicePeers::direct(int peer) const noexcept {
   if (!shape_.kernels || cards_.size() > proof::kMostDirect || std::ranges::count(unreached_, peer) != 0)
     return device::Direct::kNever;
-  const topology::Card& other = cards_[static_cast<size_t>(peer)];
-  const topology::Card& own = cards_[static_cast<size_t>(plane_.rank())];
-  return other.processToken == own.processToken ? device::Direct::kHere : device::Direct::kMapped;
+  const auto process = cards_[static_cast<size_t>(plane_.rank())].processToken;
+  if (cards_[static_cast<size_t>(peer)].processToken != process) return device::Direct::kMapped;
+  const bool alone = std::ranges::all_of(cards_, [&](const auto& card) { return card.processToken == process; });
+  return alone ? device::Direct::kHere : device::Direct::kNever;
 }
 
 device::End DevicePeers::sendEnd(Protocol protocol, uint32_t channel, int peer) const noexcept {
