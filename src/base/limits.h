@@ -48,7 +48,7 @@ inline std::string limitOfStacks() {
 // The same where a process or a thread could not be started.
 inline std::string limitOfTasks(int error) {
   if (error != EAGAIN) return "";
-  if (const std::string memory = limitOfStacks(); !memory.empty()) return memory;
+  if (std::string memory = limitOfStacks(); !memory.empty()) return memory;
   const rlim_t tasks = limitOf(RLIMIT_NPROC);
   const std::string own = tasks == RLIM_INFINITY ? "" : fmt::format(" than the {} of ulimit -u", uint64_t{tasks});
   return fmt::format(
