@@ -157,7 +157,7 @@ std::string Joining::obstacle() const {
   std::string last = lastRefusal_.empty() ? dial_->soFar() : lastRefusal_;
   if (last.empty()) last = "no answer";
   if (placed_) return fmt::format("no connection to {} ({})", calling_, last);
-  const std::string nobody = fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
+  std::string nobody = fmt::format("no connection to the root ({}). {}", last, whenNobodyIsThere(request_.id));
   // Who has no descriptor left hangs up on its callers, which looks alike from their side.
   if (unproven_.empty() || !lackOfDescriptors("").empty()) return nobody;
   const std::string other = fmt::format("{} ({}): {}{}", whatDiffers(request_.id), unproven_,
