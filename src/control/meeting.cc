@@ -236,8 +236,7 @@ std::string doubtOf(const Launch& launch, const Network& network) try {
   return fmt::format(
       "rank 0 is to be met at {} ({}), which is none of the addresses of this host, {}, where it listens: {}. "
       "Unless it is forwarded here, nobody comes: name an address of rank 0's host, or give this process its own "
-      "number if "
-      "rank 0 is another",
+      "number if rank 0 is another",
       placeOf(launch), nameOfRoot(launch), hostName(), own);
 } catch (const Error&) {
   return fmt::format(
