@@ -32,6 +32,7 @@ std::vector<std::unique_ptr<Plane>> joinBeside(const UniqueId& id, int size, int
     JoinRequest request = withHeartbeat(id, r, size, heartbeat);
     request.network = network;
     planes[size_t(r)] = Plane::join(request);
+    awaitMail(*planes[size_t(r)], absent, kReadyKey);
   });
   return planes;
 }

@@ -20,7 +20,6 @@ constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
 
 // Shrinks, and shrinks again what fails, until it is killed.
 [[noreturn]] void shrinkForEver(Plane& first, std::chrono::milliseconds heartbeat) {
-  for (int r = 0; r < first.size(); ++r) first.post(r, kReadyKey, {});
   const Bytes card = toBytes(fmt::format("was {}", first.rank()));
   std::unique_ptr<Plane> last;
   for (Plane* plane = &first;;) {
@@ -41,6 +40,7 @@ void runAs(Plane& plane, const std::string& mode, const std::string& expect, std
     plane.leave();
     ::_exit(0);
   }
+  for (int r = 0; r < plane.size(); ++r) plane.post(r, kReadyKey, {});
   if (mode == "wait")
     for (;;) ::pause();
   if (mode == "shrink") shrinkForEver(plane, heartbeat);

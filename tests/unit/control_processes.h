@@ -34,7 +34,8 @@ struct Process {
   int heartbeatMs = 20000;
   std::string expect;
 };
-// A process that is to "shrink" sends everyone a mail under this key when it has joined.
+// A process that stays sends everyone a mail under this key when it has joined: the others may well know before it that
+// all are there, and who stops it then stops it while it joins.
 inline constexpr uint64_t kReadyKey = 5;
 
 // This program again, running only the test OtherProcess.

@@ -47,6 +47,7 @@ Job joinWithVictims(int size, const std::set<int>& victims, int heartbeatMs = 20
     JoinRequest request = requestFor(id, r, size);
     request.heartbeat = milliseconds(heartbeatMs);
     job.planes[size_t(r)] = Plane::join(request);
+    for (const int victim : victims) awaitMail(*job.planes[size_t(r)], victim, kReadyKey);
   });
   return job;
 }
@@ -286,9 +287,8 @@ void killDuring(int size, const std::set<int>& first, const std::set<int>& secon
     JoinRequest request = requestFor(id, r, size);
     request.heartbeat = milliseconds(blow.heartbeatMs);
     job.planes[size_t(r)] = Plane::join(request);
+    for (const int victim : all) awaitMail(*job.planes[size_t(r)], victim, kReadyKey);
   });
-  for (const int victim : second)
-    if (!first.contains(victim)) awaitMail(*job.planes[size_t(without(size, all).front())], victim, kReadyKey);
   for (const int victim : first) ::kill(job.pids[victim], SIGKILL);
   std::thread killer([&] {
     std::this_thread::sleep_for(std::chrono::microseconds(afterUs));
