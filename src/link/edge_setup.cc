@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/deadline.h"
 #include "base/deadline_names.h"
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/plain_text.h"
@@ -134,9 +135,11 @@ std::string EdgeSetup::State::peerName() const {
 void EdgeSetup::State::giveUp(ErrorCode code, const std::string& what) const {
   std::vector<std::string> said = failures;
   if (attempt) said.push_back(fmt::format("{}: {}", attempt->transport.name(), attempt->state()));
-  throw Error(code, fmt::format("rank {} {} {}. {}", edge.self, what, peerName(),
-                                said.empty() ? std::string("No transport was tried yet: the peer has not answered")
-                                             : fmt::format("Tried: {}", fmt::join(said, "; "))));
+  const std::string text =
+      fmt::format("rank {} {} {}. {}", edge.self, what, peerName(),
+                  said.empty() ? std::string("No transport was tried yet: the peer has not answered")
+                               : fmt::format("Tried: {}", fmt::join(said, "; ")));
+  throw Error(code, text + lackOfDescriptors(text));
 }
 
 // Nothing has failed: what would do has been left out, or is another place's.

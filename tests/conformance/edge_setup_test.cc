@@ -1,6 +1,8 @@
 // Two ends choose a transport: order, fallback, agreement, texts.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
@@ -316,6 +318,38 @@ TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
   EXPECT_NE(errors[0].find("faulty: took too long, still connecting"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find("within 1000 ms, its TUTTI_CONNECT_TIMEOUT_MS"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1].find("faulty: at the peer: took too long"), std::string::npos) << errors[1];
+}
+
+// No more descriptors for this process than it has open, for as long as this lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = STDERR_FILENO + 1;
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// What fails for want of a descriptor may say so in a log alone, or wait for what it then never gets.
+TEST(EdgeSetup, SaysThatThereWasNoDescriptorLeft) {
+  const auto network = std::make_shared<FaultyNetwork>();
+  EdgePair edges(4096, 4);
+  MeetingPair meetings;
+  Registry registry;
+  registry.add(makeFaulty(network, {.failAt = FaultAt::kHang}));
+  testing::internal::CaptureStderr();
+  const Chosen chosen = [&] {
+    const NoDescriptors none;
+    return choose(edges, meetings, registry, registry, std::chrono::milliseconds(50));
+  }();
+  testing::internal::GetCapturedStderr();
+  for (const std::string& error : chosen.errors)
+    EXPECT_NE(error.find("; this process had no file descriptor left (ulimit -n is "), std::string::npos) << error;
 }
 
 TEST(EdgeSetup, WaitsForAPeerThatComesLate) {
