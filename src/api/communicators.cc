@@ -11,9 +11,9 @@
 #include "api/guard.h"
 #include "api/join_all.h"
 #include "api/joiner.h"
-#include "base/foreign_settings.h"
 #include "comm/dump.h"
-#include "control/open_root.h"
+#include "join/open_root.h"
+#include "settings/foreign_settings.h"
 
 using namespace tutti;
 using namespace tutti::api;

@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/foreign_settings.h"
-#include "base/thread.h"
-#include "control/open_root.h"
+#include "join/open_root.h"
+#include "process/thread.h"
+#include "settings/foreign_settings.h"
 
 namespace tutti::api {
 namespace {

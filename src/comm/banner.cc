@@ -9,12 +9,12 @@
 #include <optional>
 #include <set>
 
-#include "base/log.h"
 #include "base/version.h"
 #include "comm/communicator.h"
 #include "comm/device_side.h"
-#include "control/messages.h"
-#include "control/network.h"
+#include "net/network.h"
+#include "process/log.h"
+#include "wire/messages.h"
 
 namespace tutti::comm {
 namespace {

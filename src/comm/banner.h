@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/types.h"
-#include "control/network.h"
 #include "link/registry.h"
+#include "net/network.h"
 #include "topology/card.h"
 
 namespace tutti::comm {

@@ -9,13 +9,13 @@
 
 #include "base/bytes.h"
 #include "base/deadline_names.h"
-#include "base/log.h"
 #include "comm/agreement.h"
 #include "comm/banner.h"
 #include "comm/device_side.h"
 #include "comm/dumper.h"
 #include "comm/neighbours.h"
-#include "control/last_call.h"
+#include "join/last_call.h"
+#include "process/log.h"
 
 namespace tutti::comm {
 

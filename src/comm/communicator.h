@@ -18,11 +18,11 @@
 #include "comm/recorder.h"
 #include "comm/registered.h"
 #include "comm/task.h"
-#include "control/launcher.h"
-#include "control/messages.h"
 #include "control/plane.h"
 #include "device/program.h"
+#include "launch/launcher.h"
 #include "topology/card.h"
+#include "wire/messages.h"
 
 namespace tutti::comm {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/handshake.h"
+#include "net/handshake.h"
 
 namespace tutti::comm {
 namespace {

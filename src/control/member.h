@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/keeper.h"
 #include "control/desk.h"
 #include "control/gathering.h"
-#include "control/joining.h"
-#include "control/listener.h"
 #include "control/local_ranks.h"
-#include "control/pulse.h"
-#include "control/shrink.h"
 #include "control/streams.h"
+#include "join/joining.h"
+#include "process/keeper.h"
+#include "shrink/shrink.h"
+#include "wire/listener.h"
+#include "wire/pulse.h"
 
 namespace tutti::control {
 

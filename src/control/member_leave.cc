@@ -1,7 +1,7 @@
 // How a rank leaves, and how everyone learns that one has failed.
-#include "base/descriptors.h"
-#include "base/log.h"
 #include "control/member.h"
+#include "process/descriptors.h"
+#include "process/log.h"
 
 namespace tutti::control {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
-#include "control/invitation.h"
-#include "control/last_call.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/tree.h"
+#include "job/invitation.h"
+#include "join/last_call.h"
+#include "join/root.h"
+#include "join/tree.h"
+#include "process/log.h"
 
 namespace tutti::control {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/handshake.h"
+#include "net/handshake.h"
 
 namespace tutti::link {
 namespace {

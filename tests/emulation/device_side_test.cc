@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "control/open_root.h"
+#include "join/open_root.h"
 #include "support/patience.h"
 #include "topology/card.h"
 

@@ -9,9 +9,9 @@
 #include "comm/communicator.h"
 #include "comm/device_windows.h"
 #include "comm/mail_key.h"
-#include "control/open_root.h"
 #include "emulation/control.h"
 #include "emulation/device_fixture.h"
+#include "join/open_root.h"
 #include "support/patience.h"
 #include "topology/card.h"
 

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/frame.h"
-#include "base/handshake.h"
-#include "control/messages.h"
-#include "control/parcel.h"
-#include "control/socket.h"
 #include "fuzz/descriptors.h"
 #include "fuzz/input.h"
 #include "fuzz/running.h"
+#include "job/parcel.h"
+#include "net/frame.h"
+#include "net/handshake.h"
+#include "net/socket.h"
 #include "support/patience.h"
+#include "wire/messages.h"
 
 namespace tutti::fuzz {
 

@@ -3,9 +3,9 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/settings.h"
-#include "control/network.h"
 #include "fuzz/input.h"
+#include "net/network.h"
+#include "settings/settings.h"
 
 namespace tutti::fuzz {
 namespace {

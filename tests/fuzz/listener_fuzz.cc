@@ -1,7 +1,7 @@
 // A listener whose callers connect in any number, over TCP and its Unix socket, say their hellos whole, by halves or
 // changed, or anything else, hang up or wait: those get in who prove the secret, and nobody else; and no descriptor
 // stays open.
-#include "control/listener.h"
+#include "wire/listener.h"
 
 #include <sys/resource.h>
 

@@ -2,8 +2,8 @@
 // say frames in any order, some of which make a new plane come about. Its owner gets an answer when the rank is told to
 // end, all that was begun on the way ends as well, and no descriptor stays open.
 #include "base/deadline.h"
-#include "control/parcel.h"
 #include "fuzz/world.h"
+#include "job/parcel.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/frame.h"
 #include "control/desk.h"
 #include "control/gathering.h"
-#include "control/messages.h"
-#include "control/parcel.h"
 #include "fuzz/world.h"
+#include "job/parcel.h"
+#include "net/frame.h"
 #include "support/open_files.h"
+#include "wire/messages.h"
 
 namespace tutti::control {
 namespace {

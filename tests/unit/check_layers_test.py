@@ -10,7 +10,7 @@ CHECK = os.path.join(os.path.dirname(__file__), "..", "..", "tools", "check-laye
 GOOD = {
     "include/tutti/tutti.h": "#include <stddef.h>\n",
     "src/base/types.h": "#include <cstdint>\n#include <fmt/format.h>\n",
-    "src/base/settings.cc": "const char* v = std::getenv(name);\n",
+    "src/settings/settings.cc": "const char* v = std::getenv(name);\n",
     "src/link/fifo.h": '#include "base/types.h"\n',
     "src/link/link.h": '#include "link/fifo.h"\n',
     "src/schedule/schedule.h": "#include <vector>\n",

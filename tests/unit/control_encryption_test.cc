@@ -5,12 +5,12 @@
 
 #include <set>
 
-#include "base/cipher.h"
-#include "control/line.h"
 #include "control/streams.h"
 #include "control_ranks.h"
+#include "net/cipher.h"
 #include "support/interloper.h"
 #include "support/meeting_pair.h"
+#include "wire/line.h"
 
 namespace tutti::control::test {
 namespace {

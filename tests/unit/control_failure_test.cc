@@ -11,9 +11,9 @@
 #include <random>
 #include <thread>
 
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_processes.h"
+#include "join/root.h"
+#include "net/socket.h"
 #include "support/sanitized.h"
 
 namespace tutti::control::test {

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string>
 
-#include "control/messages.h"
 #include "control_processes.h"
 #include "support/patience.h"
+#include "wire/messages.h"
 
 namespace tutti::control::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "control/root.h"
 #include "control_processes.h"
+#include "join/root.h"
 
 extern char** environ;
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
-#include "control/open_root.h"
 #include "control/plane.h"
+#include "join/open_root.h"
+#include "process/fd.h"
 #include "support/patience.h"
 
 namespace tutti::control::test {

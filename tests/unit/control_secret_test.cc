@@ -4,14 +4,14 @@
 
 #include <cstdio>
 
-#include "base/handshake.h"
-#include "base/keeper.h"
-#include "base/private_file.h"
-#include "control/launcher.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "launch/launcher.h"
+#include "net/handshake.h"
+#include "net/socket.h"
+#include "process/keeper.h"
+#include "process/private_file.h"
 
 namespace tutti::control::test {
 namespace {

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <optional>
 
-#include "base/handshake.h"
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "net/handshake.h"
+#include "net/socket.h"
 
 namespace tutti::control::test {
 namespace {

@@ -11,14 +11,14 @@
 
 #include <filesystem>
 
-#include "base/handshake.h"
-#include "base/keeper.h"
-#include "control/launcher.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/socket.h"
-#include "control/user_folder.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "launch/launcher.h"
+#include "net/handshake.h"
+#include "net/socket.h"
+#include "process/keeper.h"
+#include "process/user_folder.h"
 #include "support/other_user.h"
 
 namespace tutti::control::test {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/handshake.h"
+#include "net/handshake.h"
 
 namespace tutti::comm {
 namespace {

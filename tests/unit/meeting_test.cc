@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/handshake.h"
-#include "base/private_file.h"
-#include "control/launcher.h"
-#include "control/network.h"
-#include "control/socket.h"
 #include "control_ranks.h"
+#include "launch/launcher.h"
+#include "net/handshake.h"
+#include "net/network.h"
+#include "net/socket.h"
+#include "process/fd.h"
+#include "process/private_file.h"
 #include "support/patience.h"
 
 namespace tutti::control::test {

@@ -1,5 +1,5 @@
 // Secrets that pass through the hands of others.
-#include "control/parcel.h"
+#include "job/parcel.h"
 
 #include <gtest/gtest.h>
 

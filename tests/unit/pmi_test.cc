@@ -1,5 +1,5 @@
 // The ranks' side of PMI-1 against a process manager that is a thread here.
-#include "control/pmi.h"
+#include "launch/pmi.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/handshake.h"
-#include "control/launcher.h"
 #include "control_ranks.h"
+#include "launch/launcher.h"
+#include "net/handshake.h"
+#include "process/fd.h"
 
 namespace tutti::control::test {
 namespace {

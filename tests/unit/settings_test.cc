@@ -1,4 +1,4 @@
-#include "base/settings.h"
+#include "settings/settings.h"
 
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
@@ -15,8 +15,8 @@
 
 #include "base/error.h"
 #include "comm/config.h"
-#include "control/launcher_names.h"
-#include "control/network.h"
+#include "launch/launcher_names.h"
+#include "net/network.h"
 #include "support/other_user.h"
 #include "support/sanitized.h"
 #include "support/variables.h"

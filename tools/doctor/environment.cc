@@ -8,10 +8,10 @@
 #include <map>
 #include <utility>
 
-#include "base/log.h"
 #include "comm/config.h"
-#include "control/launcher.h"
-#include "control/network.h"
+#include "launch/launcher.h"
+#include "net/network.h"
+#include "process/log.h"
 
 namespace tutti::doctor {
 namespace {
