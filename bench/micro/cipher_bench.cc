@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "base/random.h"
 #include "net/cipher.h"
-#include "net/handshake.h"
 
 namespace tutti {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/random.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
-#include "net/handshake.h"
 #include "process/process_object.h"
 
 namespace tutti::cuda {

@@ -12,8 +12,11 @@
 #include "api/join_all.h"
 #include "api/joiner.h"
 #include "comm/dump.h"
+#include "job/ranks.h"
 #include "join/open_root.h"
-#include "settings/foreign_settings.h"
+#include "launch/launcher.h"
+#include "launch/meeting.h"
+#include "process/settings_warnings.h"
 
 using namespace tutti;
 using namespace tutti::api;
@@ -151,7 +154,7 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
     checkPointer(id, "tuttiGetUniqueId", "id");
     const auto timeout = comm::Config::fromEnvironment().joinTimeout;
     settings::warnOfStrangeSettings();
-    const auto raw = control::encode(control::openRoot(control::Network::fromEnvironment(), Deadline::in(timeout)));
+    const auto raw = control::encode(control::openRoot(Network::fromEnvironment(), Deadline::in(timeout)));
     std::memcpy(id->internal, raw.data(), raw.size());
   });
 }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "join/open_root.h"
+#include "process/settings_warnings.h"
 #include "process/thread.h"
-#include "settings/foreign_settings.h"
 
 namespace tutti::api {
 namespace {
@@ -66,7 +66,7 @@ std::vector<std::shared_ptr<comm::Communicator>> joinAll(int ranks, const int* d
   const comm::Config config = comm::Config::fromEnvironment();
   settings::warnOfStrangeSettings();
   settings::tellForeignNames();
-  const auto id = control::openRootHere(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
+  const auto id = control::openRootHere(Network::fromEnvironment(), Deadline::in(config.joinTimeout));
   JoinOfAll all(ranks);
   all.start(id, config, devices);
   return all.finish();

@@ -20,7 +20,7 @@
 #include "comm/task.h"
 #include "control/plane.h"
 #include "device/program.h"
-#include "launch/launcher.h"
+#include "launch/patience.h"
 #include "topology/card.h"
 #include "wire/messages.h"
 
@@ -38,7 +38,7 @@ struct Stats {
 // the call: while a thread in the background looked through the environment, the program might change it.
 struct Self {
   Bytes card;
-  control::Network network;
+  Network network;
   std::optional<control::Refusal> lack;    // what of the machine is not there, such as the GPU: join() tells the others
   static Self find(const Config& config);  // throws Error
   void check() const;                      // throws what it lacks

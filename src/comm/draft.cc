@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "net/handshake.h"
+#include "base/random.h"
 
 namespace tutti::comm {
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/random.h"
 #include "join/tree.h"
 #include "process/log.h"
 

@@ -5,6 +5,7 @@
 
 #include "control/member.h"
 #include "job/invitation.h"
+#include "job/ranks.h"
 #include "join/last_call.h"
 #include "join/root.h"
 #include "join/tree.h"

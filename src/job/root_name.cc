@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "job/remedies.h"
-#include "net/handshake.h"
 #include "net/socket.h"
 #include "process/log.h"
 #include "process/private_file.h"

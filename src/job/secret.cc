@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "net/handshake.h"
+#include "base/random.h"
 #include "process/process_object.h"
 
 namespace tutti::control {

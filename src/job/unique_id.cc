@@ -3,14 +3,12 @@
 // scope 4 where the tag says so, and the ip 4 or 16: thirteen IPv4 or five IPv6 addresses fit.
 #include "job/unique_id.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "net/handshake.h"
+#include "base/random.h"
 
 namespace tutti::control {
 namespace {
@@ -45,7 +43,7 @@ std::array<std::byte, kChecksumBytes> checksum(const RawUniqueId& raw) {
   return sum;
 }
 
-[[noreturn]] void refuse(const char* why) {
+[[noreturn]] void refuseId(const char* why) {
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("not a unique id of this version of tutti: {}. Pass on the {} bytes that tuttiGetUniqueId gave, "
@@ -61,16 +59,6 @@ int hexDigit(char c) {
 }
 
 }  // namespace
-
-std::string ipOf(const Address& address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  ::inet_ntop(address.v6 ? AF_INET6 : AF_INET, address.ip.data(), text, sizeof text);
-  return address.v6 && address.scope ? fmt::format("{}%{}", text, address.scope) : text;
-}
-
-std::string toString(const Address& address) {
-  return fmt::format(fmt::runtime(address.v6 ? "[{}]:{}" : "{}:{}"), ipOf(address), address.port);
-}
 
 bool isPublic(const UniqueId& id) noexcept { return id.secret == Secret{}; }
 
@@ -130,10 +118,10 @@ RawUniqueId encode(const UniqueId& id) {
 }
 
 UniqueId decode(const RawUniqueId& raw) {
-  if (std::memcmp(raw.data(), kMagic.data(), kMagic.size() - 1) != 0) refuse("it does not begin like one");
-  if (static_cast<uint8_t>(raw[3]) != kMagic[3]) refuse("its version differs");
+  if (std::memcmp(raw.data(), kMagic.data(), kMagic.size() - 1) != 0) refuseId("it does not begin like one");
+  if (static_cast<uint8_t>(raw[3]) != kMagic[3]) refuseId("its version differs");
   const auto sum = checksum(raw);
-  if (!std::equal(sum.begin(), sum.end(), raw.begin() + kBodyBytes)) refuse("its checksum is wrong");
+  if (!std::equal(sum.begin(), sum.end(), raw.begin() + kBodyBytes)) refuseId("its checksum is wrong");
   UniqueId id;
   Reader in({raw.data() + kMagic.size(), kBodyBytes - kMagic.size()});
   for (std::byte& b : id.secret) b = in.value<std::byte>();
@@ -142,7 +130,7 @@ UniqueId decode(const RawUniqueId& raw) {
   try {
     for (int i = 0; i < count; ++i) id.addresses.push_back(decodeAddress(in));
   } catch (const Error& e) {
-    refuse(e.what());
+    refuseId(e.what());
   }
   return id;
 }

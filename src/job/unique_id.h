@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "net/address.h"
+
 namespace tutti::control {
 
 inline constexpr size_t kUniqueIdBytes = 128;
@@ -15,17 +17,6 @@ inline constexpr size_t kSecretBytes = 16;
 
 using Secret = std::array<std::byte, kSecretBytes>;
 using RawUniqueId = std::array<std::byte, kUniqueIdBytes>;
-
-// An address at which the root listens: IPv4 (first 4 bytes used) or IPv6.
-struct Address {
-  bool v6 = false;
-  std::array<uint8_t, 16> ip{};
-  uint16_t port = 0;
-  uint32_t scope = 0;  // of a link-local IPv6 address
-  friend bool operator==(const Address&, const Address&) = default;
-};
-std::string toString(const Address& address);
-std::string ipOf(const Address& address);  // without the port
 
 struct UniqueId {
   Secret secret{};

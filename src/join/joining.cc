@@ -6,7 +6,7 @@
 #include "base/deadline_names.h"
 #include "job/remedies.h"
 #include "join/last_call.h"
-#include "join/root.h"
+#include "join/root_call.h"
 #include "join/used_jobs.h"
 #include "process/descriptors.h"
 
@@ -18,25 +18,7 @@ constexpr std::chrono::milliseconds kPatience(500);
 // How long a rank 0 whose place is taken waits for a root there to say that there are two of them.
 constexpr std::chrono::milliseconds kOthersWord(5000);
 
-std::vector<std::string> ifAllowed(const Network& network, std::vector<std::string> unixNames) {
-  if (!network.unixSockets) unixNames.clear();
-  return unixNames;
-}
-
 }  // namespace
-
-Dial::Target targetOfRoot(const JoinRequest& request) {
-  HandshakeContext context = rootContext(request.id);
-  context.encryption = encryptionOf(request);
-  return {context, ifAllowed(request.network, {rootUnixName(request.id.job)}), request.id.addresses, request.id.folder};
-}
-
-Hello helloOf(const JoinRequest& request, const Person& self, const Line& root) {
-  Hello hello{self, request.size, request.deadline.left().count(), request.heartbeat.count(), request.agreement};
-  hello.record = digestOf(encode(Record{self, request.card}));
-  if (request.id.beside != Secret{}) hello.mark = root.wrap(markOf(request.id.beside));
-  return hello;
-}
 
 void Joining::start() {
   // Of a communicator that stands, the root has gone: nobody would answer.

@@ -13,10 +13,6 @@
 
 namespace tutti::control {
 
-// How the root is called, and what it is told on a line that stands.
-Dial::Target targetOfRoot(const JoinRequest& request);
-Hello helloOf(const JoinRequest& request, const Person& self, const Line& root);
-
 class Joining {
  public:
   struct Events {

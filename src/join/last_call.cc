@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "join/joining.h"
 #include "join/root.h"
+#include "join/root_call.h"
 #include "net/network.h"
 #include "process/log.h"
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "control/plane.h"
+#include "wire/join_request.h"
 
 namespace tutti::control {
 

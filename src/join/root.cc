@@ -7,6 +7,7 @@
 
 #include "base/deadline_names.h"
 #include "base/limits.h"
+#include "job/ranks.h"
 #include "job/remedies.h"
 #include "join/open_root.h"
 #include "join/tree.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "job/root_name.h"
 #include "process/keeper.h"
 #include "wire/listener.h"

@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "base/trimmed.h"
+#include "job/ranks.h"
 #include "launch/launcher_table.h"
 #include "process/log.h"
 #include "process/private_file.h"
 #include "process/user_folder.h"
-#include "wire/join_request.h"
 
 namespace tutti::control {
 namespace {

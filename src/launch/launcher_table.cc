@@ -47,6 +47,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "launch/besides.h"
 #include "launch/nodelist.h"
 #include "launch/pmi.h"
 #include "launch/tf_config.h"
@@ -55,8 +56,6 @@ namespace tutti::control {
 namespace {
 
 using settings::Environment;
-
-constexpr int kPortStep = 1789, kFirstPort = 1024, kPorts = 65536 - kFirstPort;
 
 bool torchrunApplies(const Environment& environment) {
   if (!environment.find("LOCAL_RANK")) return false;
@@ -269,10 +268,6 @@ constexpr LauncherRow kRows[] = {
 }  // namespace
 
 std::span<const LauncherRow> launcherRows() { return kRows; }
-
-uint16_t besides(int port) {
-  return static_cast<uint16_t>(kFirstPort + (port - kFirstPort + kPortStep + kPorts) % kPorts);
-}
 
 bool placeOfMaster(const Environment& environment, Launch& launch) {
   const auto host = environment.find("MASTER_ADDR");

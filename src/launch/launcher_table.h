@@ -4,7 +4,8 @@
 #include <array>
 #include <span>
 
-#include "launch/launcher.h"
+#include "launch/launch.h"
+#include "settings/settings.h"
 
 namespace tutti::control {
 
@@ -33,9 +34,6 @@ struct LauncherRow {
 };
 
 std::span<const LauncherRow> launcherRows();
-
-// Where another service of rank 0 has `port`, the root listens this far above it, within 1024-65535.
-uint16_t besides(int port);
 
 // MASTER_ADDR and MASTER_PORT, when both are set. The port itself belongs to the framework's own store.
 bool placeOfMaster(const settings::Environment& environment, Launch& launch);

@@ -1,4 +1,5 @@
-// From what the launcher said to a unique id.
+#include "launch/meeting.h"
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,13 +15,12 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "job/remedies.h"
 #include "job/secret.h"
 #include "join/open_root.h"
 #include "join/root.h"
-#include "launch/launcher.h"
 #include "launch/pmi.h"
-#include "net/handshake.h"
 #include "net/network.h"
 #include "net/socket.h"
 #include "process/log.h"

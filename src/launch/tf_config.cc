@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "launch/launcher_table.h"
+#include "launch/besides.h"
 
 namespace tutti::control {
 namespace {

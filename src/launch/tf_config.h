@@ -1,7 +1,8 @@
 // TF_CONFIG, in which TensorFlow's operators and users describe a cluster:
 // {"cluster": {"chief": ["h0:2222"], "worker": ["h1:2222", ...], "ps": [...]}, "task": {"type": "worker", "index": 0}}
 #pragma once
-#include "launch/launcher.h"
+#include "launch/launch.h"
+#include "settings/settings.h"
 
 namespace tutti::control {
 

@@ -1,6 +1,5 @@
 #include "net/handshake.h"
 
-#include <sodium.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "base/random.h"
+
 namespace tutti {
 namespace {
 
@@ -16,9 +17,6 @@ namespace {
 constexpr std::array<char, 8> kMagic = {'t', 'u', 't', 't', 'i', 'H', 'i', 4};
 
 constexpr uint8_t kWantsEncryption = 1, kHasAes = 2;
-
-// Fails only where the system has no source of random bytes, and then the calls below end the process.
-[[maybe_unused]] const int kReady = sodium_init();
 
 // What a key is for goes into it, so that none that comes of one secret is used twice.
 noise::SecretKey pskOf(const std::array<std::byte, 16>& secret) noexcept {
@@ -46,23 +44,6 @@ void deriveInto(CipherKey& key, const char* label, const noise::Key& from) noexc
 }
 
 }  // namespace
-
-void fillRandom(void* data, size_t bytes) noexcept { randombytes_buf(data, bytes); }
-
-uint64_t randomNumber() noexcept {
-  uint64_t number = 0;
-  fillRandom(&number, sizeof number);
-  return number;
-}
-
-void hashInto(void* out, size_t outBytes, const void* data, size_t bytes, const void* key, size_t keyBytes) noexcept {
-  // 16 bytes is the shortest that BLAKE2b gives in this library; shorter results are its beginning.
-  std::array<unsigned char, 64> whole{};
-  crypto_generichash(whole.data(), outBytes < 16 ? 16 : outBytes, static_cast<const unsigned char*>(data), bytes,
-                     static_cast<const unsigned char*>(key), keyBytes);
-  std::memcpy(out, whole.data(), outBytes);
-  wipe(whole.data(), whole.size());
-}
 
 Handshake::Handshake(Role role, const HandshakeContext& context) noexcept
     : role_(role),

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <optional>
 
-namespace tutti::control {
+namespace tutti {
 
 class Lack {
  public:
@@ -26,4 +26,4 @@ class Lack {
   int times_ = 0;
 };
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "settings/settings.h"
 
-namespace tutti::control {
+namespace tutti {
 namespace {
 
 struct Found {
@@ -194,4 +194,4 @@ std::string hostName() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "?";
 }
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "job/unique_id.h"
+#include "net/address.h"
 
-namespace tutti::control {
+namespace tutti {
 
 // Read once from the environment (TUTTI_SOCKET_IFNAME: comma list of interface prefixes,
 // "=exact", "^excluded"; TUTTI_SOCKET_FAMILY: 4, 6 or 0; TUTTI_PORT_RANGE: "first-last") and passed down.
@@ -35,4 +35,4 @@ std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses);
 bool matchesInterface(const std::string& list, const std::string& name);
 std::string hostName();
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace tutti::control {
+namespace tutti {
 
 Reactor::Reactor() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wakeUp_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wakeUp_) throw systemError("cannot make an event loop (epoll, eventfd)", errno);
@@ -172,4 +172,4 @@ bool Reactor::run(const Trouble& onTrouble) noexcept {
   return !broken_;
 }
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -15,7 +15,7 @@
 #include "base/deadline.h"
 #include "process/fd.h"
 
-namespace tutti::control {
+namespace tutti {
 
 // post() and wake() may be called by any thread; everything else by the loop's thread, or by the maker before run().
 class Reactor {
@@ -79,4 +79,4 @@ class Reactor {
   bool closed_ = false;  // nobody runs tasks any more
 };
 
-}  // namespace tutti::control
+}  // namespace tutti

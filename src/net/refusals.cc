@@ -2,7 +2,7 @@
 
 #include "process/log.h"
 
-namespace tutti::control {
+namespace tutti {
 namespace {
 
 constexpr std::chrono::seconds kCountTime(1);
@@ -43,4 +43,4 @@ void Refusals::flush() {
   counted_ = 0;
 }
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -7,7 +7,7 @@
 
 #include "net/reactor.h"
 
-namespace tutti::control {
+namespace tutti {
 
 // The first few of each address get a line each; all others are counted, in one line a second. On one reactor's thread.
 class Refusals {
@@ -31,4 +31,4 @@ class Refusals {
   Reactor::Token timer_ = 0;
 };
 
-}  // namespace tutti::control
+}  // namespace tutti

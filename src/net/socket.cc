@@ -16,7 +16,7 @@
 #include <memory>
 #include <thread>
 
-namespace tutti::control {
+namespace tutti {
 namespace {
 
 constexpr int kBacklog = 4096;  // the system lowers it to its own limit
@@ -231,4 +231,4 @@ void limitSilence(int fd, std::chrono::milliseconds span) noexcept {
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-}  // namespace tutti::control
+}  // namespace tutti

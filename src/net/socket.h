@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "job/unique_id.h"
+#include "net/address.h"
 #include "process/fd.h"
 
-namespace tutti::control {
+namespace tutti {
 
 // A listener on one address; an ip of zeros means all of that family. An IPv6 wildcard takes IPv4 too when `dual`.
 // Port 0: any. Returns an empty owner with errno set when it cannot be had.
@@ -43,4 +43,4 @@ void setNoDelay(int fd) noexcept;
 // Of a TCP socket: what was sent must be acknowledged, and an idle peer's system must answer, within about `span`.
 void limitSilence(int fd, std::chrono::milliseconds span) noexcept;
 
-}  // namespace tutti::control
+}  // namespace tutti

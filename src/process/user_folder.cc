@@ -7,7 +7,7 @@
 
 #include "process/log.h"
 
-namespace tutti::control {
+namespace tutti {
 namespace {
 
 // What is judged is what is open, and not what may have come to its name since.
@@ -45,4 +45,4 @@ UniqueFd openUserFile(int folder, const std::string& name) noexcept {
   return ifPrivate(UniqueFd(::openat(folder, name.c_str(), kHow)), S_IFREG);
 }
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -5,7 +5,7 @@
 
 #include "process/fd.h"
 
-namespace tutti::control {
+namespace tutti {
 
 // Where it may be, the best first: /run/user/<user>, which the system makes, and /tmp/tutti-<user>. All processes of a
 // user on a host look in the same places, whatever their environment says.
@@ -22,4 +22,4 @@ UniqueFd openUserFolder(const std::string& path) noexcept;
 // The same of a file in it, which is not waited for where it is a pipe. Empty: it is no such file.
 UniqueFd openUserFile(int folder, const std::string& name) noexcept;
 
-}  // namespace tutti::control
+}  // namespace tutti

@@ -4,9 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <mutex>
-
-#include "process/log.h"
 
 namespace tutti::settings {
 namespace {
@@ -86,19 +83,6 @@ std::string foreignNames(const Environment& environment) {
   if (!pairs.empty()) line += fmt::format("; set {}", fmt::join(pairs, ", "));
   if (!without.empty()) line += fmt::format("; nothing here does what {} does", fmt::join(without, ", "));
   return line + " (docs/settings.md)";
-}
-
-void tellForeignNames() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    const Environment environment;
-    const std::string line = foreignNames(environment);
-    if (line.empty()) return;
-    if (environment.find("TUTTI_DEBUG"))
-      log::info("{}", line);
-    else
-      log::warn("{}; setting TUTTI_DEBUG, also to its default warn, leaves this line out", line);
-  });
 }
 
 }  // namespace tutti::settings

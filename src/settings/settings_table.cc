@@ -2,13 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <mutex>
-
-#include "base/spelling.h"
-#include "process/log.h"
-#include "settings/settings.h"
-
 namespace tutti::settings {
 namespace {
 
@@ -32,15 +25,13 @@ const char* titleOf(For section) {
   return "Set by the tests and the commands in `tools/`";
 }
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::toupper(c); });
+std::string cell(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
   return result;
-}
-
-std::string cell(std::string text) {
-  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return text;
 }
 
 }  // namespace
@@ -62,16 +53,6 @@ std::string rangeOf(const Setting& setting) {
       break;
   }
   return values.empty() ? "text" : values;
-}
-
-std::vector<Shown> describeAll(const Environment& environment) {
-  std::vector<Shown> rows;
-  for (const Setting& one : kTable) {
-    Shown shown{&one, environment.valueOf(one)};
-    if (shown.value && one.type == Type::kSecret) shown.value = "(set, not shown)";
-    rows.push_back(std::move(shown));
-  }
-  return rows;
 }
 
 std::string asMarkdown() {
@@ -96,39 +77,6 @@ std::string asMarkdown() {
     }
   }
   return text;
-}
-
-const Setting* nearestSetting(std::string_view name) {
-  const std::string wanted = upper(name);
-  const Setting* nearest = nullptr;
-  size_t least = std::max<size_t>(1, (name.size() - std::min(name.size(), kPrefix.size())) / 3) + 1;
-  for (const Setting& one : kTable) {
-    if (one.section == For::kTests) continue;
-    const size_t far = spellingDistance(wanted, one.name);
-    if (far < least) nearest = &one, least = far;
-  }
-  return nearest;
-}
-
-std::vector<std::string> strangeNames(const Environment& environment) {
-  std::vector<std::string> lines;
-  for (const std::string& name : environment.names(kPrefix)) {
-    if (findSetting(name) != nullptr || name.starts_with(kTestPrefix)) continue;
-    const Setting* near = nearestSetting(name);
-    lines.push_back(near ? fmt::format("{} is not a setting; did you mean {}?", name, near->name)
-                         : fmt::format("{} is not a setting; docs/settings.md lists them", name));
-  }
-  return lines;
-}
-
-void warnOfStrangeSettings() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    for (const std::string& line : strangeNames(Environment())) log::warn("{}", line);
-    const std::string level = text("TUTTI_DEBUG");
-    if (!log::levelByName(level))
-      log::warn("TUTTI_DEBUG={}: choose one of {}; going on with warn", level, findSetting("TUTTI_DEBUG")->values);
-  });
 }
 
 }  // namespace tutti::settings

@@ -3,10 +3,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tutti::settings {
 
@@ -142,29 +140,10 @@ constexpr const Setting* findSetting(std::string_view name) {
   return number < kTable.size() ? &kTable[number] : nullptr;
 }
 
-// One row of what `tutti-doctor env` shows: the setting and, when it is set, its value; that of a secret is masked.
-struct Shown {
-  const Setting* setting;
-  std::optional<std::string> value;
-};
-class Environment;
-std::vector<Shown> describeAll(const Environment& environment);
-
 // The table as a page of documentation.
 std::string asMarkdown();
 
 // "whole number, 0 to 64", for people.
 std::string rangeOf(const Setting& setting);
-
-// The setting whose name takes the fewest insertions, deletions, replacements and swaps of neighbours to reach; null
-// when none is near.
-const Setting* nearestSetting(std::string_view name);
-
-// A line for each TUTTI_* variable of the environment that is in no row: "TUTTI_TRANPORT is not a setting; ...".
-std::vector<std::string> strangeNames(const Environment& environment);
-
-// Warns of them, and of a TUTTI_DEBUG that means nothing, the first time it is called in a process. For one rank of a
-// job to call: the others would say the same.
-void warnOfStrangeSettings();
 
 }  // namespace tutti::settings

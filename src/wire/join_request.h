@@ -2,7 +2,6 @@
 #pragma once
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,12 +12,6 @@
 #include "net/network.h"
 
 namespace tutti::control {
-
-// As many as schedules have room for (schedule::Operand). A control plane alone would carry more.
-inline constexpr int kMaxRanks = 1 << 14;
-
-// What is wrong with being that rank of so many; nullopt: nothing.
-std::optional<std::string> wrongPlace(int rank, int size);
 
 // Answers another rank's question (Plane::ask) about this one. Called on the plane's thread, which outlives the Plane
 // for a while: it must own what it looks at, return soon and not throw.

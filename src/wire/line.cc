@@ -162,7 +162,7 @@ void Line::finished() noexcept {
 }
 
 void Line::limitSilence(std::chrono::milliseconds span) noexcept {
-  if (isOpen() && !unix_) tutti::control::limitSilence(fd_.get(), span);
+  if (isOpen() && !unix_) tutti::limitSilence(fd_.get(), span);
 }
 
 void Line::broken(const std::string& why) {

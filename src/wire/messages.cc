@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/plain_text.h"
+#include "base/random.h"
 #include "net/frame.h"
 
 namespace tutti::control {

@@ -237,7 +237,7 @@ class Balky : public control::Plane {
   std::optional<control::Failure> failure() const override { return plane_.failure(); }
   void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
   std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like) override { return plane_.shrink(like); }
-  Bytes openChildRoot(const control::Network& network, Deadline until, std::span<const int> members) override {
+  Bytes openChildRoot(const Network& network, Deadline until, std::span<const int> members) override {
     return plane_.openChildRoot(network, until, members);
   }
   control::UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {

@@ -4,7 +4,7 @@
 #include "fuzz/input.h"
 #include "launch/launcher.h"
 #include "launch/launcher_table.h"
-#include "settings/settings.h"
+#include "settings/survey.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "launch/nodelist.h"
-#include "settings/settings_table.h"
+#include "settings/survey.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tutti;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "net/handshake.h"
+#include "base/random.h"
 
 namespace tutti {
 namespace {

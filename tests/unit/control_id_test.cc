@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "control/gathering.h"
 #include "job/unique_id.h"
 #include "join/tree.h"

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "control_ranks.h"
+#include "job/ranks.h"
 #include "wire/listener.h"
 
 namespace tutti::control::test {

@@ -4,10 +4,11 @@
 
 #include <cstdio>
 
+#include "base/random.h"
 #include "control/member.h"
 #include "control_ranks.h"
 #include "join/root.h"
-#include "launch/launcher.h"
+#include "launch/meeting.h"
 #include "net/handshake.h"
 #include "net/socket.h"
 #include "process/keeper.h"

@@ -12,11 +12,11 @@
 #include "comm/device_programs.h"
 #include "comm/plans.h"
 #include "comm/recorder.h"
+#include "job/ranks.h"
 #include "link/transport.h"
 #include "plan/plan.h"
 #include "schedule/builder.h"
 #include "settings/settings.h"
-#include "wire/join_request.h"
 
 namespace tutti {
 namespace {

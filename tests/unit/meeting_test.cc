@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/random.h"
 #include "control_ranks.h"
-#include "launch/launcher.h"
-#include "net/handshake.h"
+#include "launch/meeting.h"
 #include "net/network.h"
 #include "net/socket.h"
 #include "process/fd.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "control_ranks.h"
-#include "launch/launcher.h"
+#include "launch/meeting.h"
 #include "net/handshake.h"
 #include "process/fd.h"
 

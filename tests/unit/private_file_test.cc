@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "net/handshake.h"
+#include "base/random.h"
 #include "process/fd.h"
 #include "support/other_user.h"
 

@@ -12,9 +12,9 @@
 #include <sstream>
 #include <thread>
 
+#include "base/random.h"
 #include "control_ranks.h"
 #include "join/root.h"
-#include "net/handshake.h"
 #include "net/socket.h"
 #include "process/private_file.h"
 #include "support/other_user.h"

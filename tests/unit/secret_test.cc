@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "control_ranks.h"
-#include "launch/launcher.h"
-#include "net/handshake.h"
+#include "launch/meeting.h"
 
 namespace tutti::control::test {
 namespace {

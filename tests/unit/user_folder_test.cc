@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/random.h"
 #include "control_ranks.h"
 #include "launch/launcher.h"
-#include "net/handshake.h"
 #include "support/other_user.h"
 
 namespace tutti::control::test {

@@ -10,8 +10,8 @@
 #include "base/bytes.h"
 #include "base/costs.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "link/edge_memory.h"
-#include "net/handshake.h"
 #include "process/fd.h"
 #include "process/process_object.h"
 

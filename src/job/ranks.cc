@@ -1,4 +1,4 @@
-#include "wire/join_request.h"
+#include "job/ranks.h"
 
 #include <fmt/format.h>
 
