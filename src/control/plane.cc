@@ -54,7 +54,7 @@ class TreePlane : public Plane {
   std::optional<Failure> failure() const override { return member_->desk().failure(); }
   void fail(const Failure& failure) noexcept override { member_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
-    return std::make_unique<TreePlane>(member_->shrink(like).member);
+    return std::make_unique<TreePlane>(member_->shrink(like));
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();

@@ -1,7 +1,6 @@
 #include "shrink/shrink.h"
 
 #include "base/deadline_names.h"
-#include "control/member.h"
 
 namespace tutti::control {
 namespace {
@@ -13,7 +12,7 @@ constexpr std::chrono::milliseconds kPatienceForText(500);
 
 }  // namespace
 
-ShrinkResult Shrink::call(const JoinRequest& like) {
+std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like) {
   const auto verdict = std::make_shared<ShrinkVerdict>();
   {
     std::lock_guard lock(mutex_);
@@ -125,7 +124,7 @@ void Shrink::commit(uint64_t job) {
     std::lock_guard lock(mutex_);
     verdict = std::exchange(pending_, nullptr);
   }
-  if (verdict) verdict->succeed({std::move(won.member), std::move(won.proposal.survivors)});
+  if (verdict) verdict->succeed(std::move(won.plane));
   stopCall();
 }
 

@@ -26,22 +26,20 @@
 #include <string_view>
 #include <vector>
 
-#include "control/desk.h"
 #include "join/root.h"
 #include "shrink/shrink_call.h"
+#include "shrink/shrink_home.h"
 #include "wire/pulse.h"
 #include "wire/reach.h"
 
 namespace tutti::control {
 
-class Member;
-
 class Shrink {
  public:
-  Shrink(Member& home, Reactor& reactor, Pulse& pulse) : home_(home), reactor_(reactor), pulse_(pulse) {}
+  Shrink(ShrinkHome& home, Reactor& reactor, Pulse& pulse) : home_(home), reactor_(reactor), pulse_(pulse) {}
 
   // Any thread. Blocks until it is decided; throws what Plane::shrink() throws.
-  ShrinkResult call(const JoinRequest& like);
+  std::shared_ptr<NewPlane> call(const JoinRequest& like);
   // The plane's thread has ended: whoever waits, or still comes, gets this.
   void close(ErrorCode code, std::string_view text) noexcept;
 
@@ -66,7 +64,7 @@ class Shrink {
   // A new plane, proposed or joined.
   struct Trial {
     ShrinkTry proposal;
-    std::shared_ptr<Member> member;
+    std::shared_ptr<NewPlane> plane;
     bool joined = false;
   };
   struct Caller {
@@ -130,7 +128,7 @@ class Shrink {
   void leaderWasHeard(std::shared_ptr<Line> line);
   void settle();
 
-  Member& home_;
+  ShrinkHome& home_;
   Reactor& reactor_;
   Pulse& pulse_;
 

@@ -5,43 +5,35 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <vector>
 
-#include "wire/messages.h"
+#include "shrink/shrink_home.h"
 
 namespace tutti::control {
 
-class Member;
-
-struct ShrinkResult {
-  std::shared_ptr<Member> member;  // joined
-  std::vector<int> oldRanks;
-};
-
 class ShrinkVerdict {
  public:
-  void succeed(ShrinkResult result) {
+  void succeed(std::shared_ptr<NewPlane> joined) {
     std::lock_guard lock(mutex_);
-    result_ = std::move(result);
+    joined_ = std::move(joined);
     changed_.notify_all();
   }
   void fail(ErrorCode code, std::string_view text) noexcept {
     std::lock_guard lock(mutex_);
-    if (!result_) setText(refusal_.emplace(Refusal{code, {}}).text, text);
+    if (!joined_) setText(refusal_.emplace(Refusal{code, {}}).text, text);
     changed_.notify_all();
   }
   // Blocks. Throws the refusal.
-  ShrinkResult await() {
+  std::shared_ptr<NewPlane> await() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return result_ || refusal_; });
-    if (!result_) throw Error(refusal_->code, refusal_->text);
-    return std::move(*result_);
+    changed_.wait(lock, [&] { return joined_ || refusal_; });
+    if (!joined_) throw Error(refusal_->code, refusal_->text);
+    return std::move(joined_);
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<ShrinkResult> result_;
+  std::shared_ptr<NewPlane> joined_;
   std::optional<Refusal> refusal_;
 };
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "control/member.h"
 #include "job/parcel.h"
 #include "shrink/shrink.h"
 
@@ -142,13 +141,11 @@ void Shrink::startTrial(ShrinkTry proposal) {
   const uint64_t job = proposal.id.job;
   trial_.emplace(Trial{std::move(proposal), nullptr, false});
   try {
-    trial_->member = std::make_shared<Member>(request);
-    Keeper::instance().start(trial_->member);
+    trial_->plane = home_.beginNew(request);
   } catch (const std::exception& e) {
-    trial_->member.reset();
     return tried({job, Refusal{codeOf(e), e.what()}});
   }
-  trial_->member->desk().whenJoined([this, job, home = home_.weak_from_this()](const std::optional<Refusal>& refusal) {
+  trial_->plane->whenJoined([this, job, home = home_.alive()](const std::optional<Refusal>& refusal) {
     if (const auto alive = home.lock()) reactor_.post([this, job, refusal] { tried({job, refusal}); });
   });
 }
@@ -163,12 +160,9 @@ void Shrink::tried(const ShrinkTried& how) {
 // Those who have joined it as well must not take it for one that works.
 void Shrink::drop(std::optional<Trial>& trial) {
   if (!trial) return;
-  const auto member = std::move(trial->member);
+  const auto plane = std::move(trial->plane);
   trial.reset();
-  if (!member) return;
-  member->fail({member->rank(), Stop::kAbort, ErrorCode::kRemote,
-                fmt::format("{} dropped this attempt to shrink", describe(home_.person(home_.rank())))});
-  member->leaveLater();
+  if (plane) plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.person(home_.rank()))));
 }
 
 }  // namespace tutti::control

@@ -1,7 +1,6 @@
 // A survivor that is called by the others, and leads them when nobody below it is left.
 #include <algorithm>
 
-#include "control/member.h"
 #include "job/parcel.h"
 #include "process/log.h"
 #include "shrink/shrink.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "control/member.h"
 #include "shrink/shrink.h"
 
 namespace tutti::control {

@@ -26,8 +26,8 @@ class Owner {
   static void shrink(control::Member& member, const control::JoinRequest& like) {
     try {
       const auto result = member.shrink(like);
-      require(result.member->desk().hasJoined() && !result.oldRanks.empty());
-      result.member->leaveLater();
+      require(result->desk().hasJoined() && result->size() > 0);
+      result->leaveLater();
     } catch (const Error& error) {
       require(*error.what() != '\0');
     }
