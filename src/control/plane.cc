@@ -91,10 +91,4 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
   }
 }
 
-std::unique_ptr<Plane> Plane::join(const JoinRequest& request) {
-  auto plane = begin(request);
-  plane->awaitJoined(Deadline::never());
-  return plane;
-}
-
 }  // namespace tutti::control

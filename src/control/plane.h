@@ -32,8 +32,6 @@ class Plane {
   // ranks with one number or for differing sizes, kRemote when another rank gave up or when fail() was called here.
   // False: not before `until`, the join goes on.
   virtual bool awaitJoined(Deadline until) = 0;
-  // Both.
-  static std::unique_ptr<Plane> join(const JoinRequest& request);
 
   // Tells the others that this rank leaves in good order. Afterwards it may only be asked for what it knows, and be
   // destroyed, which leaves too where that was not done. Never blocks.

@@ -20,10 +20,6 @@ const unsigned char* raw(const std::byte* data) noexcept { return reinterpret_ca
 
 }  // namespace
 
-const char* nameOf(CipherKind kind) noexcept {
-  return kind == CipherKind::kAes256Gcm ? "AES-256-GCM" : "XChaCha20-Poly1305";
-}
-
 bool hasAes256Gcm() noexcept { return sodium_init() >= 0 && crypto_aead_aes256gcm_is_available() == 1; }
 
 void wipe(void* data, size_t bytes) noexcept { sodium_memzero(data, bytes); }

@@ -11,7 +11,6 @@
 namespace tutti {
 
 enum class CipherKind : uint8_t { kXChaCha20Poly1305, kAes256Gcm };
-const char* nameOf(CipherKind kind) noexcept;
 // Whether this processor has what AES-256-GCM needs (AES and carry-less multiplication).
 bool hasAes256Gcm() noexcept;
 

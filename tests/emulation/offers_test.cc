@@ -12,6 +12,7 @@
 #include "emulation/control.h"
 #include "emulation/device_fixture.h"
 #include "join/open_root.h"
+#include "support/join_plane.h"
 #include "support/patience.h"
 #include "topology/card.h"
 
@@ -100,7 +101,7 @@ class Offers : public device::test::OnGpu {
     request.rank = rank;
     request.size = 2;
     request.deadline = soon();
-    end.plane = control::Plane::join(request);
+    end.plane = joinPlane(request);
     DeviceShape shape;
     shape.size = 2;
     shape.slotBytes.fill(4096);
@@ -310,7 +311,7 @@ class AFalseOffer : public device::test::OnGpu {
     request.size = 2;
     request.card = topology::encode(card);
     request.deadline = soon();
-    auto plane = control::Plane::join(request);
+    auto plane = joinPlane(request);
     planes_[rank] = plane.get();
     comms_[rank] = std::make_shared<Communicator>(std::move(plane), std::make_shared<Recorder>(), config);
   } catch (const std::exception& error) {

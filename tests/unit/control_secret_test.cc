@@ -31,7 +31,7 @@ std::vector<Thrown> join(const HandOver& handOver, const Secrets& secrets) {
     launch.size = size;
     launch.secret = secrets[size_t(r)];
     handOver(launch, id);
-    ends[size_t(r)] = thrownBy([&] { Plane::join(requestFor(meetingPlace(launch, {}, soon()), r, size)); });
+    ends[size_t(r)] = thrownBy([&] { joinPlane(requestFor(meetingPlace(launch, {}, soon()), r, size)); });
   });
   return ends;
 }
