@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/settings_table.h"
+#include "settings/settings_table.h"
 
 namespace {
 
@@ -20,7 +20,7 @@ int check(const char* path, const std::string& wanted) {
   std::stringstream found;
   found << file.rdbuf();
   if (found.str() == wanted) return 0;
-  fmt::print(stderr, "{} is not what src/base/settings_table.h says: build the target settings-doc\n", path);
+  fmt::print(stderr, "{} is not what src/settings/settings_table.h says: build the target settings-doc\n", path);
   return 1;
 }
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "base/cipher.h"
-#include "base/handshake.h"
+#include "base/random.h"
+#include "net/cipher.h"
 
 namespace tutti {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "base/settings_table.h"
-#include "control/launcher_names.h"
+#include "launch/launcher_names.h"
 #include "perf/failure.h"
+#include "settings/settings_table.h"
 
 namespace tutti::perf {
 namespace {

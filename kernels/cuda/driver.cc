@@ -1,7 +1,7 @@
 #include "kernels/cuda/driver.h"
 
-#include "base/process_object.h"
 #include "kernels/cuda/check.h"
+#include "process/process_object.h"
 
 namespace tutti::cuda {
 namespace {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <unordered_map>
 
-#include "base/handshake.h"
-#include "base/process_object.h"
+#include "base/random.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
+#include "process/process_object.h"
 
 namespace tutti::cuda {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/log.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/virtual.h"
+#include "process/log.h"
 
 namespace tutti::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <mutex>
 
-#include "base/process_object.h"
 #include "kernels/cuda/check.h"
+#include "process/process_object.h"
 
 namespace tutti::cuda {
 namespace {

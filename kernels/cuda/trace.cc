@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "base/process_object.h"
+#include "process/process_object.h"
 #endif
 
 namespace tutti::cuda {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
+#include "process/log.h"
 
 namespace tutti::cuda {
 namespace {

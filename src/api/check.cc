@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "base/fork.h"
 #include "comm/call.h"
+#include "process/fork.h"
 
 namespace tutti::api {
 

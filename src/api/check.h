@@ -9,7 +9,7 @@
 #include "tutti/tutti.h"
 
 struct CUstream_st {
-  uint32_t generation = 0;                        // of the process that made it: see base/fork.h
+  uint32_t generation = 0;                        // of the process that made it: see process/fork.h
   std::shared_ptr<tutti::engine::Stream> stream;  // null once destroyed; the shell stays (api/shelf.h)
 };
 

@@ -11,9 +11,12 @@
 #include "api/guard.h"
 #include "api/join_all.h"
 #include "api/joiner.h"
-#include "base/foreign_settings.h"
 #include "comm/dump.h"
-#include "control/open_root.h"
+#include "job/ranks.h"
+#include "join/open_root.h"
+#include "launch/launcher.h"
+#include "launch/meeting.h"
+#include "process/settings_warnings.h"
 
 using namespace tutti;
 using namespace tutti::api;
@@ -151,7 +154,7 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
     checkPointer(id, "tuttiGetUniqueId", "id");
     const auto timeout = comm::Config::fromEnvironment().joinTimeout;
     settings::warnOfStrangeSettings();
-    const auto raw = control::encode(control::openRoot(control::Network::fromEnvironment(), Deadline::in(timeout)));
+    const auto raw = control::encode(control::openRoot(Network::fromEnvironment(), Deadline::in(timeout)));
     std::memcpy(id->internal, raw.data(), raw.size());
   });
 }

@@ -11,9 +11,9 @@
 
 #include "api/check.h"
 #include "base/error.h"
-#include "base/log.h"
-#include "base/settings.h"
 #include "comm/communicator.h"
+#include "process/log.h"
+#include "settings/settings.h"
 
 namespace tutti::api {
 namespace {

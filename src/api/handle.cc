@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "api/shelf.h"
-#include "base/fork.h"
+#include "process/fork.h"
 
 namespace tutti::api {
 namespace {

@@ -26,7 +26,7 @@ struct Operator {
 
 struct tuttiComm {
   std::atomic<uint32_t> state{0};      // of the bits below
-  uint32_t generation = 0;             // of the process that made it: see base/fork.h
+  uint32_t generation = 0;             // of the process that made it: see process/fork.h
   std::atomic<bool> cancelled{false};  // while it is joining
   int rank = 0, size = 0;
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it

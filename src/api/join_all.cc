@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/foreign_settings.h"
-#include "base/thread.h"
-#include "control/open_root.h"
+#include "join/open_root.h"
+#include "process/settings_warnings.h"
+#include "process/thread.h"
 
 namespace tutti::api {
 namespace {
@@ -66,7 +66,7 @@ std::vector<std::shared_ptr<comm::Communicator>> joinAll(int ranks, const int* d
   const comm::Config config = comm::Config::fromEnvironment();
   settings::warnOfStrangeSettings();
   settings::tellForeignNames();
-  const auto id = control::openRootHere(control::Network::fromEnvironment(), Deadline::in(config.joinTimeout));
+  const auto id = control::openRootHere(Network::fromEnvironment(), Deadline::in(config.joinTimeout));
   JoinOfAll all(ranks);
   all.start(id, config, devices);
   return all.finish();

@@ -1,6 +1,6 @@
 #include "api/joiner.h"
 
-#include "base/keeper.h"
+#include "process/keeper.h"
 
 namespace tutti::api {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "api/check.h"
 #include "api/guard.h"
-#include "base/fd.h"
-#include "base/fork.h"
 #include "comm/user_memory.h"
+#include "process/fd.h"
+#include "process/fork.h"
 
 using namespace tutti;
 using namespace tutti::api;

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/fork.h"
+#include "process/fork.h"
 
 namespace tutti::api {
 

@@ -2,7 +2,7 @@
 #include "api/check.h"
 #include "api/guard.h"
 #include "api/shelf.h"
-#include "base/fork.h"
+#include "process/fork.h"
 
 using namespace tutti;
 using namespace tutti::api;

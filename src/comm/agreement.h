@@ -1,7 +1,7 @@
 // What every rank of a communicator must have set alike.
 #pragma once
 #include "comm/config.h"
-#include "control/join_request.h"
+#include "wire/join_request.h"
 
 namespace tutti::comm {
 

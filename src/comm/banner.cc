@@ -9,12 +9,12 @@
 #include <optional>
 #include <set>
 
-#include "base/log.h"
 #include "base/version.h"
 #include "comm/communicator.h"
 #include "comm/device_side.h"
-#include "control/messages.h"
-#include "control/network.h"
+#include "net/network.h"
+#include "process/log.h"
+#include "wire/messages.h"
 
 namespace tutti::comm {
 namespace {
@@ -141,7 +141,7 @@ std::string asTable(const std::string& head, const std::vector<Rows>& parts) {
   return table;
 }
 
-std::string bannerOf(const Communicator& communicator, const control::Network& network) {
+std::string bannerOf(const Communicator& communicator, const Network& network) {
   const PlanOf planOf = [&](Collective collective, size_t bytes) { return planned(communicator, collective, bytes); };
   return asTable(headOf(communicator),
                  {describeHosts(communicator.cards()), describeInterfaces(network), describeBuffers(communicator),
@@ -173,11 +173,10 @@ Rows describeHosts(std::span<const topology::Card> cards) {
   return rows;
 }
 
-Rows describeInterfaces(const control::Network& network) {
+Rows describeInterfaces(const Network& network) {
   try {
     std::vector<std::string> all;
-    for (const auto& one : control::chosenInterfaces(network))
-      all.push_back(fmt::format("{} {}", one.name, control::ipOf(one.address)));
+    for (const auto& one : chosenInterfaces(network)) all.push_back(fmt::format("{} {}", one.name, ipOf(one.address)));
     return {{"addresses", all.empty() ? "none" : fmt::format("{}", fmt::join(all, ", "))}};
   } catch (const Error& error) {
     return {{"addresses", error.what()}};
@@ -210,7 +209,7 @@ Rows describePlans(const PlanOf& planOf) {
   return rows;
 }
 
-void introduce(const Communicator& communicator, const control::Network& network) noexcept {
+void introduce(const Communicator& communicator, const Network& network) noexcept {
   if (communicator.rank() != 0 || !log::enabled(log::Level::kVersion)) return;
   try {
     if (!log::enabled(log::Level::kInfo)) return tellVersion();

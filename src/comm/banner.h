@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/types.h"
-#include "control/network.h"
 #include "link/registry.h"
+#include "net/network.h"
 #include "topology/card.h"
 
 namespace tutti::comm {
@@ -21,7 +21,7 @@ using Rows = std::vector<std::pair<std::string, std::string>>;  // what, and wha
 // The ranks of each host. Of many hosts the last share a row.
 Rows describeHosts(std::span<const topology::Card> cards);
 // The addresses that this process advertises, with their interfaces. Throws nothing.
-Rows describeInterfaces(const control::Network& network);
+Rows describeInterfaces(const Network& network);
 // What the registry would take for each kind of link that there is, and why nothing that comes before it.
 Rows describeLinks(const link::Registry& registry, std::span<const topology::Card> cards);
 // What is planned for so many bytes, in words; sizes that are planned alike become one range.
@@ -30,6 +30,6 @@ Rows describePlans(const PlanOf& planOf);
 
 // On rank 0: logs the table, where TUTTI_DEBUG=info or more; or, once in a process, the version, for
 // TUTTI_DEBUG=version. `network`: with which it was joined. Costs a look at the level otherwise. Throws nothing.
-void introduce(const Communicator& communicator, const control::Network& network) noexcept;
+void introduce(const Communicator& communicator, const Network& network) noexcept;
 
 }  // namespace tutti::comm

@@ -9,19 +9,19 @@
 
 #include "base/bytes.h"
 #include "base/deadline_names.h"
-#include "base/log.h"
 #include "comm/agreement.h"
 #include "comm/banner.h"
 #include "comm/device_side.h"
 #include "comm/dumper.h"
 #include "comm/neighbours.h"
-#include "control/last_call.h"
+#include "join/last_call.h"
+#include "process/log.h"
 
 namespace tutti::comm {
 
 namespace {
 
-topology::Card describeSelf(const Config& config, const control::Network& network) {
+topology::Card describeSelf(const Config& config, const Network& network) {
   topology::Card card = topology::describeSelf();
   card.unixSockets = network.unixSockets;
   if (config.device < 0) return card;
@@ -51,7 +51,7 @@ control::JoinRequest requestFor(const Config& config, const Self& self, std::sha
 }
 
 std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
-                                   const Config& config, const control::Network& network) {
+                                   const Config& config, const Network& network) {
   // In memory of its own: handles keep weak references for ever, which must not keep all of it.
   auto made = std::shared_ptr<Communicator>(new Communicator(std::move(plane), std::move(recorder), config));
   Neighbours::instance().add(made);
@@ -63,7 +63,7 @@ std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::s
 }  // namespace
 
 Self Self::find(const Config& config) {
-  Self self{{}, control::Network::fromEnvironment(), {}};
+  Self self{{}, Network::fromEnvironment(), {}};
   try {
     self.card = topology::encode(describeSelf(config, self.network));
   } catch (const Error& error) {
@@ -280,8 +280,8 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   for (const auto& [theirKey, theirRank] : members) ranks.push_back(theirRank);
   const bool joins = color >= 0;
   const bool leads = joins && ranks.front() == rank();
-  const auto told = plane_->allGather(
-      leads ? plane_->openChildRoot(control::Network::fromEnvironment(), deadline, ranks) : Bytes{}, deadline);
+  const auto told =
+      plane_->allGather(leads ? plane_->openChildRoot(Network::fromEnvironment(), deadline, ranks) : Bytes{}, deadline);
   if (!joins) return nullptr;
   const int leader = ranks.front();
   const auto place = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());

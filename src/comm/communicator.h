@@ -18,11 +18,11 @@
 #include "comm/recorder.h"
 #include "comm/registered.h"
 #include "comm/task.h"
-#include "control/launcher.h"
-#include "control/messages.h"
 #include "control/plane.h"
 #include "device/program.h"
+#include "launch/patience.h"
 #include "topology/card.h"
+#include "wire/messages.h"
 
 namespace tutti::comm {
 
@@ -38,7 +38,7 @@ struct Stats {
 // the call: while a thread in the background looked through the environment, the program might change it.
 struct Self {
   Bytes card;
-  control::Network network;
+  Network network;
   std::optional<control::Refusal> lack;    // what of the machine is not there, such as the GPU: join() tells the others
   static Self find(const Config& config);  // throws Error
   void check() const;                      // throws what it lacks

@@ -4,11 +4,11 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/log.h"
-#include "base/settings.h"
 #include "device/device.h"
 #include "link/registry.h"
 #include "plan/plan.h"
+#include "process/log.h"
+#include "settings/settings.h"
 
 namespace tutti::comm {
 namespace {

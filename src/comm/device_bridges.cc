@@ -7,7 +7,7 @@
 
 #include "base/deadline_names.h"
 #include "base/error.h"
-#include "control/messages.h"
+#include "wire/messages.h"
 
 namespace tutti::comm {
 

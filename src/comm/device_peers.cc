@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/log.h"
+#include "process/log.h"
 #include "proof/races.h"
 
 namespace tutti::comm {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "device/program.h"
+#include "process/log.h"
 
 namespace tutti::comm {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
-#include "base/thread.h"
 #include "comm/device_engine.h"
 #include "engine/lane.h"
+#include "process/log.h"
+#include "process/thread.h"
 
 namespace tutti::comm {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
-#include "base/pass_fd.h"
 #include "comm/mail_key.h"
+#include "process/log.h"
+#include "process/pass_fd.h"
 
 namespace tutti::comm {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/handshake.h"
+#include "base/random.h"
 
 namespace tutti::comm {
 namespace {

@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/private_file.h"
 #include "base/version.h"
 #include "comm/communicator.h"
 #include "comm/device_side.h"
 #include "comm/draft.h"
+#include "process/private_file.h"
 
 namespace tutti::comm {
 namespace {

@@ -15,12 +15,12 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "base/fork.h"
-#include "base/log.h"
-#include "base/process_object.h"
-#include "base/thread.h"
 #include "comm/communicator.h"
 #include "comm/dump.h"
+#include "process/fork.h"
+#include "process/log.h"
+#include "process/process_object.h"
+#include "process/thread.h"
 
 namespace tutti::comm {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/keeper.h"
+#include "process/fd.h"
+#include "process/keeper.h"
 
 namespace tutti::comm {
 

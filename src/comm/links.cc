@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "comm/mail_key.h"
 #include "link/edge_memory.h"
+#include "process/log.h"
 
 namespace tutti::comm {
 namespace {

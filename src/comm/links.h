@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
 #include "control/plane.h"
 #include "link/ear.h"
 #include "link/registry.h"
+#include "process/fd.h"
 #include "topology/card.h"
 
 namespace tutti::comm {

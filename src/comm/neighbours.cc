@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/process_object.h"
 #include "comm/communicator.h"
+#include "process/process_object.h"
 
 namespace tutti::comm {
 

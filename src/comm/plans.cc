@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "process/log.h"
 #include "proof/verify.h"
 
 namespace tutti::comm {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/deadline_names.h"
-#include "base/log.h"
 #include "comm/communicator.h"
 #include "comm/neighbours.h"
+#include "process/log.h"
 
 namespace tutti::comm {
 namespace {

@@ -1,7 +1,7 @@
 #include "control/desk.h"
 
 #include "base/deadline_names.h"
-#include "base/log.h"
+#include "process/log.h"
 
 namespace tutti::control {
 

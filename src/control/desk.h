@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/secure_socket.h"
-#include "control/answer.h"
-#include "control/messages.h"
+#include "net/secure_socket.h"
+#include "wire/answer.h"
+#include "wire/messages.h"
 
 namespace tutti::control {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "control/tree.h"
+#include "join/tree.h"
 
 namespace tutti::control {
 

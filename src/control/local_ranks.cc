@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "base/process_object.h"
+#include "process/process_object.h"
 
 namespace tutti::control {
 namespace {

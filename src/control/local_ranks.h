@@ -4,7 +4,7 @@
 #include <mutex>
 #include <set>
 
-#include "control/messages.h"
+#include "wire/messages.h"
 
 namespace tutti::control {
 

@@ -6,8 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/log.h"
-#include "control/tree.h"
+#include "base/random.h"
+#include "join/tree.h"
+#include "process/log.h"
 
 namespace tutti::control {
 namespace {

@@ -16,19 +16,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/keeper.h"
 #include "control/desk.h"
 #include "control/gathering.h"
-#include "control/joining.h"
-#include "control/listener.h"
 #include "control/local_ranks.h"
-#include "control/pulse.h"
-#include "control/shrink.h"
 #include "control/streams.h"
+#include "join/joining.h"
+#include "process/keeper.h"
+#include "shrink/shrink.h"
+#include "wire/listener.h"
+#include "wire/pulse.h"
 
 namespace tutti::control {
 
-class Member : public Kept, public std::enable_shared_from_this<Member> {
+class Member final : public Kept, public ShrinkHome, public NewPlane, public std::enable_shared_from_this<Member> {
  public:
   explicit Member(const JoinRequest& request);  // throws Error when nothing can be listened at
 
@@ -41,23 +41,28 @@ class Member : public Kept, public std::enable_shared_from_this<Member> {
   Desk& desk() noexcept { return desk_; }
   uint64_t id() const noexcept { return id_; }                      // once it has joined
   Secret secret() const noexcept { return provenBy(request_.id); }  // the communicator's
-  UniqueId childId(UniqueId told) const { return inherit(std::move(told), request_.id); }
-  const noise::KeyPair& key() const noexcept { return key_; }  // the rank's own
-  int rank() const noexcept { return request_.rank; }
-  int size() const noexcept { return request_.size; }
+  UniqueId childId(UniqueId told) const override { return inherit(std::move(told), request_.id); }
+  const noise::KeyPair& key() const noexcept override { return key_; }  // the rank's own
+  int rank() const noexcept override { return request_.rank; }
+  int size() const noexcept override { return request_.size; }
   const Bytes& card(int rank) const { return cards_.at(static_cast<size_t>(rank)); }  // after joining
-  const Person& person(int rank) const { return people_.at(static_cast<size_t>(rank)); }
+  const Person& person(int rank) const override { return people_.at(static_cast<size_t>(rank)); }
   bool isHere(int rank) const { return here_->has(rank); }  // after joining
   void startGather(uint64_t sequence, std::span<const std::byte> blob);
   void post(int to, uint64_t key, std::span<const std::byte> message);
   void requestStream(int peer, uint64_t key, StreamKind kind);
   void ask(int rank, std::span<const std::byte> question);
   void fail(const Failure& failure) noexcept;
-  ShrinkResult shrink(const JoinRequest& like);
+  std::shared_ptr<Member> shrink(const JoinRequest& like);
   void leave();
   void leaveLater();  // the same without waiting for anything: from a reactor's thread
-  // How to call another rank's listener.
-  Dial::Target targetFor(int rank) const;
+
+  // ShrinkHome, NewPlane: what shrink() needs of the old plane, and of the new.
+  Dial::Target targetFor(int rank) const override;
+  std::shared_ptr<NewPlane> beginNew(const JoinRequest& request) override;
+  std::weak_ptr<void> alive() override { return weak_from_this(); }
+  void whenJoined(Desk::Then then) override { desk_.whenJoined(std::move(then)); }
+  void drop(const std::string& why) override;
 
  private:
   struct Child {

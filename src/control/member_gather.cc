@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "control/member.h"
-#include "control/tree.h"
+#include "join/tree.h"
 
 namespace tutti::control {
 

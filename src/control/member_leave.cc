@@ -1,7 +1,7 @@
 // How a rank leaves, and how everyone learns that one has failed.
-#include "base/descriptors.h"
-#include "base/log.h"
 #include "control/member.h"
+#include "process/descriptors.h"
+#include "process/log.h"
 
 namespace tutti::control {
 namespace {
@@ -80,9 +80,20 @@ Failure Member::asToldToMe(Failure failure) const {
   return failure;
 }
 
-ShrinkResult Member::shrink(const JoinRequest& like) {
+std::shared_ptr<Member> Member::shrink(const JoinRequest& like) {
   if (!desk_.hasJoined()) throw Error(ErrorCode::kInvalidUsage, "shrink needs a communicator that has been joined");
-  return shrink_.call(like);
+  return std::static_pointer_cast<Member>(shrink_.call(like));  // beginNew() makes no others
+}
+
+std::shared_ptr<NewPlane> Member::beginNew(const JoinRequest& request) {
+  auto member = std::make_shared<Member>(request);
+  Keeper::instance().start(member);
+  return member;
+}
+
+void Member::drop(const std::string& why) {
+  fail({rank(), Stop::kAbort, ErrorCode::kRemote, why});
+  leaveLater();
 }
 
 Dial::Target Member::targetFor(int rank) const {

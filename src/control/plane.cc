@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
-#include "control/invitation.h"
-#include "control/last_call.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/tree.h"
+#include "job/invitation.h"
+#include "job/ranks.h"
+#include "join/last_call.h"
+#include "join/root.h"
+#include "join/tree.h"
+#include "process/log.h"
 
 namespace tutti::control {
 namespace {
@@ -53,7 +54,7 @@ class TreePlane : public Plane {
   std::optional<Failure> failure() const override { return member_->desk().failure(); }
   void fail(const Failure& failure) noexcept override { member_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
-    return std::make_unique<TreePlane>(member_->shrink(like).member);
+    return std::make_unique<TreePlane>(member_->shrink(like));
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
@@ -88,12 +89,6 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
              [&] { return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()); });
     throw;
   }
-}
-
-std::unique_ptr<Plane> Plane::join(const JoinRequest& request) {
-  auto plane = begin(request);
-  plane->awaitJoined(Deadline::never());
-  return plane;
 }
 
 }  // namespace tutti::control

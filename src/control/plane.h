@@ -3,7 +3,7 @@
 // Ranks first meet at the root, whose addresses the unique id carries; each is told its parent in a tree, connects to
 // it, and the tree then gathers everyone's card and hands the table down: O(log n) rounds. The tree stays up: it routes
 // mailbox messages, carries failures and abort, and is kept by one thread per rank that sleeps in epoll.
-// Every connection, to the root, in the tree or a data stream, proves the secret (base/handshake.h) before a byte is
+// Every connection, to the root, in the tree or a data stream, proves the secret (net/handshake.h) before a byte is
 // allocated for it; frames are versioned and length-checked.
 #pragma once
 #include <atomic>
@@ -15,11 +15,11 @@
 
 #include "base/bytes.h"
 #include "base/deadline.h"
-#include "base/secure_socket.h"
-#include "control/answer.h"
-#include "control/failure.h"
-#include "control/join_request.h"
-#include "control/stream_kind.h"
+#include "net/secure_socket.h"
+#include "wire/answer.h"
+#include "wire/failure.h"
+#include "wire/join_request.h"
+#include "wire/stream_kind.h"
 
 namespace tutti::control {
 
@@ -32,8 +32,6 @@ class Plane {
   // ranks with one number or for differing sizes, kRemote when another rank gave up or when fail() was called here.
   // False: not before `until`, the join goes on.
   virtual bool awaitJoined(Deadline until) = 0;
-  // Both.
-  static std::unique_ptr<Plane> join(const JoinRequest& request);
 
   // Tells the others that this rank leaves in good order. Afterwards it may only be asked for what it knows, and be
   // destroyed, which leaves too where that was not done. Never blocks.

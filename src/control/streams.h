@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "control/desk.h"
-#include "control/dial.h"
+#include "wire/dial.h"
 
 namespace tutti::control {
 

@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "base/thread.h"
+#include "process/thread.h"
 
 namespace tutti::engine {
 

@@ -1,6 +1,6 @@
 #include "link/attempt_line.h"
 
-#include "base/log.h"
+#include "process/log.h"
 
 namespace tutti::link {
 

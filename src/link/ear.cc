@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/handshake.h"
+#include "base/random.h"
 
 namespace tutti::link {
 namespace {

@@ -2,8 +2,8 @@
 // sleeps among the others, and on which whoever rings the bell leaves a word. Ranks that share memory reach each
 // other's abstract Unix sockets (topology::Card::hostId), and the socket's name lies beside the bell.
 #pragma once
-#include "base/fd.h"
 #include "link/fifo.h"
+#include "process/fd.h"
 
 namespace tutti::link {
 

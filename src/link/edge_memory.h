@@ -4,9 +4,9 @@
 #pragma once
 #include <cstddef>
 
-#include "base/fd.h"
 #include "link/link.h"
 #include "link/transport.h"
+#include "process/fd.h"
 
 namespace tutti::link {
 

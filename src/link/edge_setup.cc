@@ -16,11 +16,11 @@
 #include "base/deadline_names.h"
 #include "base/descriptors.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/plain_text.h"
 #include "link/attempt_line.h"
 #include "link/registry.h"
 #include "link/self_test.h"
+#include "process/log.h"
 
 namespace tutti::link {
 namespace {

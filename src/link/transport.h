@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/secure_socket.h"
 #include "link/link.h"
+#include "net/secure_socket.h"
 #include "topology/card.h"
 
 namespace tutti::link {

@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "base/settings.h"
 #include "schedule/builder.h"
+#include "settings/settings.h"
 
 namespace tutti::schedule {
 namespace {

@@ -12,8 +12,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/plain_text.h"
-#include "base/process_object.h"
-#include "base/settings.h"
+#include "process/process_object.h"
+#include "settings/settings.h"
 #include "topology/machine.h"
 #include "topology/quota.h"
 

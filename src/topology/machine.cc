@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/fork.h"
+#include "process/fork.h"
 
 namespace tutti::topology {
 namespace {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
-#include "control/unique_id.h"
 #include "emulation/other_process.h"
+#include "job/unique_id.h"
+#include "process/fd.h"
 #include "support/api_ranks.h"
 #include "support/variables.h"
 

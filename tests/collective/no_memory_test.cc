@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "control/root.h"
-#include "control/unique_id.h"
+#include "job/unique_id.h"
+#include "join/root.h"
 #include "support/api_ranks.h"
 #include "support/patience.h"
 #include "support/record_folder.h"

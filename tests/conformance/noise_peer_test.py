@@ -30,7 +30,7 @@ BIN = os.environ["TUTTI_BIN_DIR"]
 PATIENCE = 30 * float(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
 MAGIC = b"tuttiHi\x04"
 WANTS_ENCRYPTION, HAS_AES = 1, 2
-HELLO, PLACE, TREE, GATHER_UP, GATHER_DOWN, ALIVE = 1, 2, 5, 7, 8, 22  # Kind in src/control/messages.h
+HELLO, PLACE, TREE, GATHER_UP, GATHER_DOWN, ALIVE = 1, 2, 5, 7, 8, 22  # Kind in src/wire/messages.h
 
 
 def hashed(label, key=b""):

@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "control/open_root.h"
+#include "join/open_root.h"
+#include "support/join_plane.h"
 #include "support/patience.h"
 #include "topology/card.h"
 
@@ -18,7 +19,7 @@ namespace {
 class LoneSide {
  public:
   explicit LoneSide(DeviceTroubles troubles)
-      : plane_(control::Plane::join(request())),
+      : plane_(joinPlane(request())),
         links_(*plane_, registry_, cards_, config_.connectTimeout),
         side_(*plane_, links_, cards_, {0}, config_, recorder_, std::move(troubles)) {
     recorder_.expect(1);

@@ -9,9 +9,10 @@
 #include "comm/communicator.h"
 #include "comm/device_windows.h"
 #include "comm/mail_key.h"
-#include "control/open_root.h"
 #include "emulation/control.h"
 #include "emulation/device_fixture.h"
+#include "join/open_root.h"
+#include "support/join_plane.h"
 #include "support/patience.h"
 #include "topology/card.h"
 
@@ -100,7 +101,7 @@ class Offers : public device::test::OnGpu {
     request.rank = rank;
     request.size = 2;
     request.deadline = soon();
-    end.plane = control::Plane::join(request);
+    end.plane = joinPlane(request);
     DeviceShape shape;
     shape.size = 2;
     shape.slotBytes.fill(4096);
@@ -237,7 +238,7 @@ class Balky : public control::Plane {
   std::optional<control::Failure> failure() const override { return plane_.failure(); }
   void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
   std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like) override { return plane_.shrink(like); }
-  Bytes openChildRoot(const control::Network& network, Deadline until, std::span<const int> members) override {
+  Bytes openChildRoot(const Network& network, Deadline until, std::span<const int> members) override {
     return plane_.openChildRoot(network, until, members);
   }
   control::UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
@@ -310,7 +311,7 @@ class AFalseOffer : public device::test::OnGpu {
     request.size = 2;
     request.card = topology::encode(card);
     request.deadline = soon();
-    auto plane = control::Plane::join(request);
+    auto plane = joinPlane(request);
     planes_[rank] = plane.get();
     comms_[rank] = std::make_shared<Communicator>(std::move(plane), std::make_shared<Recorder>(), config);
   } catch (const std::exception& error) {

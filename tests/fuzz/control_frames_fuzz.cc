@@ -1,7 +1,7 @@
 // Frames as they come over a socket, in pieces of any size: the reader takes what is a frame, calls the rest broken,
 // holds no more than has come, and reads not one byte too many.
-#include "base/frame.h"
 #include "fuzz/socket_pair.h"
+#include "net/frame.h"
 
 namespace tutti::fuzz {
 namespace {

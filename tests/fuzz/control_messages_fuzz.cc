@@ -1,7 +1,7 @@
 // The payloads of control frames: whatever decodes must come out the same when it is encoded and decoded again.
 #include "control/gathering.h"
-#include "control/messages.h"
 #include "fuzz/input.h"
+#include "wire/messages.h"
 
 namespace tutti::fuzz {
 namespace {

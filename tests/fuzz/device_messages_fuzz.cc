@@ -8,12 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "base/pass_fd.h"
 #include "comm/device_peers.h"
 #include "comm/device_windows.h"
 #include "fuzz/descriptors.h"
 #include "fuzz/hearsay.h"
 #include "fuzz/socket_pair.h"
+#include "process/pass_fd.h"
 
 namespace tutti::fuzz {
 namespace {

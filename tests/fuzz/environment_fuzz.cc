@@ -1,10 +1,10 @@
 // The environment as a launcher or a user may set it. The input is a list of variables: a number says which, then comes
 // the value, up to a zero byte.
 #include "base/error.h"
-#include "base/settings.h"
-#include "control/launcher.h"
-#include "control/launcher_table.h"
 #include "fuzz/input.h"
+#include "launch/launcher.h"
+#include "launch/launcher_table.h"
+#include "settings/survey.h"
 
 namespace tutti::fuzz {
 namespace {

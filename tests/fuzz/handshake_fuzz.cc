@@ -2,8 +2,8 @@
 // secret. A stranger never gets in; the two get in with the same keys, or not at all where a byte was changed.
 #include <array>
 
-#include "base/handshake.h"
 #include "fuzz/socket_pair.h"
+#include "net/handshake.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -35,7 +35,7 @@ class Hearsay : public control::Plane {
   std::optional<control::Failure> failure() const override { return std::nullopt; }
   void fail(const control::Failure&) noexcept override {}
   std::unique_ptr<control::Plane> shrink(const control::JoinRequest&) override { return nullptr; }
-  Bytes openChildRoot(const control::Network&, Deadline, std::span<const int>) override { return {}; }
+  Bytes openChildRoot(const Network&, Deadline, std::span<const int>) override { return {}; }
   control::UniqueId childId(std::span<const std::byte>, int, size_t) const override { return {}; }
 
  private:

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/frame.h"
-#include "base/handshake.h"
-#include "control/messages.h"
-#include "control/parcel.h"
-#include "control/socket.h"
 #include "fuzz/descriptors.h"
 #include "fuzz/input.h"
 #include "fuzz/running.h"
+#include "job/parcel.h"
+#include "net/frame.h"
+#include "net/handshake.h"
+#include "net/socket.h"
 #include "support/patience.h"
+#include "wire/messages.h"
 
 namespace tutti::fuzz {
 
@@ -41,7 +41,7 @@ class Hostile {
     wrapping_ = hello.keys(Handshake::Use::kSecret).send;
   }
   static Hostile call(const std::string& unixName, const HandshakeContext& context) {
-    return {control::dialUnix(unixName), Handshake::Role::kClient, context};
+    return {dialUnix(unixName), Handshake::Role::kClient, context};
   }
 
   bool isOpen() const noexcept { return static_cast<bool>(fd_); }
@@ -129,9 +129,7 @@ class Hostile {
 // Where a hostile rank, or root, is called.
 class Door {
  public:
-  explicit Door(std::string name) : name_(std::move(name)), fd_(control::listenUnix(name_)) {
-    require(static_cast<bool>(fd_));
-  }
+  explicit Door(std::string name) : name_(std::move(name)), fd_(listenUnix(name_)) { require(static_cast<bool>(fd_)); }
   const std::string& name() const noexcept { return name_; }
   std::optional<Hostile> open(const HandshakeContext& context, Deadline deadline) const {
     if (!awaitEvents(fd_.get(), POLLIN, deadline)) return std::nullopt;

@@ -3,14 +3,12 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/settings.h"
-#include "control/network.h"
 #include "fuzz/input.h"
+#include "net/network.h"
+#include "settings/settings.h"
 
 namespace tutti::fuzz {
 namespace {
-
-using control::Network;
 
 void set(const char* name, const std::string& value) {
   if (value.empty())
@@ -19,8 +17,8 @@ void set(const char* name, const std::string& value) {
     ::setenv(name, value.c_str(), 1);
 }
 
-void require(const Network& network, const control::Interface& chosen) {
-  fuzz::require(control::matchesInterface(network.interfaces, chosen.name));
+void require(const Network& network, const Interface& chosen) {
+  fuzz::require(matchesInterface(network.interfaces, chosen.name));
   fuzz::require(network.family == 0 || (network.family == 6) == chosen.address.v6);
 }
 
@@ -34,13 +32,13 @@ void run(Input in) {
   try {
     const Network network = Network::fromEnvironment();
     fuzz::require(network.firstPort <= network.lastPort);
-    for (const control::Interface& one : control::chosenInterfaces(network)) require(network, one);
+    for (const Interface& one : chosenInterfaces(network)) require(network, one);
   } catch (const Error& error) {
     fuzz::require(*error.what() != '\0');
   }
   // A list names what it does not exclude, and the other way round.
   if (!list.empty() && list.front() != '^' && list.find_first_not_of(',') != std::string::npos)
-    fuzz::require(control::matchesInterface(list, "lo") != control::matchesInterface("^" + list, "lo"));
+    fuzz::require(matchesInterface(list, "lo") != matchesInterface("^" + list, "lo"));
 }
 
 }  // namespace

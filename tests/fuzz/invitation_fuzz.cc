@@ -1,6 +1,6 @@
 // What the leader of a split tells all ranks, bent on the way or made up: a rank reads the leader's secret in it or
 // none, and reads it only in its own place.
-#include "control/invitation.h"
+#include "job/invitation.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // A listener whose callers connect in any number, over TCP and its Unix socket, say their hellos whole, by halves or
 // changed, or anything else, hang up or wait: those get in who prove the secret, and nobody else; and no descriptor
 // stays open.
-#include "control/listener.h"
+#include "wire/listener.h"
 
 #include <sys/resource.h>
 
@@ -26,7 +26,7 @@ HandshakeContext contextOf(bool knows) {
 
 control::Listener::Request requestOf() {
   static uint64_t count = 0;
-  control::Network network;
+  Network network;
   network.interfaces = "=lo";
   network.family = 4;
   const std::string name = "tutti-fuzz-listener-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
@@ -59,14 +59,14 @@ class Room : public Kept {
   int arrivals() const noexcept { return arrivals_; }
 
  private:
-  control::Reactor reactor_;
+  Reactor reactor_;
   std::optional<control::Listener> listener_;
   std::atomic<int> arrivals_{0};
 };
 
 UniqueFd dial(const Room& room, bool unix) {
-  if (unix) return control::dialUnix(room.endpoint().unixName);
-  UniqueFd fd = control::dialTcp(room.endpoint().addresses.front());
+  if (unix) return dialUnix(room.endpoint().unixName);
+  UniqueFd fd = dialTcp(room.endpoint().addresses.front());
   if (fd) awaitEvents(fd.get(), POLLOUT, Deadline::in(test::longWait()));
   return fd;
 }

@@ -1,8 +1,8 @@
 // The lists in which Slurm names nodes and counts tasks, and names near to those of settings.
 #include "base/error.h"
-#include "base/settings_table.h"
-#include "control/nodelist.h"
 #include "fuzz/input.h"
+#include "launch/nodelist.h"
+#include "settings/survey.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tutti;

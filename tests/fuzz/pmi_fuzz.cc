@@ -1,7 +1,7 @@
 // What a process manager answers on PMI_FD.
 #include "base/error.h"
-#include "control/pmi.h"
 #include "fuzz/socket_pair.h"
+#include "launch/pmi.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tutti;

@@ -6,11 +6,11 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "base/fd.h"
-#include "base/private_file.h"
-#include "control/secret.h"
-#include "control/unique_id.h"
 #include "fuzz/input.h"
+#include "job/secret.h"
+#include "job/unique_id.h"
+#include "process/fd.h"
+#include "process/private_file.h"
 
 namespace tutti::fuzz {
 namespace {

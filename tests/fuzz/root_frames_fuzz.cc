@@ -1,6 +1,6 @@
 // A root among hostile ranks, which come in any number, say frames in any order, hang up and come again: it ends when
 // it is told to, closes every line whose other end has gone, and leaves no descriptor open.
-#include "control/root.h"
+#include "join/root.h"
 
 #include "fuzz/hostile.h"
 

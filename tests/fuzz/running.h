@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/deadline.h"
-#include "base/keeper.h"
+#include "process/keeper.h"
 
 namespace tutti::fuzz {
 

@@ -2,8 +2,8 @@
 // say frames in any order, some of which make a new plane come about. Its owner gets an answer when the rank is told to
 // end, all that was begun on the way ends as well, and no descriptor stays open.
 #include "base/deadline.h"
-#include "control/parcel.h"
 #include "fuzz/world.h"
+#include "job/parcel.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -26,8 +26,8 @@ class Owner {
   static void shrink(control::Member& member, const control::JoinRequest& like) {
     try {
       const auto result = member.shrink(like);
-      require(result.member->desk().hasJoined() && !result.oldRanks.empty());
-      result.member->leaveLater();
+      require(result->desk().hasJoined() && result->size() > 0);
+      result->leaveLater();
     } catch (const Error& error) {
       require(*error.what() != '\0');
     }

@@ -5,8 +5,8 @@
 
 #include <span>
 
-#include "base/fd.h"
 #include "fuzz/input.h"
+#include "process/fd.h"
 
 namespace tutti::fuzz {
 

@@ -1,7 +1,7 @@
 // TF_CONFIG alone, as the launcher that says everything.
 #include "base/error.h"
-#include "control/launcher.h"
 #include "fuzz/input.h"
+#include "launch/launcher.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tutti;

@@ -1,8 +1,8 @@
 // Unique ids as bytes and in hex.
 #include "base/error.h"
-#include "base/handshake.h"
-#include "control/unique_id.h"
+#include "base/random.h"
 #include "fuzz/input.h"
+#include "job/unique_id.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "control/member.h"
-#include "control/root.h"
-#include "control/tree.h"
 #include "fuzz/hostile.h"
+#include "join/root.h"
+#include "join/tree.h"
 
 namespace tutti::fuzz {
 

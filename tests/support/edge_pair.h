@@ -3,8 +3,8 @@
 #include <array>
 #include <memory>
 
-#include "base/fd.h"
 #include "link/registry.h"
+#include "process/fd.h"
 #include "support/meeting_pair.h"
 
 namespace tutti::test {

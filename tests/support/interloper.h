@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "process/fd.h"
 
 namespace tutti::test {
 

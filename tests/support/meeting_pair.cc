@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "base/error.h"
-#include "base/handshake.h"
+#include "base/random.h"
 
 namespace tutti::test {
 namespace {

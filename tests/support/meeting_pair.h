@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/fd.h"
 #include "link/transport.h"
+#include "process/fd.h"
 #include "support/interloper.h"
 
 namespace tutti::test {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/frame.h"
 #include "control/desk.h"
 #include "control/gathering.h"
-#include "control/messages.h"
-#include "control/parcel.h"
 #include "fuzz/world.h"
+#include "job/parcel.h"
+#include "net/frame.h"
 #include "support/open_files.h"
+#include "wire/messages.h"
 
 namespace tutti::control {
 namespace {
@@ -453,7 +453,7 @@ class Led : public Surrounded {
     if (line) leader_.emplace(std::move(*line));
   }
   ~Led() override {
-    if (result_.member) result_.member->leaveLater();
+    if (result_) result_->leaveLater();
     if (owner_.joinable()) owner_.join();
     if (root_) root_->halt();
   }
@@ -475,12 +475,12 @@ class Led : public Surrounded {
     ASSERT_TRUE(leader_->hear(Kind::kShrinkAck));
     leader_->say(Kind::kShrinkDone, {});
     owner_.join();
-    ASSERT_TRUE(result_.member) << error_;
+    ASSERT_TRUE(result_) << error_;
   }
 
   std::optional<Hostile> leader_;
   std::thread owner_;
-  ShrinkResult result_;
+  std::shared_ptr<Member> result_;
   std::string error_;
   std::shared_ptr<Root> root_;
 };

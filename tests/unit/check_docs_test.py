@@ -38,7 +38,7 @@ TREE = {
     "README.md": TRUE,
     "docs/other.md": "Text.\n",
     "src/a.cc": SOURCE,
-    "src/base/settings_table.h": '{"TUTTI_WAIT_MS"}',
+    "src/settings/settings_table.h": '{"TUTTI_WAIT_MS"}',
     "include/tutti/tutti.h": "typedef enum { tuttiSum } tuttiRedOp_t;\n",
     "tools/build": "case $1 in --fast) ;; esac\n",
     "bench/perf/add_perf.cc": 'app.add_option("-b,--minbytes"); app.add_option("--ranks");\n',

@@ -10,7 +10,7 @@ CHECK = os.path.join(os.path.dirname(__file__), "..", "..", "tools", "check-laye
 GOOD = {
     "include/tutti/tutti.h": "#include <stddef.h>\n",
     "src/base/types.h": "#include <cstdint>\n#include <fmt/format.h>\n",
-    "src/base/settings.cc": "const char* v = std::getenv(name);\n",
+    "src/settings/settings.cc": "const char* v = std::getenv(name);\n",
     "src/link/fifo.h": '#include "base/types.h"\n',
     "src/link/link.h": '#include "link/fifo.h"\n',
     "src/schedule/schedule.h": "#include <vector>\n",
@@ -44,6 +44,12 @@ class CheckLayers(unittest.TestCase):
             self.assertIn(word, output)
         self.assertIn("1 against the rules", output)
 
+    def expect_no_good(self, files, *words):
+        status, output = run_on({**GOOD, **files})
+        self.assertEqual(status, 1, output)
+        for word in (*words, "1 against the rules"):
+            self.assertIn(word, output)
+
     def test_accepts_a_good_tree(self):
         status, output = run_on(GOOD)
         self.assertEqual(status, 0, output)
@@ -52,7 +58,7 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(run_on({})[0], 1)
 
     def test_a_lower_layer_includes_a_higher_one(self):
-        self.expect_complaint("src/base/bad.h", '#include "link/link.h"\n', ":1:", "src/link/link.h")
+        self.expect_complaint("src/base/bad.h", '#include "schedule/schedule.h"\n', ":1:", "src/schedule/schedule.h")
 
     def test_a_layer_includes_a_sibling_it_does_not_know(self):
         self.expect_complaint("src/schedule/bad.cc", '\n#include "link/fifo.h"\n', ":2:", "src/schedule may include")
@@ -114,6 +120,46 @@ class CheckLayers(unittest.TestCase):
         good = ("  static constexpr int kOne = 1;\n  static int f(int a = 0);\n  static std::once_flag once;\n"
                 "  static const std::string& g(int a);\nstatic const int two = f();\n")
         self.assertEqual(run_on({**GOOD, "src/link/good.h": good})[0], 0)
+
+    def test_two_folders_include_each_other(self):
+        status, output = run_on({**GOOD, "src/base/bad.cc": '#include "link/link.h"\n'})
+        self.assertEqual(status, 1, output)
+        self.assertIn("a circle of folders: src/base includes src/link (src/base/bad.cc:1), "
+                      "src/link includes src/base (src/link/fifo.h:1)", output)
+
+    def test_three_folders_include_each_other_in_a_circle(self):
+        status, output = run_on({**GOOD, "src/base/bad.cc": '#include "job/id.h"\n', "src/job/id.h": '#include "net/net.h"\n',
+                                 "src/net/net.h": '#include "base/types.h"\n'})
+        self.assertEqual(status, 1, output)
+        for arrow in ("src/base includes src/job", "src/job includes src/net", "src/net includes src/base"):
+            self.assertIn(arrow, output)
+        self.assertEqual(output.count("a circle"), 1, output)
+
+    def test_two_headers_include_each_other(self):
+        circle = {"src/link/one.h": '#include "link/two.h"\n', "src/link/two.h": '#include "link/one.h"\n'}
+        status, output = run_on({**GOOD, **circle})
+        self.assertEqual(status, 1, output)
+        self.assertIn("a circle of units: src/link/one includes src/link/two (src/link/one.h:1), "
+                      "src/link/two includes src/link/one (src/link/two.h:1)", output)
+        self.assertIn("1 against the rules", output)
+
+    def test_units_include_each_other_through_a_source(self):
+        one = {"src/link/one.h": "", "src/link/one_part.cc": '#include "link/two.h"\n'}
+        self.expect_no_good({**one, "src/link/two.h": '#include "link/one.h"\n'}, "src/link/one includes src/link/two")
+        self.expect_no_good({**one, "src/link/two.h": "", "src/link/two.cc": '\n#include "link/one.h"\n'},
+                            "src/link/one includes src/link/two (src/link/one_part.cc:1)", "(src/link/two.cc:2)")
+
+    def test_parts_of_one_unit_are_no_circle(self):
+        good = {"src/link/one.h": '#include "link/one_part.h"\n', "src/link/one.cc": '#include "link/one.h"\n',
+                "src/link/one_part.h": "", "src/link/one_part.cc": '#include "link/one_part.h"\n',
+                "src/link/one_other.cc": '#include "link/one.h"\n#include "link/one_part.h"\n'}
+        status, output = run_on({**GOOD, **good})
+        self.assertEqual(status, 0, output)
+
+    def test_a_folder_with_too_many_files(self):
+        full = {f"src/plan/file{number}.h": "" for number in range(25)}
+        self.assertEqual(run_on({**GOOD, **full})[0], 0)
+        self.expect_no_good({**full, "src/plan/one_more.cc": ""}, "src/plan:1: 26 files; a folder of src has at most 25")
 
     def test_a_file_too_long(self):
         self.expect_complaint("src/base/long.h", "//\n" * 601, "601 lines")

@@ -1,5 +1,5 @@
 // Records that are sealed and opened, and what happens to those that somebody touched.
-#include "base/cipher.h"
+#include "net/cipher.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/handshake.h"
+#include "base/random.h"
 
 namespace tutti {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "control_processes.h"
+#include "support/join_plane.h"
 #include "support/sanitized.h"
 
 namespace tutti::control::test {
@@ -26,7 +27,7 @@ void killAtOnce(int size, const std::set<int>& victims, bool stay) {
   for (const int victim : victims) pids.push_back(startRank(id, victim, size, "wait"));
   std::vector<std::unique_ptr<Plane>> planes(static_cast<size_t>(size));
   inThreads(size, [&](int r) {
-    if (!victims.contains(r)) planes[size_t(r)] = Plane::join(requestFor(id, r, size));
+    if (!victims.contains(r)) planes[size_t(r)] = joinPlane(requestFor(id, r, size));
   });
   for (const pid_t pid : pids) ::kill(pid, SIGKILL);
   inThreads(size, [&](int r) {
@@ -69,7 +70,7 @@ TEST(Deaths, AProcessThatEndsRightAfterItsRankHasLeftIsToldAsSuch) {
   const UniqueId id = openRoot({}, soon());
   const pid_t pid = startRank(id, 0, 3, "vanish");
   std::vector<std::unique_ptr<Plane>> planes(3);
-  inThreads(2, [&](int i) { planes[size_t(i) + 1] = Plane::join(requestFor(id, i + 1, 3)); });
+  inThreads(2, [&](int i) { planes[size_t(i) + 1] = joinPlane(requestFor(id, i + 1, 3)); });
   EXPECT_EQ(exitOf(pid), 0);
   for (const int r : {1, 2}) {
     const auto failure = awaitFrom([&] { return planes[size_t(r)]->failure(); });
@@ -132,7 +133,7 @@ TEST(Revoke, ADeathAfterwardsHoldsNobodyUp) {
   const pid_t pid = startRank(id, 1, 7, "wait");
   std::vector<std::unique_ptr<Plane>> planes(7);
   inThreads(7, [&](int r) {
-    if (r != 1) planes[size_t(r)] = Plane::join(requestFor(id, r, 7));
+    if (r != 1) planes[size_t(r)] = joinPlane(requestFor(id, r, 7));
   });
   const int before = runningThreads();
   planes[5]->fail({5, Stop::kRevoke, ErrorCode::kRemote, "revoked"});

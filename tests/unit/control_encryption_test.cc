@@ -5,12 +5,12 @@
 
 #include <set>
 
-#include "base/cipher.h"
-#include "control/line.h"
 #include "control/streams.h"
 #include "control_ranks.h"
+#include "net/cipher.h"
 #include "support/interloper.h"
 #include "support/meeting_pair.h"
+#include "wire/line.h"
 
 namespace tutti::control::test {
 namespace {
@@ -401,7 +401,7 @@ TEST(EncryptedPlane, RefusesRanksThatDiffer) {
     inThreads(3, [&](int r) {
       JoinRequest request = requestFor(id, r, 3, soon(), network);
       request.encrypt = r == 1;
-      const Thrown thrown = thrownBy([&] { Plane::join(request); });
+      const Thrown thrown = thrownBy([&] { joinPlane(request); });
       EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << thrown.text;
       EXPECT_NE(thrown.text.find("rank 1 (host "), std::string::npos) << thrown.text;
       EXPECT_NE(thrown.text.find("has it on (TUTTI_ENCRYPT=1)"), std::string::npos) << thrown.text;

@@ -11,9 +11,10 @@
 #include <random>
 #include <thread>
 
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_processes.h"
+#include "join/root.h"
+#include "net/socket.h"
+#include "support/join_plane.h"
 #include "support/sanitized.h"
 
 namespace tutti::control::test {
@@ -26,7 +27,7 @@ TEST(Plane, ProcessesJoinAndLeave) {
   const UniqueId id = openRoot({}, soon());
   std::vector<pid_t> children;
   for (int r = 1; r < 4; ++r) children.push_back(startRank(id, r, 4, "leave"));
-  auto plane = Plane::join(requestFor(id, 0, 4));
+  auto plane = joinPlane(requestFor(id, 0, 4));
   const double joined = msSince(start);
   plane.reset();
   for (const pid_t pid : children) EXPECT_EQ(exitOf(pid), 0);
@@ -53,21 +54,21 @@ TEST(Joining, ADeadlineNamesTheMissingRanksToAll) {
   inThreads(8, [&](int r) {
     if (r == 2 || r == 5) return;
     const Thrown thrown = thrownBy(
-        [&] { Plane::join(requestFor(id, r, 8, Deadline::in(std::chrono::milliseconds(r == 3 ? 300 : 20000)))); });
+        [&] { joinPlane(requestFor(id, r, 8, Deadline::in(std::chrono::milliseconds(r == 3 ? 300 : 20000)))); });
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
     for (const char* words : {"missing: ranks 2, 5", " ms that rank 3 waited, by its TUTTI_JOIN_TIMEOUT_MS"})
       EXPECT_NE(thrown.text.find(words), std::string::npos) << thrown.text;
   });
   std::printf("a deadline of 300 ms was told to all after %.1f ms\n", msSince(start));
   // A rank that comes late is told too.
-  EXPECT_EQ(thrownBy([&] { Plane::join(requestFor(id, 2, 8)); }).code, codeOf(ErrorCode::kTimeout));
+  EXPECT_EQ(thrownBy([&] { joinPlane(requestFor(id, 2, 8)); }).code, codeOf(ErrorCode::kTimeout));
 }
 
 TEST(Joining, ARootThatIsNotThereIsNamed) {
   UniqueId id = openRoot({}, soon());
   id.job ^= 1;
   const Thrown thrown =
-      thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(1500)))); });
+      thrownBy([&] { joinPlane(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(1500)))); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
   EXPECT_NE(thrown.text.find("another job answers where the root should be"), std::string::npos) << thrown.text;
 }
@@ -76,7 +77,7 @@ TEST(Joining, ARootThatIsNotThereIsNamed) {
 TEST(Joining, ARootThatListensAndDoesNotAnswerIsToldFromNone) {
   const UniqueId id = anyRootPlace().id;
   const UniqueFd silent = listenUnix(rootUnixName(id.job));
-  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::seconds(8)))); });
+  const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, 1, 2, Deadline::in(std::chrono::seconds(8)))); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
   EXPECT_NE(thrown.text.find("no answer, though somebody listens"), std::string::npos) << thrown.text;
 }
@@ -88,19 +89,19 @@ TEST(Joining, AWrongSecretDoesNotGetInAndDisturbsNobody) {
   inThreads(3, [&](int r) {
     if (r == 2) {
       const Thrown thrown =
-          thrownBy([&] { Plane::join(requestFor(wrong, 1, 3, Deadline::in(std::chrono::milliseconds(1500)))); });
+          thrownBy([&] { joinPlane(requestFor(wrong, 1, 3, Deadline::in(std::chrono::milliseconds(1500)))); });
       EXPECT_EQ(thrown.code, codeOf(ErrorCode::kTimeout));
       EXPECT_NE(thrown.text.find("another job answers"), std::string::npos) << thrown.text;
       EXPECT_NE(thrown.text.find("the same unique id"), std::string::npos) << thrown.text;
     }
-    Plane::join(requestFor(id, r, 3));
+    joinPlane(requestFor(id, r, 3));
   });
 }
 
 TEST(Joining, AnIdIsGoodForOneCommunicatorAndItsRanksSaySoAtOnce) {
   const UniqueId id = decode(encode(openRoot({}, soon())));
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
-  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
+  const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, 1, 2)); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
   EXPECT_NE(thrown.text.find("already"), std::string::npos) << thrown.text;
 }
@@ -116,7 +117,7 @@ void goOnFromStop(pid_t process) {
 // A process of its own has the root; what the ranks outside are told.
 void expectToldOutside(const UniqueId& id, const std::string& reason) {
   inThreads(4, [&](int i) {
-    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, i + 1, 5)); });
+    const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, i + 1, 5)); });
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
     EXPECT_NE(thrown.text.find(reason), std::string::npos) << thrown.text;
   });
@@ -172,7 +173,7 @@ TEST(Joining, RanksOutsideOfAProcessThatHasFailedAreTold) {
 TEST(Joining, TwoOfOneRankAreBothTold) {
   const UniqueId id = openRoot({}, soon());
   inThreads(3, [&](int i) {
-    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, i == 2 ? 1 : i, 3)); });
+    const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, i == 2 ? 1 : i, 3)); });
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
     EXPECT_NE(thrown.text.find("two processes claim rank 1"), std::string::npos) << thrown.text;
   });
@@ -181,7 +182,7 @@ TEST(Joining, TwoOfOneRankAreBothTold) {
 TEST(Joining, DifferingSizesAreToldToBoth) {
   const UniqueId id = openRoot({}, soon());
   inThreads(2, [&](int r) {
-    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, r, 3 + r)); });
+    const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, r, 3 + r)); });
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
     EXPECT_NE(thrown.text.find("disagree on the size"), std::string::npos) << thrown.text;
   });
@@ -193,7 +194,7 @@ TEST(Joining, DifferingSettingsAreToldToAllWithBothValues) {
     JoinRequest request = requestFor(id, r, 3);
     request.agreement = {{"TUTTI_THIS", "a"}, {"TUTTI_THAT", r == 1 ? "b" : "c"}};
     if (r == 2) request.agreement.push_back({"TUTTI_OTHER", "only here"});
-    const Thrown thrown = thrownBy([&] { Plane::join(request); });
+    const Thrown thrown = thrownBy([&] { joinPlane(request); });
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
     for (const char* word : {"disagree on settings: TUTTI_THAT is ", "b on rank 1 (", "c on rank "})
       EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
@@ -203,7 +204,7 @@ TEST(Joining, DifferingSettingsAreToldToAllWithBothValues) {
 
 TEST(Joining, ARankOutsideItsSizeIsRefused) {
   const UniqueId id = openRoot({}, soon());
-  EXPECT_EQ(thrownBy([&] { Plane::join(requestFor(id, 3, 3)); }).code, codeOf(ErrorCode::kInvalidArgument));
+  EXPECT_EQ(thrownBy([&] { joinPlane(requestFor(id, 3, 3)); }).code, codeOf(ErrorCode::kInvalidArgument));
 }
 
 // The root is in this process: whoever waits for that rank hears of it, whatever it was that failed.
@@ -212,7 +213,7 @@ TEST(Joining, WhatARankCannotBeginIsToldToTheOthers) {
   Network network;
   network.interfaces = "=no-such";
   inThreads(2, [&](int r) {
-    const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, r, 2, soon(), r == 0 ? Network() : network)); });
+    const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, r, 2, soon(), r == 0 ? Network() : network)); });
     EXPECT_EQ(thrown.code, codeOf(r == 0 ? ErrorCode::kRemote : ErrorCode::kInvalidUsage));
     EXPECT_NE(thrown.text.find("no-such"), std::string::npos) << thrown.text;
   });
@@ -222,7 +223,7 @@ TEST(Joining, WhatARankCannotBeginIsToldToTheOthers) {
 TEST(Joining, WhatARankElsewhereCannotBeginIsToldToTheOthers) {
   const UniqueId id = openRoot({}, soon());
   const pid_t other = startRank(id, 1, 2, "fails");
-  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 0, 2)); });
+  const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, 0, 2)); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
   for (const char* words : {"rank 1 (host ", "left while joining: ", "no-such"})
     EXPECT_NE(thrown.text.find(words), std::string::npos) << thrown.text;
@@ -234,7 +235,7 @@ TEST(Joining, ARankThatCannotBeginAndFindsNoRootSaysWhatItLacks) {
   id.place = "at a socket of this test, where nobody listens";
   Network network;
   network.interfaces = "=no-such";
-  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::never(), network)); });
+  const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, 1, 2, Deadline::never(), network)); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
   EXPECT_NE(thrown.text.find("no-such"), std::string::npos) << thrown.text;
 }
@@ -252,7 +253,7 @@ TEST(Joining, ARangeOfOnePortIsNotEnoughForRank0AndTheTextSaysWhy) {
   Network network;
   network.firstPort = network.lastPort = freePort();
   const UniqueId id = openRoot(network, soon());
-  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, 0, 1, soon(), network)); });
+  const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, 0, 1, soon(), network)); });
   EXPECT_NE(thrown.text.find("one more while the ranks join"), std::string::npos) << thrown.text;
   EXPECT_EQ(thrown.text.find("unique id"), std::string::npos) << thrown.text;
 }
@@ -279,7 +280,7 @@ TEST(Joining, OneFamilyIsEnough) {
     }
     for (const Address& address : id.addresses) EXPECT_EQ(address.v6, family == 6);
     inThreads(4, [&](int r) {
-      const auto plane = Plane::join(requestFor(id, r, 4, soon(), network));
+      const auto plane = joinPlane(requestFor(id, r, 4, soon(), network));
       const int peer = r ^ 1;
       plane->requestStream(peer, 1, StreamKind::kTcp);
       EXPECT_TRUE(awaitStream(*plane, peer, 1));
@@ -321,7 +322,7 @@ TEST_P(DeathOf, IsKnownToAllOthers) {
   const pid_t pid = startRank(id, victim, kSize, "wait");
   std::vector<std::unique_ptr<Plane>> planes(kSize);
   inThreads(kSize, [&](int r) {
-    if (r != victim) planes[size_t(r)] = Plane::join(requestFor(id, r, kSize));
+    if (r != victim) planes[size_t(r)] = joinPlane(requestFor(id, r, kSize));
   });
   Plane& sender = *planes[1];
   Plane& receiver = *planes[3];
@@ -402,7 +403,7 @@ TEST(Plane, AJoinCanBeEnded) {
   // The other rank learns it from the root, or misses this one, if it had not come to the root yet.
   request.rank = 1;
   request.deadline = Deadline::in(std::chrono::seconds(2));
-  const Thrown thrown = thrownBy([&] { Plane::join(request); });
+  const Thrown thrown = thrownBy([&] { joinPlane(request); });
   EXPECT_TRUE(thrown.code == codeOf(ErrorCode::kRemote) || thrown.code == codeOf(ErrorCode::kTimeout)) << thrown.code;
   EXPECT_NE(thrown.text.find("rank 0"), std::string::npos) << thrown.text;
 }

@@ -6,14 +6,15 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/fd.h"
-#include "base/frame.h"
-#include "base/handshake.h"
+#include "base/random.h"
 #include "control/gathering.h"
-#include "control/messages.h"
-#include "control/network.h"
-#include "control/tree.h"
-#include "control/unique_id.h"
+#include "job/unique_id.h"
+#include "join/tree.h"
+#include "net/frame.h"
+#include "net/handshake.h"
+#include "net/network.h"
+#include "process/fd.h"
+#include "wire/messages.h"
 
 namespace tutti::control {
 namespace {

@@ -38,7 +38,7 @@ TEST(JoiningWithoutARoot, EndsAtOnceOnceARankHasItsPlace) {
 TEST(JoiningAtATakenPlace, GetsNoPlaceFromTheRootThatIsThere) {
   JoinRequest request = requestFor(openRoot({}, soon()), 0, 1);
   request.id.taken = "cannot listen at port 7";
-  const Thrown thrown = thrownBy([&] { Plane::join(request); });
+  const Thrown thrown = thrownBy([&] { joinPlane(request); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
   EXPECT_EQ(thrown.text, request.id.taken);
 }
@@ -82,7 +82,7 @@ TEST(JoiningAtARootThatHangsUp, CallsItNowAndThen) {
   const fuzz::Door door(rootUnixName(id.job));
   std::atomic<bool> over{false};
   std::thread rank([&] {
-    thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(400)))); });
+    thrownBy([&] { joinPlane(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(400)))); });
     over = true;
   });
   int calls = 0;

@@ -4,9 +4,10 @@
 #include <cstdio>
 #include <string>
 
-#include "control/messages.h"
 #include "control_processes.h"
+#include "support/join_plane.h"
 #include "support/patience.h"
+#include "wire/messages.h"
 
 namespace tutti::control::test {
 namespace {
@@ -31,7 +32,7 @@ std::vector<std::unique_ptr<Plane>> joinBeside(const UniqueId& id, int size, int
     if (r == absent) return;
     JoinRequest request = withHeartbeat(id, r, size, heartbeat);
     request.network = network;
-    planes[size_t(r)] = Plane::join(request);
+    planes[size_t(r)] = joinPlane(request);
     awaitMail(*planes[size_t(r)], absent, kReadyKey);
   });
   return planes;
@@ -120,7 +121,7 @@ std::array<Thrown, 2> joinBesideStopped(milliseconds after) {
     std::this_thread::sleep_for(after);
     ::kill(pid, SIGSTOP);
   });
-  inThreads(2, [&](int i) { thrown[size_t(i)] = thrownBy([&] { Plane::join(withHeartbeat(id, 3 * i, 4)); }); });
+  inThreads(2, [&](int i) { thrown[size_t(i)] = thrownBy([&] { joinPlane(withHeartbeat(id, 3 * i, 4)); }); });
   stopping.join();
   ::kill(pid, SIGKILL);
   exitOf(pid);

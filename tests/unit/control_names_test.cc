@@ -2,12 +2,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "base/frame.h"
-#include "base/keeper.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "net/frame.h"
+#include "net/socket.h"
+#include "process/keeper.h"
 
 namespace tutti::control::test {
 namespace {

@@ -9,8 +9,9 @@
 #include <numeric>
 #include <random>
 
-#include "control/listener.h"
 #include "control_ranks.h"
+#include "job/ranks.h"
+#include "wire/listener.h"
 
 namespace tutti::control::test {
 namespace {

@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "control/root.h"
 #include "control_processes.h"
+#include "join/root.h"
+#include "support/join_plane.h"
 
 extern char** environ;
 
@@ -102,11 +103,11 @@ TEST(OtherProcess, DISABLED_Rank) {
   if (mode == "hoards" || mode == "crowded") hoard(mode == "crowded" ? 1 : 0);
   if (mode == "fails") {
     request.network.interfaces = "=no-such";
-    EXPECT_EQ(thrownBy([&] { Plane::join(request); }).code, codeOf(ErrorCode::kInvalidUsage));
+    EXPECT_EQ(thrownBy([&] { joinPlane(request); }).code, codeOf(ErrorCode::kInvalidUsage));
     return;
   }
   if (mode == "claims") request.card = toBytes(expect);
-  const auto plane = Plane::join(request);
+  const auto plane = joinPlane(request);
   runAs(*plane, mode, expect, request.heartbeat);
 }
 

@@ -11,9 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
-#include "control/open_root.h"
 #include "control/plane.h"
+#include "join/open_root.h"
+#include "process/fd.h"
+#include "support/join_plane.h"
 #include "support/patience.h"
 
 namespace tutti::control::test {
@@ -74,7 +75,7 @@ inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& netw
   inThreads(size, [&](int r) {
     JoinRequest request = requestFor(id, r, size, soon(), network);
     if (adjust) adjust(request);
-    planes[size_t(r)] = Plane::join(request);
+    planes[size_t(r)] = joinPlane(request);
   });
   return planes;
 }

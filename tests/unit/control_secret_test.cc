@@ -4,14 +4,15 @@
 
 #include <cstdio>
 
-#include "base/handshake.h"
-#include "base/keeper.h"
-#include "base/private_file.h"
-#include "control/launcher.h"
+#include "base/random.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "launch/meeting.h"
+#include "net/handshake.h"
+#include "net/socket.h"
+#include "process/keeper.h"
+#include "process/private_file.h"
 
 namespace tutti::control::test {
 namespace {
@@ -30,7 +31,7 @@ std::vector<Thrown> join(const HandOver& handOver, const Secrets& secrets) {
     launch.size = size;
     launch.secret = secrets[size_t(r)];
     handOver(launch, id);
-    ends[size_t(r)] = thrownBy([&] { Plane::join(requestFor(meetingPlace(launch, {}, soon()), r, size)); });
+    ends[size_t(r)] = thrownBy([&] { joinPlane(requestFor(meetingPlace(launch, {}, soon()), r, size)); });
   });
   return ends;
 }

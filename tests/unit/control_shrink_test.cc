@@ -11,6 +11,7 @@
 #include <string>
 
 #include "control_processes.h"
+#include "support/join_plane.h"
 #include "support/sanitized.h"
 
 namespace tutti::control::test {
@@ -46,7 +47,7 @@ Job joinWithVictims(int size, const std::set<int>& victims, int heartbeatMs = 20
     if (victims.contains(r)) return;
     JoinRequest request = requestFor(id, r, size);
     request.heartbeat = milliseconds(heartbeatMs);
-    job.planes[size_t(r)] = Plane::join(request);
+    job.planes[size_t(r)] = joinPlane(request);
     for (const int victim : victims) awaitMail(*job.planes[size_t(r)], victim, kReadyKey);
   });
   return job;
@@ -286,7 +287,7 @@ void killDuring(int size, const std::set<int>& first, const std::set<int>& secon
     if (all.contains(r)) return;
     JoinRequest request = requestFor(id, r, size);
     request.heartbeat = milliseconds(blow.heartbeatMs);
-    job.planes[size_t(r)] = Plane::join(request);
+    job.planes[size_t(r)] = joinPlane(request);
     for (const int victim : all) awaitMail(*job.planes[size_t(r)], victim, kReadyKey);
   });
   for (const int victim : first) ::kill(job.pids[victim], SIGKILL);

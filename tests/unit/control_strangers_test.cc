@@ -6,10 +6,10 @@
 #include <atomic>
 #include <optional>
 
-#include "base/handshake.h"
-#include "control/root.h"
-#include "control/socket.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "net/handshake.h"
+#include "net/socket.h"
 
 namespace tutti::control::test {
 namespace {
@@ -49,7 +49,7 @@ TEST_P(Stranger, DoesNotDisturbAJoinInProgress) {
   std::vector<std::unique_ptr<Plane>> planes(6);
   inThreads(12, [&](int i) {
     if (i < 6) {
-      planes[size_t(i)] = Plane::join(requestFor(id, i, 6));
+      planes[size_t(i)] = joinPlane(requestFor(id, i, 6));
       return;
     }
     for (int again = 0; again < 10; ++again) {
@@ -107,7 +107,7 @@ TEST(Insider, WithAnOversizedOrForeignFrameIsDropped) {
     say(fd.get(), words);
     EXPECT_TRUE(hangsUp(fd.get()));
   }
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
 }
 
 // A rank that dials over several paths drops those that were slower, in the hello or just after it: no stranger.
@@ -121,7 +121,7 @@ TEST_P(Guest, WhoLeavesIsNotWarnedOf) {
     if (abruptly) ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &atOnce, sizeof atOnce);
     if (abruptly) say(fd.get(), "Tf");
   }
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
@@ -135,7 +135,7 @@ TEST(Insider, WhoseSealedFrameIsForgedIsNamedOnce) {
   proveSecret(fd.get(), context);
   say(fd.get(), std::string(64, 'x'));
   EXPECT_TRUE(hangsUp(fd.get()));
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
   const std::string line = testing::internal::GetCapturedStderr(), from = ":" + std::to_string(portOf(fd.get()));
   ASSERT_NE(line.find("refused"), std::string::npos) << line;
   ASSERT_NE(line.find(from), std::string::npos) << line;
@@ -194,7 +194,7 @@ TEST(Crowd, OfOneAddressHasAShareOfTheRoom) {
   }
   for (size_t i = 0; i < kCrowd - kMostShare; ++i) EXPECT_TRUE(hangsUp(crowd[i].get())) << i;
   proveSecret(early.get(), rootContext(id));
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
 }
 
 // A crowd of strangers over the loopback puts nobody out who came before it from `early`, and has not spoken yet.
@@ -206,7 +206,7 @@ void expectKept(const UniqueId& id, UniqueFd early) {
   for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(dialTcp(onLoopback(id.addresses.at(0))));
   for (size_t i = 0; i < kCrowd - kRoom; ++i) EXPECT_TRUE(hangsUp(crowd[i].get())) << i;
   proveSecret(early.get(), rootContext(id));
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
 }
 
 TEST(Crowd, MakesWayForThoseOfOtherAddresses) {
@@ -247,7 +247,7 @@ TEST_P(Stranger, WithARecordedHelloIsHungUpOn) {
     ASSERT_EQ(::poll(&ready, 1, 20000), 1);
     EXPECT_LE(::recv(again.get(), &byte, 1, 0), 0) << "an answer";
   }
-  inThreads(2, [&](int r) { Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(id, r, 2)); });
 }
 
 // More callers than may wait: the oldest give way, and those who belong here get in.
@@ -256,7 +256,7 @@ TEST(Crowd, DoesNotKeepTheRanksOut) {
   const UniqueId id = openRoot(network, soon());
   std::vector<UniqueFd> crowd;
   for (int i = 0; i < 700; ++i) crowd.push_back(dialTcp(id.addresses.at(0)));
-  inThreads(3, [&](int r) { Plane::join(requestFor(id, r, 3)); });
+  inThreads(3, [&](int r) { joinPlane(requestFor(id, r, 3)); });
 }
 
 }  // namespace

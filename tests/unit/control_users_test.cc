@@ -11,14 +11,15 @@
 
 #include <filesystem>
 
-#include "base/handshake.h"
-#include "base/keeper.h"
-#include "control/launcher.h"
+#include "base/random.h"
 #include "control/member.h"
-#include "control/root.h"
-#include "control/socket.h"
-#include "control/user_folder.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "launch/meeting.h"
+#include "net/handshake.h"
+#include "net/socket.h"
+#include "process/keeper.h"
+#include "process/user_folder.h"
 #include "support/other_user.h"
 
 namespace tutti::control::test {
@@ -79,7 +80,7 @@ TEST(Users, AnotherUsersListenerIsNotTrusted) {
   UniqueId id = anyRootPlace().id;
   const Squatter squatter(rootUnixName(id.job));
   const Thrown thrown =
-      thrownBy([&] { Plane::join(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(200)))); });
+      thrownBy([&] { joinPlane(requestFor(id, 1, 2, Deadline::in(std::chrono::milliseconds(200)))); });
   EXPECT_NE(thrown.text.find("another user"), std::string::npos) << thrown.text;
 }
 
@@ -122,7 +123,7 @@ class UsersOfAFolder : public testing::Test {
     std::vector<std::string> names;
     const UniqueId first = placeOf(0);
     names = {rootUnixName(first.job), rootNameIn(folder, first.job).value_or("none")};
-    inThreads(2, [&](int rank) { Plane::join(requestFor(rank == 0 ? first : placeOf(rank), rank, 2)); });
+    inThreads(2, [&](int rank) { joinPlane(requestFor(rank == 0 ? first : placeOf(rank), rank, 2)); });
     return names;
   }
 
@@ -165,7 +166,7 @@ TEST_F(UsersOfAFolder, MeetThoseWhoDoNotShareIt) {
   inThreads(2, [&](int rank) {
     const UniqueId id = rank == 0 ? placeOf(0) : meetingPlace(onOneHost(rank), {}, soon());
     EXPECT_EQ(id.folder.empty(), rank != 0);
-    Plane::join(requestFor(id, rank, 2));
+    joinPlane(requestFor(id, rank, 2));
   });
 }
 
@@ -291,7 +292,7 @@ TEST(WithoutASecretAtAnAddress, ChildrenCannotEncryptEither) {
   place.id.job = randomNumber();
   const UniqueId id = openRootAt(place, {}, soon());
   std::vector<std::unique_ptr<Plane>> planes(2);
-  inThreads(2, [&](int r) { planes[size_t(r)] = Plane::join(requestFor(id, r, 2)); });
+  inThreads(2, [&](int r) { planes[size_t(r)] = joinPlane(requestFor(id, r, 2)); });
   const auto expectRefused = [](const Thrown& thrown) {
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << thrown.text;
     EXPECT_NE(thrown.text.find("TUTTI_ENCRYPT=1 needs a secret"), std::string::npos) << thrown.text;
@@ -300,7 +301,7 @@ TEST(WithoutASecretAtAnAddress, ChildrenCannotEncryptEither) {
   inThreads(2, [&](int r) {
     JoinRequest request = requestFor(planes[size_t(r)]->childId(told, 0, size_t(r)), r, 2);
     request.encrypt = true;
-    expectRefused(thrownBy([&] { Plane::join(request); }));
+    expectRefused(thrownBy([&] { joinPlane(request); }));
     expectRefused(thrownBy([&] { planes[size_t(r)]->shrink(request); }));
   });
 }

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/handshake.h"
+#include "base/random.h"
 
 namespace tutti::comm {
 namespace {

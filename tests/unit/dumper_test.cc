@@ -1,6 +1,6 @@
 // The writer of records looks at communicators that others end meanwhile.
 #include "comm/dumper.h"
-#include "control/open_root.h"
+#include "join/open_root.h"
 
 #include <gtest/gtest.h>
 

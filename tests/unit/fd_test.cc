@@ -1,5 +1,5 @@
 // Descriptors where a program has closed its standard streams.
-#include "base/fd.h"
+#include "process/fd.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

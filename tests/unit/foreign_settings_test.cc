@@ -1,8 +1,8 @@
-#include "base/foreign_settings.h"
+#include "settings/foreign_settings.h"
 
 #include <gtest/gtest.h>
 
-#include "base/log.h"
+#include "process/log.h"
 
 namespace tutti::settings {
 namespace {

@@ -1,5 +1,5 @@
 // What a child made by fork() keeps of the library's descriptors: nothing.
-#include "base/fork.h"
+#include "process/fork.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <functional>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/log.h"
+#include "process/fd.h"
+#include "process/log.h"
 #include "topology/machine.h"
 #include "tutti/tutti.h"
 

@@ -1,5 +1,5 @@
 // Threads of the library's own: what one throws ends that one alone, and all have ended when the process does.
-#include "base/keeper.h"
+#include "process/keeper.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "control/launcher.h"
+#include "launch/launcher.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "control/launcher_table.h"
-#include "control/nodelist.h"
+#include "launch/launcher_table.h"
+#include "launch/nodelist.h"
 
 namespace tutti::control {
 namespace {

@@ -8,15 +8,15 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "base/settings.h"
 #include "comm/call.h"
 #include "comm/device_programs.h"
 #include "comm/plans.h"
 #include "comm/recorder.h"
-#include "control/join_request.h"
+#include "job/ranks.h"
 #include "link/transport.h"
 #include "plan/plan.h"
 #include "schedule/builder.h"
+#include "settings/settings.h"
 
 namespace tutti {
 namespace {

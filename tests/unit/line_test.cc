@@ -1,5 +1,5 @@
 // A line that is ending, and a call that cannot begin, leave the reactor to the others.
-#include "control/line.h"
+#include "wire/line.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "control/reach.h"
 #include "support/meeting_pair.h"
 #include "support/patience.h"
 #include "support/sanitized.h"
+#include "wire/reach.h"
 
 namespace tutti::control {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "comm/communicator.h"
 #include "control_processes.h"
+#include "support/join_plane.h"
 
 namespace tutti::control::test {
 namespace {
@@ -20,7 +21,7 @@ TEST(RanksOfAProcess, KnowEachOther) {
 TEST(RanksOfAProcess, AreNotThoseOfAnother) {
   const UniqueId id = openRoot({}, soon());
   const pid_t other = startRank(id, 1, 2, "wait");
-  const auto plane = Plane::join(requestFor(id, 0, 2));
+  const auto plane = joinPlane(requestFor(id, 0, 2));
   EXPECT_TRUE(plane->isHere(0));
   EXPECT_FALSE(plane->isHere(1));
   ::kill(other, SIGKILL);

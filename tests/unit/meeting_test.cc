@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/handshake.h"
-#include "base/private_file.h"
-#include "control/launcher.h"
-#include "control/network.h"
-#include "control/socket.h"
+#include "base/random.h"
 #include "control_ranks.h"
+#include "launch/meeting.h"
+#include "net/network.h"
+#include "net/socket.h"
+#include "process/fd.h"
+#include "process/private_file.h"
 #include "support/patience.h"
 
 namespace tutti::control::test {
@@ -29,7 +29,7 @@ uint64_t meetAndJoin(const Launch& pattern, int size) {
     launch.rank = r;
     launch.size = size;
     const UniqueId id = meetingPlace(launch, {}, soon());
-    const auto plane = Plane::join(requestFor(id, r, size));
+    const auto plane = joinPlane(requestFor(id, r, size));
     EXPECT_EQ(toText(plane->card(size - 1)), "card of " + std::to_string(size - 1));
     numbers[size_t(r)] = plane->id();
   });
@@ -219,7 +219,7 @@ Launch aloneAt(int rank, const std::string& host, uint16_t port) {
 std::string whyNot(const Launch& launch, int timeMs, const Network& network = {}) {
   const UniqueId id = meetingPlace(launch, network, soon());
   const Deadline deadline = Deadline::in(std::chrono::milliseconds(timeMs) * tutti::test::patience());
-  return thrownBy([&] { Plane::join(requestFor(id, launch.rank, launch.size, deadline, network)); }).text;
+  return thrownBy([&] { joinPlane(requestFor(id, launch.rank, launch.size, deadline, network)); }).text;
 }
 
 // The first of so many that nobody listens at.
@@ -374,7 +374,7 @@ TEST(Rendezvous, RanksOfTwoUsersAreToldThatTheyMayBe) {
     UniqueId id = meetingPlace(launch, network, soon());
     if (r == 1) ++id.job;  // as another user would work it out
     const Deadline deadline = Deadline::in(std::chrono::milliseconds(r == 0 ? 3000 : 1500));
-    const std::string text = thrownBy([&] { Plane::join(requestFor(id, r, 2, deadline, network)); }).text;
+    const std::string text = thrownBy([&] { joinPlane(requestFor(id, r, 2, deadline, network)); }).text;
     expectWords(text, {r == 0 ? "did not know the secret of this job" : "the secret or the user differs",
                        fmt::format("and user (this one: {})", ::geteuid())});
   });
@@ -387,7 +387,7 @@ TEST(Rendezvous, TwoThatClaimRank0AreBothNamedAtOnce) {
     inThreads(2, [&](int) {
       Launch launch = aloneAt(0, "127.0.0.1", port);
       launch.oneHost = oneHost;
-      const Thrown thrown = thrownBy([&] { Plane::join(requestFor(meetingPlace(launch, {}, soon()), 0, 2)); });
+      const Thrown thrown = thrownBy([&] { joinPlane(requestFor(meetingPlace(launch, {}, soon()), 0, 2)); });
       EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
       const std::string who = fmt::format("host {}, pid {}", hostName(), ::getpid());
       expectWords(thrown.text, {"two processes claim rank 0: " + who + " and " + who, "its own number", "TUTTI_JOB"});
@@ -434,7 +434,7 @@ TEST(Rendezvous, APortThatSomethingElseHoldsIsNamed) {
     }
   });
   const Launch launch = aloneAt(0, "127.0.0.1", port);
-  const Thrown thrown = thrownBy([&] { Plane::join(requestFor(meetingPlace(launch, {}, soon()), 0, 2)); });
+  const Thrown thrown = thrownBy([&] { joinPlane(requestFor(meetingPlace(launch, {}, soon()), 0, 2)); });
   ::shutdown(held.get(), SHUT_RDWR);
   other.join();
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kSystem));
@@ -475,7 +475,7 @@ TEST(Rendezvous, Rank0SaysAtOnceThatTheAddressIsNotItsOwn) {
 TEST(Rendezvous, AnAddressForwardedToRank0Works) {
   Launch launch = aloneAt(0, "198.51.100.7", freePort());
   const UniqueId here = meetingPlace(launch, {}, soon());  // its addresses are what is forwarded to
-  inThreads(2, [&](int r) { Plane::join(requestFor(here, r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(here, r, 2)); });
 }
 
 TEST(NetworkAddresses, LinkLocalOnesAreNamedByTheInterfacesOfThisHost) {

@@ -1,5 +1,5 @@
 // The Noise handshakes against the community's known answers, and what does not open.
-#include "base/noise.h"
+#include "net/noise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Secrets that pass through the hands of others.
-#include "control/parcel.h"
+#include "job/parcel.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(ChildId, IsReadByMembersOnly) {
   for (const size_t place : {0u, 1u, 2u})
     EXPECT_FALSE(thrownBy([&] { planes[0]->childId(told, 1, place); }).text.empty()) << place;
   EXPECT_FALSE(thrownBy([&] { planes[2]->childId(told, 0, 1); }).text.empty()) << "in another's name";
-  inThreads(2, [&](int r) { Plane::join(requestFor(planes[size_t(r) + 1]->childId(told, 1, size_t(r)), r, 2)); });
+  inThreads(2, [&](int r) { joinPlane(requestFor(planes[size_t(r) + 1]->childId(told, 1, size_t(r)), r, 2)); });
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "base/settings_table.h"
-#include "control/launcher_names.h"
-#include "control/launcher_table.h"
+#include "launch/launcher_names.h"
+#include "launch/launcher_table.h"
 #include "perf/environment.h"
 #include "perf/failure.h"
 #include "perf/launch.h"
+#include "settings/settings_table.h"
 
 namespace tutti::perf {
 namespace {

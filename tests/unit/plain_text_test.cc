@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "base/log.h"
+#include "process/log.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 // The ranks' side of PMI-1 against a process manager that is a thread here.
-#include "control/pmi.h"
+#include "launch/pmi.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/handshake.h"
-#include "control/launcher.h"
 #include "control_ranks.h"
+#include "launch/meeting.h"
+#include "net/handshake.h"
+#include "process/fd.h"
 
 namespace tutti::control::test {
 namespace {
@@ -145,7 +145,7 @@ TEST(Pmi, RanksOfSeveralHostsMeetThroughIt) {
       launch.pmiKey = round;
       const UniqueId id = meetingPlace(launch, {}, soon());
       EXPECT_NE(id.secret, Secret{}) << "it is not to be guessed";
-      const auto plane = Plane::join(requestFor(id, r, 4));
+      const auto plane = joinPlane(requestFor(id, r, 4));
       EXPECT_EQ(toText(plane->card(3)), "card of 3");
     });
 }
@@ -161,7 +161,7 @@ TEST(Pmi, ASecretBesideItCounts) {
       if (alike || r == 0) launch.secret = "hidden";
       const UniqueId id = meetingPlace(launch, {}, soon());
       EXPECT_EQ(id.beside != Secret{}, launch.secret.has_value());
-      const Thrown thrown = thrownBy([&] { Plane::join(requestFor(id, r, 2)); });
+      const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, r, 2)); });
       EXPECT_EQ(thrown.code, alike ? 0 : codeOf(ErrorCode::kInvalidUsage));
       EXPECT_EQ(thrown.text.find("disagree on TUTTI_SECRET") == std::string::npos, alike) << thrown.text;
     });

@@ -1,4 +1,4 @@
-#include "base/private_file.h"
+#include "process/private_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/fd.h"
-#include "base/handshake.h"
+#include "base/random.h"
+#include "process/fd.h"
 #include "support/other_user.h"
 
 namespace tutti {

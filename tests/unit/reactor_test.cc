@@ -1,5 +1,5 @@
 // What a handler or a task throws is told, and the loop goes on without it.
-#include "control/reactor.h"
+#include "net/reactor.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>

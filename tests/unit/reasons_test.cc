@@ -1,7 +1,7 @@
 // Why a peer gives up, as an owner gets to read it.
 #include <gtest/gtest.h>
 
-#include "control/messages.h"
+#include "wire/messages.h"
 
 namespace tutti::control {
 namespace {

@@ -1,4 +1,4 @@
-#include "control/root_name.h"
+#include "job/root_name.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,13 +12,13 @@
 #include <sstream>
 #include <thread>
 
-#include "base/handshake.h"
-#include "base/private_file.h"
-#include "control/dial.h"
-#include "control/root.h"
-#include "control/socket.h"
+#include "base/random.h"
 #include "control_ranks.h"
+#include "join/root.h"
+#include "net/socket.h"
+#include "process/private_file.h"
 #include "support/other_user.h"
+#include "wire/dial.h"
 
 namespace tutti::control::test {
 namespace {

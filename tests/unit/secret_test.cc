@@ -1,4 +1,4 @@
-#include "control/secret.h"
+#include "job/secret.h"
 
 #include <gtest/gtest.h>
 #include <sodium.h>
@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/handshake.h"
-#include "control/launcher.h"
+#include "base/random.h"
 #include "control_ranks.h"
+#include "launch/meeting.h"
 
 namespace tutti::control::test {
 namespace {

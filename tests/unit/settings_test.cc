@@ -1,4 +1,4 @@
-#include "base/settings.h"
+#include "settings/settings.h"
 
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
@@ -15,8 +15,9 @@
 
 #include "base/error.h"
 #include "comm/config.h"
-#include "control/launcher_names.h"
-#include "control/network.h"
+#include "launch/launcher_names.h"
+#include "net/network.h"
+#include "settings/survey.h"
 #include "support/other_user.h"
 #include "support/sanitized.h"
 #include "support/variables.h"
@@ -82,14 +83,14 @@ TEST(Settings, AFamilyOfAddressesThatIsNoneIsAnsweredWithAllThatThereAre) {
   for (const std::string value : {"5", "46", "AF_INET", "-4"}) {
     const test::Settings set({test::Setting{"TUTTI_SOCKET_FAMILY", value}});
     try {
-      control::Network::fromEnvironment();
+      Network::fromEnvironment();
       ADD_FAILURE() << value;
     } catch (const Error& e) {
       EXPECT_EQ(e.what(), "TUTTI_SOCKET_FAMILY=" + value + ": choose 4, 6, or 0 for both");
     }
   }
   const test::Settings set({test::Setting{"TUTTI_SOCKET_FAMILY", "6"}});
-  EXPECT_EQ(control::Network::fromEnvironment().family, 6);
+  EXPECT_EQ(Network::fromEnvironment().family, 6);
 }
 
 TEST(SettingsTable, IsWellFormed) {
@@ -140,12 +141,12 @@ TEST(SettingsTable, HasEveryVariableThatTheSourcesName) {
   EXPECT_GT(seen, std::size(kTable));
 }
 
-// The variables that src/control reads from launchers are those in the list, and the list has no others.
-TEST(LauncherNames, AreThoseThatTheSourcesRead) {
+// The quoted names in capitals, other than settings', in the sources of a room.
+std::set<std::string> foreignNamesIn(const std::string& room) {
   const std::string_view notNames[] = {"TCP"};
   const std::regex name(R"re("((?!TUTTI_)[A-Z][A-Z0-9]*(_[A-Za-z0-9]+)*)")re");
   std::set<std::string> read;
-  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/src/control")) {
+  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/src/" + room)) {
     if (entry.path().extension() != ".cc") continue;
     const std::string text = textOf(entry.path());
     for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) {
@@ -153,7 +154,16 @@ TEST(LauncherNames, AreThoseThatTheSourcesRead) {
       if (one.size() > 2 && std::ranges::find(notNames, one) == std::end(notNames)) read.insert(one);
     }
   }
-  EXPECT_EQ(read, (std::set<std::string>(control::kLauncherNames.begin(), control::kLauncherNames.end())));
+  return read;
+}
+
+// The variables that src/launch reads from launchers are those in the list, and the list has no others; and the rest of
+// the control plane reads none.
+TEST(LauncherNames, AreThoseThatTheSourcesRead) {
+  EXPECT_EQ(foreignNamesIn("launch"),
+            (std::set<std::string>(control::kLauncherNames.begin(), control::kLauncherNames.end())));
+  for (const char* room : {"net", "job", "wire", "join", "shrink", "control"})
+    EXPECT_EQ(foreignNamesIn(room), std::set<std::string>()) << room;
 }
 
 TEST(SettingsTable, ShowsValuesButNoSecrets) {

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <deque>
 
-#include "base/fd.h"
 #include "engine/sleeper.h"
+#include "process/fd.h"
 #include "support/edge_pair.h"
 #include "transports/tcp/tcp.h"
 

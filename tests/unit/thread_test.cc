@@ -1,5 +1,5 @@
 // What a thread does with signals.
-#include "base/thread.h"
+#include "process/thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

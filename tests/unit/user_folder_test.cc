@@ -1,4 +1,4 @@
-#include "control/user_folder.h"
+#include "process/user_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/handshake.h"
-#include "control/launcher.h"
+#include "base/random.h"
 #include "control_ranks.h"
+#include "launch/launcher.h"
 #include "support/other_user.h"
 
 namespace tutti::control::test {

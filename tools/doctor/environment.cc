@@ -8,10 +8,11 @@
 #include <map>
 #include <utility>
 
-#include "base/log.h"
 #include "comm/config.h"
-#include "control/launcher.h"
-#include "control/network.h"
+#include "launch/launcher.h"
+#include "net/network.h"
+#include "process/log.h"
+#include "settings/survey.h"
 
 namespace tutti::doctor {
 namespace {
@@ -40,7 +41,7 @@ void parseNumbers(std::index_sequence<rows...>) {
 void parseAll() {
   parseNumbers(std::make_index_sequence<kTable.size()>());
   comm::Config::fromEnvironment();
-  control::Network::fromEnvironment();
+  Network::fromEnvironment();
 }
 
 // The same twice is one trouble: half a set of a launcher's, for one.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/settings.h"
+#include "settings/settings.h"
 
 namespace tutti::doctor {
 

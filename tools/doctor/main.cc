@@ -14,7 +14,6 @@
 #include <fstream>
 #include <system_error>
 
-#include "base/settings.h"
 #include "base/version.h"
 #include "doctor/diagnose.h"
 #include "doctor/environment.h"
@@ -23,6 +22,7 @@
 #include "doctor/trace.h"
 #include "doctor/view.h"
 #include "doctor/words.h"
+#include "settings/settings.h"
 
 namespace tutti::doctor {
 namespace {

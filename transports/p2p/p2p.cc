@@ -10,10 +10,10 @@
 #include "base/bytes.h"
 #include "base/costs.h"
 #include "base/error.h"
-#include "base/fd.h"
-#include "base/handshake.h"
-#include "base/process_object.h"
+#include "base/random.h"
 #include "link/edge_memory.h"
+#include "process/fd.h"
+#include "process/process_object.h"
 
 namespace tutti::transports {
 namespace {

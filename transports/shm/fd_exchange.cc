@@ -1,7 +1,7 @@
 #include "transports/shm/fd_exchange.h"
 
 #include "base/error.h"
-#include "base/pass_fd.h"
+#include "process/pass_fd.h"
 
 namespace tutti::transports {
 

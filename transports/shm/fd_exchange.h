@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/fd.h"
+#include "process/fd.h"
 
 namespace tutti::transports {
 

@@ -6,8 +6,8 @@
 
 #include "base/costs.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "link/edge_memory.h"
+#include "process/fd.h"
 #include "transports/shm/fd_exchange.h"
 
 namespace tutti::transports {

@@ -6,7 +6,7 @@
 #pragma once
 #include <cstring>
 
-#include "base/cipher.h"
+#include "net/cipher.h"
 #include "transports/tcp/frame.h"
 
 namespace tutti::transports {

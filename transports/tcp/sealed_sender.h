@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/cipher.h"
 #include "link/fifo.h"
+#include "net/cipher.h"
 #include "transports/tcp/stream_result.h"
 
 namespace tutti::transports {

@@ -11,8 +11,8 @@
 
 #include "base/costs.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "link/edge_memory.h"
+#include "process/fd.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/receiver.h"
 #include "transports/tcp/sealed_sender.h"

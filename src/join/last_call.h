@@ -1,0 +1,14 @@
+// A rank fails before it has a connection to the root to say so over: it calls the root for this alone.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "wire/join_request.h"
+
+namespace tutti::control {
+
+// The root tells all others that this rank will not come, and why. Blocks until it knows, which is for a second at
+// most: where nobody answers by then, the others wait for their deadline. Never fails. Any thread.
+void tellRoot(const JoinRequest& request, const std::function<std::string()>& why) noexcept;
+
+}  // namespace tutti::control

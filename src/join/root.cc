@@ -1,0 +1,358 @@
+#include "join/root.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "base/deadline_names.h"
+#include "base/limits.h"
+#include "job/ranks.h"
+#include "job/remedies.h"
+#include "join/open_root.h"
+#include "join/tree.h"
+#include "net/network.h"
+#include "process/log.h"
+#include "process/process_object.h"
+
+namespace tutti::control {
+namespace {
+
+constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
+// Ranks that look for the root call it several times in a second.
+constexpr std::chrono::seconds kLastCalls(1);
+// Of those who come after a refusal, and hear of it: beyond as many who come calls again.
+constexpr size_t kLeastParting = 16, kMostParting = 512;
+
+}  // namespace
+
+HandshakeContext rootContext(const UniqueId& id) { return {id.secret, id.job, id.job, Encryption::kAsCalled}; }
+
+RootPlace anyRootPlace() {
+  RootPlace place;
+  fillRandom(place.id.secret.data(), place.id.secret.size());
+  place.id.job = randomNumber();
+  return place;
+}
+
+UniqueId openRoot(const Network& network, Deadline lifetime) { return openRootAt(anyRootPlace(), network, lifetime); }
+
+UniqueId openRootHere(const Network& network, Deadline lifetime) {
+  RootPlace place = anyRootPlace();
+  place.id.place = "in this process";
+  return openRootAt(place, network, lifetime);
+}
+
+UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime) {
+  return startRoot(place, network, lifetime)->id();
+}
+
+namespace {
+
+// One of a process: those that run in it. Any thread.
+class RootsHere {
+ public:
+  void add(const std::shared_ptr<Root>& root) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(roots_, [](const auto& one) { return one.expired(); });
+    roots_.push_back(root);
+  }
+  std::shared_ptr<Root> of(uint64_t job) {
+    std::lock_guard lock(mutex_);
+    for (auto at = roots_.rbegin(); at != roots_.rend(); ++at)  // jobs that meet at one place have one number
+      if (auto root = at->lock(); root && root->id().job == job) return root;
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Root>> roots_;
+};
+
+}  // namespace
+
+std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
+  auto root = std::make_shared<Root>(place, network, lifetime);
+  ofThisProcess<RootsHere>().add(root);
+  Keeper::instance().start(root);
+  return root;
+}
+
+bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept {
+  try {
+    const auto root = ofThisProcess<RootsHere>().of(job);
+    if (root) root->giveUp(rank, why());
+    return root != nullptr;
+  } catch (const std::exception& e) {
+    log::warn("the other ranks could not be told: {}", e.what());
+    return true;
+  }
+}
+
+// One that has come has a line of its own to say so over: this is of another job that met here before.
+void Root::giveUp(int rank, const std::string& why) {
+  reactor_.post([this, rank, why] {
+    if (!guests_.contains(rank)) refuse(ErrorCode::kRemote, why);
+  });
+}
+
+// The name that everybody can work out comes first: of two jobs of one user that meet at one place one gets it.
+Listener::Request Root::listenRequest(const RootPlace& place, const Network& network) const {
+  std::vector<std::string> names{rootUnixName(place.id.job)};
+  if (!name_.text().empty()) names.push_back(name_.text());
+  return {rootContext(place.id), std::move(names), network, place.port, place.tcp};
+}
+
+Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
+    : name_(place.id.folder, place.id.job),
+      listener_(reactor_, listenRequest(place, network),
+                [this](const std::shared_ptr<Line>& line, Frame& first) { welcome(line, first); }),
+      id_(place.id),
+      doubt_(place.doubt),
+      reserve_(::eventfd(0, EFD_CLOEXEC)) {
+  id_.addresses = listener_.endpoint().addresses;
+  if (isPublic(id_)) fillRandom(drawn_.data(), drawn_.size());
+  listener_.whenStarved([this](int error) {
+    refuse(ErrorCode::kRemote, fmt::format("{} can let no further rank in: {}", ownProcess(), errnoText(error)));
+  });
+  // By who makes it: for lack of memory there is no root then, and not one that ends at once.
+  reactor_.after(lifetime.left(), [this] {
+    if (!refused_ && size_ > 0 && placed_ < size_)
+      refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_,
+                                              rootIsOver(id_), nameRanks(missing()), lookForThem(id_), suspicion()));
+    reactor_.stop();
+  });
+}
+
+Root::~Root() {
+  name_.withdraw();
+  wipe(drawn_.data(), drawn_.size());
+}
+
+void Root::run() {
+  reactor_.run([this](const std::string& what) {
+    refuse(ErrorCode::kSystem, fmt::format("{} cannot lead the ranks together: {}", ownProcess(), what));
+  });
+}
+
+std::string Root::ownProcess() const {
+  return fmt::format("{} (host {}, pid {})", rootProcess(id_), hostName(), ::getpid());
+}
+
+// Nobody will be here any more: why, those are to hear who are still on their way, and would look for it until their
+// deadline.
+void Root::hurry() {
+  reactor_.post([this] {
+    if (!refused_ && size_ == 0) return reactor_.stop();
+    reactor_.after(kLastCalls, [this] { reactor_.stop(); });
+    endIfIdle();
+  });
+}
+
+void Root::halt() {
+  reactor_.post([this] { reactor_.stop(); });
+}
+
+void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
+  if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
+  Hello hello = decodeHello(first.payload);
+  if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
+  if (refused_) return tellLate(line);
+  if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
+    tell(line, *objection);
+    return refuse(objection->code, objection->text);
+  }
+  seat(line, std::move(hello));
+} catch (const Error& e) {
+  listener_.refuse(*line, e.what());
+}
+
+std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
+  const int rank = hello.person.rank;
+  if (const auto wrong = wrongPlace(rank, hello.size))
+    return Refusal{ErrorCode::kInvalidUsage,
+                   fmt::format("{} wants to join a job of size {}: {}", describe(hello.person), hello.size, *wrong)};
+  if (const auto at = guests_.find(rank); at != guests_.end())
+    return Refusal{ErrorCode::kInvalidUsage,
+                   fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. {}", rank,
+                               at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid,
+                               whenTwoAreOneRank(id_))};
+  if (size_ != 0 && hello.size != size_)
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("the ranks disagree on the size of the job: {} says {}, {} says {}. Start all with one size",
+                    describe(guests_.begin()->second.person), size_, describe(hello.person), hello.size)};
+  if (!guests_.empty() && guests_.begin()->second.encrypts != encrypts) {
+    const Person& other = guests_.begin()->second.person;
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("the ranks disagree on encryption: {} has it on (TUTTI_ENCRYPT=1), {} has it off. Set it "
+                    "on every rank or on none",
+                    describe(encrypts ? hello.person : other), describe(encrypts ? other : hello.person))};
+  }
+  if (const std::string other = differenceOfSecrets(hello); !other.empty())
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("the ranks disagree on {}: {}. Set the same on every rank, or on none", kSecretNames, other)};
+  if (const std::string other = differenceFrom(hello); !other.empty())
+    return Refusal{ErrorCode::kInvalidUsage,
+                   fmt::format("the ranks disagree on settings: {}. Set them alike on every rank", other)};
+  return std::nullopt;
+}
+
+// From the first one that came: "TUTTI_ALGO is ring on rank 0 (…) and tree on rank 1 (…)".
+std::string Root::differenceFrom(const Hello& hello) const {
+  std::string text;
+  for (const Agreed& theirs : hello.agreement)
+    for (const Agreed& first : first_.agreement)
+      if (first.name == theirs.name && first.value != theirs.value)
+        text += fmt::format("{}{} is {} on {} and {} on {}", text.empty() ? "" : "; ", first.name, first.value,
+                            describe(first_.person), theirs.value, describe(hello.person));
+  return text;
+}
+
+// Of what was given beside the id: "rank 0 (…) has one, rank 1 (…) has none".
+std::string Root::differenceOfSecrets(const Hello& hello) const {
+  if (guests_.empty() || hello.mark == first_.mark) return {};
+  const bool both = !hello.mark.empty() && !first_.mark.empty();
+  const Hello& one = first_.mark.empty() ? hello : first_;
+  const Hello& other = first_.mark.empty() ? first_ : hello;
+  return fmt::format("{} has one, {} has {}", describe(one.person), describe(other.person), both ? "another" : "none");
+}
+
+void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
+  if (guests_.empty()) first_ = hello;
+  size_ = hello.size;
+  const int rank = hello.person.rank;
+  guests_[rank] = {std::move(hello.person), hello.record, line, line->peerEncrypts(), false, false};
+  Line::Events events;
+  events.frame = [this, rank](Frame& frame) { onFrame(rank, frame); };
+  events.closed = [this, rank](const std::string& why) { onGone(rank, why); };
+  line->setEvents(std::move(events));
+  if (!pulse_) pulse_.emplace(reactor_, std::min(kMaxHeartbeat, std::chrono::milliseconds(hello.heartbeatMs)));
+  pulse_->watch(line, [this, rank](const std::string& how) { onSilence(rank, how); });
+  reactor_.after(std::chrono::milliseconds(std::max<int64_t>(0, hello.leftMs)),
+                 [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
+  const bool all = guests_.size() == static_cast<size_t>(size_);
+  // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
+  if (all) {
+    name_.withdraw();
+    listener_.close();
+  }
+  place(rank);
+  for (const int side : {0, 1}) place(tree::childOf(rank, side));
+  if (all) tellDigest();
+}
+
+void Root::tellDigest() {
+  std::vector<Digest> records;
+  for (const auto& [rank, guest] : guests_) records.push_back(guest.record);
+  const Digest digest = digestOfAll(records);
+  const auto told = std::make_shared<const Bytes>(digest.begin(), digest.end());
+  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kDigest, told);
+}
+
+// A rank whose parent has yet to come is placed when that one comes.
+void Root::place(int rank) {
+  const auto at = guests_.find(rank);
+  if (at == guests_.end() || at->second.placed) return;
+  Place answer{draw_, {}, {}};
+  if (rank > 0) {
+    const auto parent = guests_.find(tree::parentOf(rank));
+    if (parent == guests_.end()) return;
+    answer.parent = parent->second.person;
+  }
+  if (isPublic(id_)) answer.secret = at->second.line->wrap(drawn_);
+  at->second.placed = true;
+  ++placed_;
+  at->second.line->send(Kind::kPlace, encode(answer));
+}
+
+void Root::onFrame(int rank, Frame& frame) {
+  Guest& guest = guests_.at(rank);
+  if (static_cast<Kind>(frame.type) == Kind::kDone && !guest.done) {
+    guest.done = true;
+    guest.line->close();
+    if (++done_ == size_) reactor_.stop();
+  } else if (static_cast<Kind>(frame.type) == Kind::kRefuse) {
+    std::string why = "it gave up";
+    try {
+      why = decodeRefusal(frame.payload).text;
+    } catch (const Error&) {  // the reason is lost, the fact is not
+    }
+    onGone(rank, why);
+  }
+}
+
+void Root::onGone(int rank, const std::string& why) {
+  Guest& guest = guests_.at(rank);
+  guest.line->close();
+  if (!guest.done) refuse(ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(guest.person), why));
+  endIfIdle();
+}
+
+void Root::onSilence(int rank, const std::string& how) {
+  Guest& guest = guests_.at(rank);
+  const std::string text = fmt::format("{}, while joining, {}", describe(guest.person), how);
+  guest.line->send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, text}));
+  guest.line->close();
+  refuse(ErrorCode::kRemote, text);
+}
+
+std::vector<int> Root::missing() const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size_; ++r)
+    if (!guests_.contains(r)) ranks.push_back(r);
+  return ranks;
+}
+
+void Root::onDeadline(int rank, int64_t afterMs) {
+  if (refused_ || guests_.at(rank).done) return;
+  const auto absent = missing();
+  const std::string limit = fmt::format("the {} ms that rank {} waited, by its {}", afterMs, rank, kJoinDeadline);
+  refuse(ErrorCode::kTimeout,
+         absent.empty()
+             ? fmt::format("all {} ranks came, but the tree between them did not stand within {}", size_, limit)
+             : fmt::format("{} of {} ranks came within {}; missing: {}. {}{}", guests_.size(), size_, limit,
+                           nameRanks(absent), lookForThem(id_), suspicion()));
+}
+
+// Why ranks may be missing, as far as the root has seen anything of it.
+std::string Root::suspicion() const {
+  std::string text = doubt_.empty() ? "" : ". " + doubt_;
+  if (!listener_.lastUnproven().empty())
+    text += fmt::format(". {} did not know the secret of this job; if that was a rank: {}", listener_.lastUnproven(),
+                        whenTheSecretDiffers(id_));
+  return text;
+}
+
+void Root::refuse(ErrorCode code, const std::string& text) {
+  if (refused_) return;
+  refused_ = Refusal{code, text};
+  reserve_.reset();
+  for (auto& [rank, guest] : guests_)
+    if (guest.line->isOpen()) tell(guest.line, *refused_);
+  endIfIdle();
+}
+
+void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) {
+  line->setEvents({});
+  line->send(Kind::kRefuse, encode(refusal));
+  ++parting_;
+  line->finish([this] {
+    --parting_;
+    endIfIdle();
+  });
+}
+
+void Root::tellLate(const std::shared_ptr<Line>& line) {
+  if (static_cast<size_t>(parting_) >= quarterOfFiles(kLeastParting, kMostParting)) return line->close();
+  tell(line, *refused_);
+}
+
+// After a refusal the root stays for those who have yet to come, as long as it knows that there are any.
+void Root::endIfIdle() {
+  if (refused_ && parting_ == 0 && size_ > 0 && missing().empty()) reactor_.stop();
+}
+
+}  // namespace tutti::control

@@ -1,0 +1,96 @@
+#include "process/log.h"
+
+#undef SPDLOG_HEADER_ONLY  // the build says it for versions of spdlog that do not say it themselves
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <mutex>
+#include <utility>
+
+#include "base/plain_text.h"
+#include "process/process_object.h"
+#include "process/thread.h"
+#include "settings/settings.h"
+
+namespace tutti::log {
+namespace {
+
+thread_local int threadRank = -1;
+
+spdlog::level::level_enum toSpdlog(Level level) noexcept {
+  switch (level) {
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kVersion:  // a level of tutti's own: spdlog sees the next one
+    case Level::kWarn:
+      return spdlog::level::warn;
+    case Level::kOff:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+// The mutex is ours and not the sink's, which all programs' sinks share and a child of fork would inherit taken.
+struct Output {
+  Output() {
+    logger.set_pattern("tutti %v");
+    logger.set_level(toSpdlog(level));
+  }
+  // An unknown name must not switch the warnings off.
+  const Level level = levelByName(settings::text("TUTTI_DEBUG")).value_or(Level::kWarn);
+  std::mutex mutex;
+  spdlog::logger logger{"tutti", std::make_shared<spdlog::sinks::stderr_sink_st>()};
+};
+
+Output& output() { return ofThisProcess<Output>(); }
+
+std::string_view nameOf(Level level) noexcept {
+  if (level == Level::kVersion) return "version";
+  const auto name = spdlog::level::to_string_view(toSpdlog(level));
+  return {name.data(), name.size()};
+}
+
+}  // namespace
+
+// INFO is info, as other libraries' users are used to; and so that they find what they look for, their names are known.
+std::optional<Level> levelByName(std::string name) {
+  name = settings::lowered(std::move(name));
+  if (name == "trace" || name == "debug") return Level::kDebug;
+  if (name == "info") return Level::kInfo;
+  if (name == "version") return Level::kVersion;
+  if (name == "warn") return Level::kWarn;
+  if (name == "off") return Level::kOff;
+  return std::nullopt;
+}
+
+bool enabled(Level level) noexcept {
+  try {
+    return level >= output().level;
+  } catch (const std::exception&) {  // made by the first line, for which there is no memory
+    return false;
+  }
+}
+
+// What a line says may come from outside, where not all that comes is taken for text first: no line steers the
+// terminal.
+void write(Level level, const std::string& said) noexcept {
+  try {
+    constexpr size_t kMostBytes = size_t{1} << 20;
+    const std::string text = plainText(said, kMostBytes, '\n');
+    Output& out = output();
+    const FileSignalHeld held;  // standard error may be a file
+    const std::lock_guard lock(out.mutex);
+    spdlog::logger& logger = out.logger;
+    if (threadRank >= 0)
+      logger.log(toSpdlog(level), "[rank {}] {}: {}", threadRank, nameOf(level), text);
+    else
+      logger.log(toSpdlog(level), "{}: {}", nameOf(level), text);
+  } catch (...) {  // a line that cannot be written is no reason to fail the call it speaks of
+  }
+}
+
+void setThreadRank(int rank) noexcept { threadRank = rank; }
+
+}  // namespace tutti::log

@@ -1,0 +1,81 @@
+#include "settings/settings.h"
+
+#include <fmt/format.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace tutti::settings {
+namespace {
+
+int64_t parse(const char* name, const std::string& text, int64_t low, int64_t high) {
+  int64_t parsed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, parsed);
+  if (failure != std::errc() || stop != end || parsed < low || parsed > high)
+    throw Error(ErrorCode::kInvalidArgument,
+                high - low == 1 ? fmt::format("{}={}: expected {} or {}", name, text, low, high)
+                                : fmt::format("{}={}: expected a whole number from {} to {}", name, text, low, high));
+  return parsed;
+}
+
+const Setting& rowOf(Name name) {
+  const Setting* row = findSetting(name.text());
+  if (row == nullptr) throw Error(ErrorCode::kInternal, fmt::format("{} is no setting of tutti's", name.text()));
+  return *row;
+}
+
+}  // namespace
+
+std::string lowered(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::optional<std::string> Environment::lookUp(const char* name) const {
+  std::string value;
+  if (values_) {
+    if (const auto at = values_->find(name); at != values_->end()) value = at->second;
+  } else if (const char* own = ::secure_getenv(name)) {
+    value = own;
+  }
+  if (value.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<int64_t> Environment::number(Name name, int64_t low, int64_t high) const {
+  const auto value = find(name);
+  if (!value) return std::nullopt;
+  return parse(name.text(), *value, low, high);
+}
+
+std::string Environment::text(Name name) const { return find(name).value_or(rowOf(name).fallback); }
+
+int64_t Environment::number(Name name) const {
+  const Setting& row = rowOf(name);
+  return parse(name.text(), find(name).value_or(row.fallback), row.low, row.high);
+}
+
+std::vector<std::string> Environment::names(std::string_view prefix) const {
+  std::vector<std::string> found;
+  const auto add = [&](std::string_view name) {
+    if (name.starts_with(prefix)) found.emplace_back(name);
+  };
+  if (values_) {
+    for (const auto& [name, value] : *values_) add(name);
+  } else if (::getauxval(AT_SECURE) == 0) {
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      add(text.substr(0, text.find('=')));
+    }
+  }
+  return found;
+}
+
+}  // namespace tutti::settings

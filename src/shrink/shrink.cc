@@ -1,0 +1,131 @@
+#include "shrink/shrink.h"
+
+#include "base/deadline_names.h"
+
+namespace tutti::control {
+namespace {
+
+// How long a rank that says nothing at all is waited for when no heartbeat says it.
+constexpr std::chrono::milliseconds kDefaultPatience(5000);
+// The leader's word on who is missing is better than the own one.
+constexpr std::chrono::milliseconds kPatienceForText(500);
+
+}  // namespace
+
+std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like) {
+  const auto verdict = std::make_shared<ShrinkVerdict>();
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) throw Error(closed_->code, closed_->text);
+    if (pending_) throw Error(ErrorCode::kInvalidUsage, "another thread is in shrink() of this communicator");
+    pending_ = verdict;
+  }
+  try {
+    reactor_.post([this, mine = like]() mutable { begin(std::move(mine)); });
+  } catch (const std::exception&) {  // no memory: the call may come again
+    std::lock_guard lock(mutex_);
+    pending_.reset();
+    throw;
+  }
+  return verdict->await();
+}
+
+void Shrink::close(ErrorCode code, std::string_view text) noexcept {
+  std::lock_guard lock(mutex_);
+  setText(closed_.emplace(Refusal{code, {}}).text, text);
+  if (pending_) pending_->fail(code, text);
+  pending_.reset();
+}
+
+std::chrono::milliseconds Shrink::patience() const noexcept {
+  return pulse_.heartbeat().count() > 0 ? pulse_.heartbeat() : kDefaultPatience;
+}
+
+std::unique_ptr<Reach> Shrink::reach(int rank, Reach::Won won, std::function<void(Text)> gone) {
+  return std::make_unique<Reach>(reactor_, home_.targetFor(rank), patience(), std::move(won), std::move(gone));
+}
+
+// From its first line on end() ends it, so that takes no memory.
+void Shrink::begin(JoinRequest&& like) {
+  static_assert(std::is_nothrow_move_constructible_v<Call>);
+  call_.emplace(Call{std::move(like), 0});
+  call_->deadline = reactor_.after(call_->like.deadline.left(), [this] { onDeadline(); });
+  leaderSays_.clear();
+  nextProbe_ = std::chrono::milliseconds(2);
+  nextPause_ = std::chrono::milliseconds(5);
+  failures_ = 0;
+  if (const auto at = gone_.find(home_.rank()); at != gone_.end())
+    return end(ErrorCode::kRemote, "the others go on without this rank: " + at->second);
+  seek();
+}
+
+// Whoever waits hears of it first: what follows may take memory that is not there.
+void Shrink::end(ErrorCode code, Text text) {
+  if (!call_) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (pending_) pending_->fail(code, text);
+    pending_.reset();
+  }
+  stopCall();
+}
+
+// What is under way ends; those who wait here for another call of this rank's owner stay.
+void Shrink::stopCall() {
+  reactor_.cancel(call_->deadline);
+  call_.reset();
+  for (const Reactor::Token timer : {seekTimer_, lookAheadTimer_, probeTimer_, pause_}) reactor_.cancel(timer);
+  probeTimer_ = pause_ = 0;
+  leader_ = -1;
+  reach_.reset();
+  if (up_) up_->close();
+  up_.reset();
+  for (auto& [rank, one] : probes_)
+    if (one.line) one.line->close();
+  probes_.clear();
+  drop(trial_);
+  drop(doubt_);
+  if (root_) root_->halt();
+  root_.reset();
+}
+
+void Shrink::interrupt(const Failure& failure) { end(failure.code, failure.text); }
+
+std::string Shrink::tooLate() const {
+  return fmt::format("the survivors could not go on together before the deadline of shrink on rank {}, {}",
+                     home_.rank(), kJoinDeadline);
+}
+
+void Shrink::onDeadline() {
+  if (leads()) {
+    const std::string what = trial_ ? "; all who are left came, but the tree between them did not stand" : waitText();
+    return endAll(ErrorCode::kTimeout, tooLate() + what);
+  }
+  call_->deadline = reactor_.after(kPatienceForText, [this] {
+    end(ErrorCode::kTimeout, tooLate() + (leaderSays_.empty() ? waitText() : leaderSays_));
+  });
+}
+
+// Everyone who has joined this job commits to it; whoever hears of it without having joined has been left out.
+void Shrink::commit(uint64_t job) {
+  const auto matches = [&](const std::optional<Trial>& one) {
+    return one && one->joined && one->proposal.id.job == job;
+  };
+  if (!matches(trial_) && !matches(doubt_))
+    return end(ErrorCode::kRemote, "the others go on without this rank: they had given it up");
+  committed_.push_back(job);
+  informAll();
+  leaderWasHeard(std::exchange(up_, nullptr));
+  root_.reset();  // it ends by itself
+  // Only now: what fails before leaves the new plane to end(), which leaves it.
+  Trial won = *std::exchange(matches(trial_) ? trial_ : doubt_, std::nullopt);
+  std::shared_ptr<ShrinkVerdict> verdict;
+  {
+    std::lock_guard lock(mutex_);
+    verdict = std::exchange(pending_, nullptr);
+  }
+  if (verdict) verdict->succeed(std::move(won.plane));
+  stopCall();
+}
+
+}  // namespace tutti::control
