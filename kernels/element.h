@@ -2,7 +2,9 @@
 // bit.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "base/types.h"
 #include "kernels/convert.h"
@@ -44,6 +46,72 @@ struct Small {
   static constexpr float load(Storage stored) { return decode<Format>(stored); }
   static constexpr Storage store(float value) { return encode<Format>(value); }
 };
+
+// The arithmetic of each type. `Ordered` tells which of two values is the larger, and what is left of a division, where
+// that is not `Element`: signed integers are added as unsigned ones. A type without an entry does not compile.
+template <class ElementType, class OrderedType = ElementType>
+struct As {
+  using Element = ElementType;
+  using Ordered = OrderedType;
+};
+template <DataType kType>
+struct ElementOf;
+template <>
+struct ElementOf<DataType::kInt8> : As<Integer<uint8_t>, Integer<int8_t>> {};
+template <>
+struct ElementOf<DataType::kUint8> : As<Integer<uint8_t>> {};
+template <>
+struct ElementOf<DataType::kInt32> : As<Integer<uint32_t>, Integer<int32_t>> {};
+template <>
+struct ElementOf<DataType::kUint32> : As<Integer<uint32_t>> {};
+template <>
+struct ElementOf<DataType::kInt64> : As<Integer<uint64_t>, Integer<int64_t>> {};
+template <>
+struct ElementOf<DataType::kUint64> : As<Integer<uint64_t>> {};
+template <>
+struct ElementOf<DataType::kFloat16> : As<Small<Float16>> {};
+template <>
+struct ElementOf<DataType::kFloat32> : As<Floating<float>> {};
+template <>
+struct ElementOf<DataType::kFloat64> : As<Floating<double>> {};
+template <>
+struct ElementOf<DataType::kBfloat16> : As<Small<Bfloat16>> {};
+template <>
+struct ElementOf<DataType::kFloat8e4m3> : As<Small<Float8e4m3>> {};
+template <>
+struct ElementOf<DataType::kFloat8e5m2> : As<Small<Float8e5m2>> {};
+
+// A table of make(ElementOf<type>()) for every type.
+template <class Make, int... kTypes>
+constexpr auto forEveryType(Make make, std::integer_sequence<int, kTypes...>) {
+  using Value = decltype(make(ElementOf<DataType::kFloat32>()));
+  return EnumTable<DataType, Value, kDataTypes>{{make(ElementOf<static_cast<DataType>(kTypes)>())...}};
+}
+template <class Make>
+constexpr auto forEveryType(Make make) {
+  return forEveryType(make, std::make_integer_sequence<int, kDataTypes>());
+}
+
+// Whether the rows of the types say of their values what the arithmetic does with them.
+template <class Of>
+constexpr bool isStoredAs(const DataTypeRow& row, Of) {
+  using Storage = typename Of::Ordered::Storage;
+  using Limits = std::numeric_limits<typename Of::Ordered::Accumulator>;
+  if (sizeof(Storage) != row.bytes || Limits::is_integer == row.isFloat()) return false;
+  if (!row.isFloat()) return Limits::is_signed == row.isSigned;
+  if (std::is_floating_point_v<Storage>) return Limits::digits == row.mantissaBits + 1;
+  constexpr auto load = Of::Ordered::load;
+  const auto one = static_cast<Storage>(row.bias() << row.mantissaBits);
+  const auto top = static_cast<Storage>(((1 << row.exponentBits) - 1) << row.mantissaBits);
+  return load(one) == 1 && load(static_cast<Storage>(one + 1)) == 1 + 1.0f / (1 << row.mantissaBits) &&
+         (load(top) > Limits::max()) == row.hasInfinity;
+}
+template <int... kTypes>
+constexpr bool areStoredAsRowsSay(std::integer_sequence<int, kTypes...>) {
+  return (isStoredAs(kDataTypeRows[kTypes], ElementOf<static_cast<DataType>(kTypes)>()) && ...);
+}
+static_assert(areStoredAsRowsSay(std::make_integer_sequence<int, kDataTypes>()),
+              "a row of base/data_type.h says something else of a type's values than is done with them here");
 
 template <class T>
 constexpr T wrappingProduct(T a, T b) {

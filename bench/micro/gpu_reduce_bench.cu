@@ -119,9 +119,9 @@ class Bench {
     ceiling_ = rate(1, seconds);
     std::printf("# cudaMemcpyAsync from device to device: %.1f GB/s, the ceiling\n", ceiling_);
     std::printf("%8s %8s %10s %10s %9s %10s %9s\n", "type", "sources", "us", "GB/s", "of copy", "CUB GB/s", "of copy");
-    ofType<HotFloat32>("fp32");
-    ofType<HotBfloat16>("bf16");
-    ofType<HotFloat16>("fp16");
+    ofType<HotElement<DataType::kFloat32>>("fp32");
+    ofType<HotElement<DataType::kBfloat16>>("bf16");
+    ofType<HotElement<DataType::kFloat16>>("fp16");
     return right_;
   }
 

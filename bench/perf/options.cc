@@ -9,6 +9,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "base/limits.h"
@@ -62,7 +63,7 @@ void addSwitch(CLI::App& app, const char* names, bool& value, const char* help) 
 }
 
 // An empty text is most likely a variable of a script's that was never set.
-void addText(CLI::App& app, const char* names, std::string& value, const char* kind, const char* help) {
+void addText(CLI::App& app, const char* names, std::string& value, const char* kind, const std::string& help) {
   const auto set = [=, &value](const std::string& text) {
     if (text.empty()) throw UsageError(fmt::format("{}: {} is empty", names, kind));
     value = text;
@@ -94,11 +95,13 @@ void addLoops(CLI::App& app, Options& options) {
 }
 
 void addWhat(CLI::App& app, Options& options, Raw& raw) {
+  std::vector<const char*> typeNames;
+  for (const tuttiDataType_t type : allTypes()) typeNames.push_back(nameOf(type));
   startGroup(app, "What to run");
   addText(app, "-o,--op", raw.op, "NAME", "sum, prod, min, max, avg, mulsum or all (sum)");
   addText(app, "-d,--datatype", raw.type, "NAME",
-          "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2 or all (float). "
-          "Also: fp16 and bf16; fp32; fp64; fp8 and e4m3, which are f8e4m3; e5m2");
+          fmt::format("{} or all (float). Also: fp16 and bf16; fp32; fp64; fp8 and e4m3, which are f8e4m3; e5m2",
+                      fmt::join(typeNames, ", ")));
   addText(app, "-r,--root", raw.root, "RANK", "root; -1 or all: every rank in turn (0)");
   addNumber(app, "-R,--local_register", options.memoryKind, 0, 2,
             "buffers: 0 ordinary memory, 1 ordinary and registered, 2 shareable and registered (0)");

@@ -6,14 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/data_type.h"
 #include "perf/failure.h"
 
 namespace tutti::perf {
 namespace {
 
-constexpr const char* kTypeNames[tuttiNumTypes] = {"int8", "uint8", "int32",  "uint32",   "int64",  "uint64",
-                                                   "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
-constexpr size_t kTypeSizes[tuttiNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 constexpr const char* kOperatorNames[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
 
 // Other frameworks' names.
@@ -25,6 +23,8 @@ constexpr Alias kAliases[] = {{"fp16", tuttiFloat16},    {"float16", tuttiFloat1
                               {"fp32", tuttiFloat32},    {"float32", tuttiFloat32}, {"fp64", tuttiFloat64},
                               {"float64", tuttiFloat64}, {"fp8", tuttiFloat8e4m3},  {"e4m3", tuttiFloat8e4m3},
                               {"e5m2", tuttiFloat8e5m2}};
+
+const DataTypeRow& rowOf(tuttiDataType_t type) { return tutti::rowOf(static_cast<DataType>(type)); }
 
 template <class Value, class Values>
 Value byName(const char* what, const std::string& name, const Values& values, const std::string& also = "") {
@@ -39,9 +39,11 @@ Value byName(const char* what, const std::string& name, const Values& values, co
 }  // namespace
 
 const std::vector<tuttiDataType_t>& allTypes() {
-  static const std::vector<tuttiDataType_t> types = {tuttiInt8,    tuttiUint8,    tuttiInt32,      tuttiUint32,
-                                                     tuttiInt64,   tuttiUint64,   tuttiFloat16,    tuttiFloat32,
-                                                     tuttiFloat64, tuttiBfloat16, tuttiFloat8e4m3, tuttiFloat8e5m2};
+  static const std::vector<tuttiDataType_t> types = [] {
+    std::vector<tuttiDataType_t> all;
+    for (const DataTypeRow& row : kDataTypeRows) all.push_back(static_cast<tuttiDataType_t>(row.type));
+    return all;
+  }();
   return types;
 }
 
@@ -51,7 +53,7 @@ const std::vector<Operator>& allOperators() {
   return operators;
 }
 
-const char* nameOf(tuttiDataType_t type) { return kTypeNames[type]; }
+const char* nameOf(tuttiDataType_t type) { return rowOf(type).name.data(); }
 const char* nameOf(Operator op) { return kOperatorNames[static_cast<int>(op)]; }
 
 tuttiDataType_t typeByName(const std::string& name) {
@@ -63,25 +65,13 @@ tuttiDataType_t typeByName(const std::string& name) {
 }
 Operator operatorByName(const std::string& name) { return byName<Operator>("operator", name, allOperators()); }
 
-size_t sizeOf(tuttiDataType_t type) { return kTypeSizes[type]; }
-bool isFloat(tuttiDataType_t type) { return type >= tuttiFloat16; }
-bool isSigned(tuttiDataType_t type) { return type == tuttiInt8 || type == tuttiInt32 || type == tuttiInt64; }
+size_t sizeOf(tuttiDataType_t type) { return rowOf(type).bytes; }
+bool isFloat(tuttiDataType_t type) { return rowOf(type).isFloat(); }
+bool isSigned(tuttiDataType_t type) { return !isFloat(type) && rowOf(type).isSigned; }
 
 FloatFormat formatOf(tuttiDataType_t type) {
-  switch (type) {
-    case tuttiFloat64:
-      return {11, 53, 1023};
-    case tuttiFloat32:
-      return {8, 24, 127};
-    case tuttiFloat16:
-      return {5, 11, 15};
-    case tuttiBfloat16:
-      return {8, 8, 127};
-    case tuttiFloat8e4m3:
-      return {4, 4, 7};
-    default:
-      return {5, 3, 15};
-  }
+  const DataTypeRow& row = rowOf(type);
+  return {row.exponentBits, row.mantissaBits + 1, row.bias()};
 }
 
 uint64_t encode(tuttiDataType_t type, double value) {

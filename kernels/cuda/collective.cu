@@ -1,5 +1,5 @@
-// Which kernel runs a launch, and its launch. Hot: a sum or average of fp32, fp16 or bf16, and plain data movement, for
-// each protocol. Everything else, and mixtures, share one kernel, so that the library stays small
+// Which kernel runs a launch, and its launch. Hot: a sum or average of kHotTypes, and plain data movement, for each
+// protocol. Everything else, and mixtures, share one kernel, so that the library stays small
 // (docs/decisions/0008).
 #include "kernels/cuda/collective.h"
 
@@ -11,33 +11,17 @@ namespace {
 
 __global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_constant__ Launch launch) {
   const Work& work = findWork(launch);
-  if (work.protocol == Protocol::kLL) return runWork<LLProtocol, Anything>(work);
-  if (work.protocol == Protocol::kLL128) return runWork<LL128Protocol, Anything>(work);
-  runWork<SimpleProtocol, Anything>(work);
-}
-
-const HotKernels& hotKernelsOf(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kLL:
-      return kLLKernels;
-    case Protocol::kLL128:
-      return kLL128Kernels;
-    case Protocol::kSimple:
-      break;
-  }
-  return kSimpleKernels;
+  EveryProtocol::with(work.protocol, [&](auto protocol) { runWork<decltype(protocol), Anything>(work); });
 }
 
 Kernel kernelFor(const Work& work) {
-  const HotKernels& kernels = hotKernelsOf(work.protocol);
+  const HotKernels& kernels = *kHotKernels[work.protocol];
   const auto collective = static_cast<Collective>(work.fingerprint.kindAndType >> 4);
   if (collective == Collective::kBarrier) return tuttiAnyCollective;
-  if (!reduces(collective)) return kernels[kMove];
+  if (!reduces(collective)) return kernels.move;
   const ReduceOp op = work.arithmetic.op;
   if (op != ReduceOp::kSum && op != ReduceOp::kAvg) return tuttiAnyCollective;
-  if (work.arithmetic.type == DataType::kFloat32) return kernels[kSumFloat32];
-  if (work.arithmetic.type == DataType::kFloat16) return kernels[kSumFloat16];
-  if (work.arithmetic.type == DataType::kBfloat16) return kernels[kSumBfloat16];
+  if (const Kernel hot = kernels.sumOf(work.arithmetic.type)) return hot;
   return tuttiAnyCollective;
 }
 
@@ -69,9 +53,11 @@ cudaError_t launchCollective(const Launch& launch, uint32_t blocks, cudaStream_t
 cudaError_t loadKernels(int& residentBlocksPerMultiprocessor) {
   residentBlocksPerMultiprocessor = 1 << 30;
   if (const auto error = load(tuttiAnyCollective, residentBlocksPerMultiprocessor)) return error;
-  for (const HotKernels* kernels : {&kSimpleKernels, &kLLKernels, &kLL128Kernels})
-    for (const Kernel kernel : *kernels)
-      if (const auto error = load(kernel, residentBlocksPerMultiprocessor)) return error;
+  for (const HotKernels* kernels : kHotKernels.values) {
+    if (const auto error = load(kernels->move, residentBlocksPerMultiprocessor)) return error;
+    for (const Kernel sum : kernels->sums)
+      if (const auto error = load(sum, residentBlocksPerMultiprocessor)) return error;
+  }
   return cudaSuccess;
 }
 

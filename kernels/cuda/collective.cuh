@@ -1,6 +1,7 @@
 // The kernel: each block finds its work and its channel, runs the schedule, and leaves the links' counters where the
 // next launch finds them.
 #pragma once
+#include "kernels/cuda/protocols.cuh"
 #include "kernels/cuda/steps.cuh"
 
 namespace tutti::cuda {

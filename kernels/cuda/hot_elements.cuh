@@ -10,30 +10,31 @@
 
 namespace tutti::cuda {
 
-#ifdef TUTTI_EMULATION
+// A type for which the GPU has none keeps its arithmetic as it is.
+template <DataType kType>
+struct HotElement : kernels::ElementOf<kType>::Element {};
 
-using HotFloat32 = kernels::Floating<float>;
-using HotFloat16 = kernels::Small<kernels::Float16>;
-using HotBfloat16 = kernels::Small<kernels::Bfloat16>;
-
-#else
+#ifndef TUTTI_EMULATION
 
 // The adder itself gives the one NaN of results.
-struct HotFloat32 {
+template <>
+struct HotElement<DataType::kFloat32> {
   using Storage = float;
   using Accumulator = float;
   static __device__ float load(float stored) { return stored; }
   static __device__ float store(float value) { return value; }
 };
 
-struct HotFloat16 {
+template <>
+struct HotElement<DataType::kFloat16> {
   using Storage = uint16_t;
   using Accumulator = float;
   static __device__ float load(uint16_t stored) { return __half2float(__ushort_as_half(stored)); }
   static __device__ uint16_t store(float value) { return __half_as_ushort(__float2half_rn(value)); }
 };
 
-struct HotBfloat16 {
+template <>
+struct HotElement<DataType::kBfloat16> {
   using Storage = uint16_t;
   using Accumulator = float;
   static __device__ float load(uint16_t stored) { return __uint_as_float(static_cast<uint32_t>(stored) << 16); }

@@ -1,7 +1,9 @@
-// The kernels of one protocol: a sum or average of fp32, fp16 or bf16, and plain data movement. Each protocol's are
+// The kernels of one protocol: a sum or average of each hot type, and plain data movement. Each protocol's are
 // compiled in a file of their own (simple.cu, ll.cu, ll128.cu), side by side: they take a compiler longer than all the
 // rest.
 #pragma once
+#include <utility>
+
 #include "kernels/cuda/collective.cuh"
 #include "kernels/cuda/hot_elements.cuh"
 #include "kernels/cuda/kernel_table.h"
@@ -13,10 +15,13 @@ __global__ void __launch_bounds__(kThreads, 1) tuttiCollective(const __grid_cons
   runWork<Protocol, Arithmetic>(findWork(launch));
 }
 
+template <class Protocol, size_t... kPlaces>
+constexpr HotKernels hotKernels(std::index_sequence<kPlaces...>) {
+  return {tuttiCollective<Protocol, Nothing>, {tuttiCollective<Protocol, HotSum<HotElement<kHotTypes[kPlaces]>>>...}};
+}
 template <class Protocol>
 constexpr HotKernels hotKernels() {
-  return {tuttiCollective<Protocol, Nothing>, tuttiCollective<Protocol, HotSum<HotFloat32>>,
-          tuttiCollective<Protocol, HotSum<HotFloat16>>, tuttiCollective<Protocol, HotSum<HotBfloat16>>};
+  return hotKernels<Protocol>(std::make_index_sequence<std::size(kHotTypes)>());
 }
 
 }  // namespace tutti::cuda

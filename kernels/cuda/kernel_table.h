@@ -1,6 +1,8 @@
-// What a hot kernel is made for, and the tables of them (hot_kernels.cuh).
+// What a hot kernel is made for, and the tables of them (hot_kernels.cuh): one for each protocol, each in its file.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "kernels/cuda/types.h"
 
@@ -8,9 +10,31 @@ namespace tutti::cuda {
 
 using Kernel = void (*)(const Launch);
 
-enum Kind { kMove, kSumFloat32, kSumFloat16, kSumBfloat16, kKinds };
-using HotKernels = std::array<Kernel, kKinds>;
+// The types whose sum, or average, has kernels of its own (docs/decisions/0008).
+inline constexpr DataType kHotTypes[] = {DataType::kFloat32, DataType::kFloat16, DataType::kBfloat16};
+
+struct HotKernels {
+  Kernel move;  // of collectives that do not reduce
+  std::array<Kernel, std::size(kHotTypes)> sums;
+
+  // Null: there is none for the type.
+  Kernel sumOf(DataType type) const noexcept {
+    for (size_t i = 0; i < sums.size(); ++i)
+      if (kHotTypes[i] == type) return sums[i];
+    return nullptr;
+  }
+};
 
 extern const HotKernels kSimpleKernels, kLLKernels, kLL128Kernels;
+
+constexpr PerProtocol<const HotKernels*> everyHotKernels() noexcept {
+  PerProtocol<const HotKernels*> kernels;
+  kernels[Protocol::kSimple] = &kSimpleKernels;
+  kernels[Protocol::kLL] = &kLLKernels;
+  kernels[Protocol::kLL128] = &kLL128Kernels;
+  return kernels;
+}
+inline constexpr auto kHotKernels = everyHotKernels();
+static_assert(std::ranges::count(kHotKernels.values, nullptr) == 0, "a row of device/protocol.h has no kernels");
 
 }  // namespace tutti::cuda

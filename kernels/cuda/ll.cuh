@@ -10,7 +10,7 @@ namespace tutti::cuda {
 
 struct LLProtocol {
   static constexpr Protocol kProtocol = Protocol::kLL;
-  static constexpr Grain kGrain = grainOf(kProtocol);
+  static constexpr Grain kGrain = rowOf(kProtocol).grain;
 
   // False: there is trouble.
   template <class Math>

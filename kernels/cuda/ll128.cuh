@@ -10,7 +10,7 @@ namespace tutti::cuda {
 
 struct LL128Protocol {
   static constexpr Protocol kProtocol = Protocol::kLL128;
-  static constexpr Grain kGrain = grainOf(kProtocol);
+  static constexpr Grain kGrain = rowOf(kProtocol).grain;
 
   // False: there is trouble.
   template <class Math>

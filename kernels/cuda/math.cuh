@@ -3,6 +3,7 @@
 // (kernels/element.h).
 #pragma once
 #include <cstring>
+#include <utility>
 
 #include "kernels/cuda/platform.cuh"
 #include "kernels/element.h"
@@ -149,36 +150,17 @@ struct AnyMath {
   }
 };
 
+template <DataType kType>
+using AnyMathOf = AnyMath<typename kernels::ElementOf<kType>::Element, typename kernels::ElementOf<kType>::Ordered>;
+
 // Calls visit(Math()) with the general arithmetic of that type.
+template <class Visit, int... kTypes>
+__device__ inline void withAnyMath(DataType type, Visit visit, std::integer_sequence<int, kTypes...>) {
+  ((type == static_cast<DataType>(kTypes) ? visit(AnyMathOf<static_cast<DataType>(kTypes)>()) : void()), ...);
+}
 template <class Visit>
 __device__ inline void withAnyMath(DataType type, Visit visit) {
-  using namespace kernels;
-  switch (type) {
-    case DataType::kInt8:
-      return visit(AnyMath<Integer<uint8_t>, Integer<int8_t>>());
-    case DataType::kUint8:
-      return visit(AnyMath<Integer<uint8_t>>());
-    case DataType::kInt32:
-      return visit(AnyMath<Integer<uint32_t>, Integer<int32_t>>());
-    case DataType::kUint32:
-      return visit(AnyMath<Integer<uint32_t>>());
-    case DataType::kInt64:
-      return visit(AnyMath<Integer<uint64_t>, Integer<int64_t>>());
-    case DataType::kUint64:
-      return visit(AnyMath<Integer<uint64_t>>());
-    case DataType::kFloat16:
-      return visit(AnyMath<Small<Float16>>());
-    case DataType::kFloat32:
-      return visit(AnyMath<Floating<float>>());
-    case DataType::kFloat64:
-      return visit(AnyMath<Floating<double>>());
-    case DataType::kBfloat16:
-      return visit(AnyMath<Small<Bfloat16>>());
-    case DataType::kFloat8e4m3:
-      return visit(AnyMath<Small<Float8e4m3>>());
-    case DataType::kFloat8e5m2:
-      return visit(AnyMath<Small<Float8e5m2>>());
-  }
+  withAnyMath(type, visit, std::make_integer_sequence<int, kDataTypes>());
 }
 
 }  // namespace tutti::cuda

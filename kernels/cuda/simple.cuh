@@ -8,12 +8,13 @@ namespace tutti::cuda {
 
 struct SimpleProtocol {
   static constexpr Protocol kProtocol = Protocol::kSimple;
+  static constexpr Grain kGrain = rowOf(kProtocol).grain;
 
   // True: nothing that it reads has to be waited for.
   template <class Math>
   static __device__ bool move(Block& block, const schedule::Step& step, const Run& run, const Reduction& reduction) {
     const uint32_t operands = step.fromCount + step.toCount;
-    const auto address = [&](uint32_t i) { return placeOf(block.places[i], run, grainOf(kProtocol)); };
+    const auto address = [&](uint32_t i) { return placeOf(block.places[i], run, kGrain); };
     const uintptr_t first = reinterpret_cast<uintptr_t>(address(0));
     uintptr_t apart = 0;  // the bits of alignment in which the operands differ
     for (uint32_t i = 1; i < operands; ++i) apart |= reinterpret_cast<uintptr_t>(address(i)) ^ first;

@@ -15,9 +15,7 @@
 #include <bit>
 
 #include "kernels/cuda/direct.cuh"
-#include "kernels/cuda/ll.cuh"
-#include "kernels/cuda/ll128.cuh"
-#include "kernels/cuda/simple.cuh"
+#include "kernels/cuda/move.cuh"
 #include "kernels/walk.h"
 
 namespace tutti::cuda {
@@ -85,12 +83,14 @@ __device__ inline void releaseSlot(const Hold& hold) {
   storeRelease(reinterpret_cast<uint64_t*>(&hold.end->fifo.released->value), hold.number + 1);  // with awaitRoom
 }
 
+template <class Protocol>
+inline constexpr bool kDataTells = rowOf(Protocol::kProtocol).dataTells;
+
 // The payload of a slot that is full or is to be filled; a small one of Simple lies in the header's line.
 template <class Protocol>
 __device__ inline std::byte* payloadOf(const End& end, uint32_t bytes) {
   const uint64_t place = end.passed & (end.fifo.depth - 1);
-  if (Protocol::kProtocol == tutti::Protocol::kSimple && bytes <= link::kInlineBytes)
-    return end.fifo.headers[place].inlined;
+  if (!kDataTells<Protocol> && bytes <= link::kInlineBytes) return end.fifo.headers[place].inlined;
   return end.fifo.slots + place * end.fifo.slotBytes;
 }
 
@@ -110,7 +110,7 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
     if (!(isSource ? awaitPosted(block, end, peer, bytes) : awaitRoom(block, end, peer))) return {.failed = true};
     place = {payloadOf<Protocol>(end, bytes), PlaceKind::kSlot, peer, end.passed, end.fifo.slotBytes, end.fifo.depth};
     Hold hold{&end, end.passed, isSource, false};
-    if (Protocol::kProtocol != tutti::Protocol::kSimple || end.direct == Direct::kNever) return hold;
+    if (kDataTells<Protocol> || end.direct == Direct::kNever) return hold;
     if (isSource)
       hold.failed = !followCarriage(block, end, bytes, place);
     else if (block.work.direct())
@@ -159,12 +159,12 @@ __device__ inline Reduction reductionOf(const Block& block, const schedule::Step
 // False: there is trouble, the block ends.
 template <class Protocol, class Arithmetic>
 __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) {
-  constexpr bool kPostsFirst = Protocol::kProtocol != tutti::Protocol::kSimple;
-  const Grain grain = grainOf(Protocol::kProtocol);
+  constexpr bool kPostsFirst = kDataTells<Protocol>;
+  constexpr Grain kGrain = Protocol::kGrain;
   const bool byInput = kernels::goesByInput(block.work.layout, block.work.program.operands, step);
   Run first{};
   size_t outputEnd = 0;
-  const uint32_t bytes = forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
+  const uint32_t bytes = forEachRun(block, step, round, byInput, kGrain, [&](const Run& run) {
     if (run.grains == 0) first = run;
     outputEnd = std::max(outputEnd, run.output + run.bytes);
   });
@@ -178,10 +178,10 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   const Reduction reduction = reductionOf(block, step);
   const bool copies = step.fromCount == 1 && reduction.scaledSource < 0 && reduction.divisor <= 1;
   const bool mayBeDirect = !kPostsFirst && block.work.direct();
-  const schedule::Step& now = mayBeDirect ? keepStores(block, step, copies, first, grain) : step;
+  const schedule::Step& now = mayBeDirect ? keepStores(block, step, copies, first, kGrain) : step;
   bool moved = true;
   if (now.toCount > 0)
-    forEachRun(block, step, round, byInput, grain, [&](const Run& run) {
+    forEachRun(block, step, round, byInput, kGrain, [&](const Run& run) {
       if (copies)
         moved = moved && Protocol::template move<CopyMath>(block, now, run, reduction);
       else
@@ -190,7 +190,7 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
         });
     });
   if constexpr (kPostsFirst) {
-    const uint32_t grains = (bytes + grain.payload - 1) / grain.payload;
+    const uint32_t grains = (bytes + kGrain.payload - 1) / kGrain.payload;
     for (uint32_t i = step.fromCount; i < operands; ++i)
       if (block.places[i].kind == PlaceKind::kSlot) Protocol::endSlot(block, i, grains);
   }

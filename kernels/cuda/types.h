@@ -9,8 +9,6 @@ using device::chunkBytes;
 using device::Direct;
 using device::End;
 using device::Fold;
-using device::Grain;
-using device::grainOf;
 using device::kMaxInlineWorks;
 using device::kMaxLinks;
 using device::kMostFolded;

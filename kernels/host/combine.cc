@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kTinyBytes = 32;     // up to here a plain loop is done before a vector kernel has been found
 constexpr size_t kBlockBytes = 4096;  // what is written and read again shortly after stays in the L1 cache
 
-bool isInteger(DataType type) { return type <= DataType::kUint64; }
-
 // A source may be one of the destinations, which memcpy does not allow for.
 void copy(std::byte* const* destinations, int destinationCount, const std::byte* source, size_t bytes) {
   if (destinationCount == 1) {
@@ -87,7 +85,7 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
                 divided ? arithmetic.divisor : 1,
                 type,
                 foldOf(arithmetic.op, scaled)};
-  const uint32_t integerDivisor = divided && isInteger(type) ? arithmetic.divisor : 1;
+  const uint32_t integerDivisor = divided && !rowOf(type).isFloat() ? arithmetic.divisor : 1;
   if (bytes <= kTinyBytes && integerDivisor == 1) return foldScalar(job);
   if (destinationCount > 1 || integerDivisor > 1) return foldInBlocks(job, destinationCount, integerDivisor);
   foldVector(job);

@@ -26,7 +26,7 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
 
 // One number at a time, for tests and micro-benchmarks. Round to nearest even; NaN becomes the NaN of combine(). Any
 // thread.
-float toFloat(DataType type, uint32_t bits) noexcept;  // kFloat16, kBfloat16, kFloat8e4m3, kFloat8e5m2
+float toFloat(DataType type, uint32_t bits) noexcept;  // of a type that is narrower than float
 uint32_t fromFloat(DataType type, float value) noexcept;
 
 }  // namespace tutti::kernels

@@ -1,37 +1,33 @@
 #include "kernels/convert.h"
 
+#include "kernels/element.h"
 #include "kernels/host/combine.h"
 
 namespace tutti::kernels {
+namespace {
 
-float toFloat(DataType type, uint32_t bits) noexcept {
-  switch (type) {
-    case DataType::kFloat16:
-      return decode<Float16>(static_cast<uint16_t>(bits));
-    case DataType::kBfloat16:
-      return decode<Bfloat16>(static_cast<uint16_t>(bits));
-    case DataType::kFloat8e4m3:
-      return decode<Float8e4m3>(static_cast<uint8_t>(bits));
-    case DataType::kFloat8e5m2:
-      return decode<Float8e5m2>(static_cast<uint8_t>(bits));
-    default:
-      return std::bit_cast<float>(bits);
-  }
+template <class Element>
+constexpr bool kIsNarrow = std::is_same_v<typename Element::Accumulator, float> &&
+                           sizeof(typename Element::Storage) < 4;
+
+template <class Element>
+float toFloatFrom(uint32_t bits) {
+  if constexpr (kIsNarrow<Element>) return Element::load(static_cast<typename Element::Storage>(bits));
+  return std::bit_cast<float>(bits);
 }
 
-uint32_t fromFloat(DataType type, float value) noexcept {
-  switch (type) {
-    case DataType::kFloat16:
-      return encode<Float16>(value);
-    case DataType::kBfloat16:
-      return encode<Bfloat16>(value);
-    case DataType::kFloat8e4m3:
-      return encode<Float8e4m3>(value);
-    case DataType::kFloat8e5m2:
-      return encode<Float8e5m2>(value);
-    default:
-      return std::bit_cast<uint32_t>(value);
-  }
+template <class Element>
+uint32_t fromFloatTo(float value) {
+  if constexpr (kIsNarrow<Element>) return Element::store(value);
+  return std::bit_cast<uint32_t>(value);
 }
+
+constexpr auto kToFloat = forEveryType([](auto of) { return &toFloatFrom<typename decltype(of)::Element>; });
+constexpr auto kFromFloat = forEveryType([](auto of) { return &fromFloatTo<typename decltype(of)::Element>; });
+
+}  // namespace
+
+float toFloat(DataType type, uint32_t bits) noexcept { return kToFloat[type](bits); }
+uint32_t fromFloat(DataType type, float value) noexcept { return kFromFloat[type](value); }
 
 }  // namespace tutti::kernels

@@ -37,31 +37,14 @@ void run(const Job& job) {
 }
 
 using Run = void (*)(const Job&);
-struct Runs {
-  Run byFold[kFolds];
-};
+using Runs = EnumTable<Fold, Run, kFolds>;
 
-// Signed and unsigned integers differ in their order alone.
-template <class Element, class Ordered = Element>
-constexpr Runs runsOf() {
-  return {{run<Element, Fold::kSum>, run<Element, Fold::kProd>, run<Ordered, Fold::kMax>, run<Ordered, Fold::kMin>,
-           run<Element, Fold::kScaledSum>}};
-}
-
-constexpr Runs kRuns[kDataTypes] = {
-    runsOf<Integer<uint8_t>, Integer<int8_t>>(),
-    runsOf<Integer<uint8_t>>(),
-    runsOf<Integer<uint32_t>, Integer<int32_t>>(),
-    runsOf<Integer<uint32_t>>(),
-    runsOf<Integer<uint64_t>, Integer<int64_t>>(),
-    runsOf<Integer<uint64_t>>(),
-    runsOf<Small<Float16>>(),
-    runsOf<Floating<float>>(),
-    runsOf<Floating<double>>(),
-    runsOf<Small<Bfloat16>>(),
-    runsOf<Small<Float8e4m3>>(),
-    runsOf<Small<Float8e5m2>>(),
-};
+constexpr auto kRuns = forEveryType([](auto of) {
+  using Element = typename decltype(of)::Element;
+  using Ordered = typename decltype(of)::Ordered;
+  return Runs{{run<Element, Fold::kSum>, run<Element, Fold::kProd>, run<Ordered, Fold::kMax>, run<Ordered, Fold::kMin>,
+               run<Element, Fold::kScaledSum>}};
+});
 
 template <class T>
 void divideAll(std::byte* elements, size_t begin, size_t end, uint32_t divisor) {
@@ -73,27 +56,19 @@ void divideAll(std::byte* elements, size_t begin, size_t end, uint32_t divisor) 
   }
 }
 
+using Divide = void (*)(std::byte*, size_t, size_t, uint32_t);
+constexpr auto kDivide = forEveryType([](auto of) -> Divide {
+  using Ordered = typename decltype(of)::Ordered;
+  if constexpr (std::is_integral_v<typename Ordered::Accumulator>) return divideAll<typename Ordered::Storage>;
+  return [](std::byte*, size_t, size_t, uint32_t) {};
+});
+
 }  // namespace
 
-void foldScalar(const Job& job) noexcept { kRuns[static_cast<int>(job.type)].byFold[static_cast<int>(job.fold)](job); }
+void foldScalar(const Job& job) noexcept { kRuns[job.type][job.fold](job); }
 
 void divideIntegers(DataType type, std::byte* elements, size_t begin, size_t end, uint32_t divisor) noexcept {
-  switch (type) {
-    case DataType::kInt8:
-      return divideAll<int8_t>(elements, begin, end, divisor);
-    case DataType::kUint8:
-      return divideAll<uint8_t>(elements, begin, end, divisor);
-    case DataType::kInt32:
-      return divideAll<int32_t>(elements, begin, end, divisor);
-    case DataType::kUint32:
-      return divideAll<uint32_t>(elements, begin, end, divisor);
-    case DataType::kInt64:
-      return divideAll<int64_t>(elements, begin, end, divisor);
-    case DataType::kUint64:
-      return divideAll<uint64_t>(elements, begin, end, divisor);
-    default:
-      return;
-  }
+  kDivide[type](elements, begin, end, divisor);
 }
 
 }  // namespace tutti::kernels

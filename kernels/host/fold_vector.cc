@@ -119,9 +119,7 @@ struct Kernel {
 };
 
 using Run = void (*)(const Job&);
-struct Runs {
-  Run byFold[kFolds];
-};
+using Runs = EnumTable<Fold, Run, kFolds>;
 
 // Signed and unsigned integers differ in their order alone.
 template <bool kHot, class Lanes, class Ordered = Lanes>
@@ -153,7 +151,7 @@ struct Unpacked {
     step.scaledSource = -1;
     step.divisor = last ? job.divisor : 1;
     step.type = DataType::kFloat32;
-    kFloatRuns.byFold[static_cast<int>(job.fold)](step);
+    kFloatRuns[job.fold](step);
   }
 
   // See kernels::scaled.
@@ -191,26 +189,28 @@ constexpr Runs unpackedRuns() {
   return {{kRun, kRun, kRun, kRun, kRun}};
 }
 
-constexpr Runs kRuns[kDataTypes] = {
-    runsOf<false, PlainLanes<uint8_t>, PlainLanes<int8_t> >(),
-    runsOf<false, PlainLanes<uint8_t> >(),
-    runsOf<true, PlainLanes<uint32_t>, PlainLanes<int32_t> >(),
-    runsOf<true, PlainLanes<uint32_t> >(),
-    runsOf<true, PlainLanes<uint64_t>, PlainLanes<int64_t> >(),
-    runsOf<true, PlainLanes<uint64_t> >(),
+// By how an element is stored. Those with vectors of their own come last.
+template <class T, class Order>
+constexpr Runs runsFor(Integer<T>, Integer<Order>) {
+  return runsOf<(sizeof(T) > 1), PlainLanes<T>, PlainLanes<Order> >();
+}
+template <class T>
+constexpr Runs runsFor(Floating<T>, Floating<T>) {
+  return runsOf<true, PlainLanes<T> >();
+}
+template <class Format>
+constexpr Runs runsFor(Small<Format>, Small<Format>) {
+  return unpackedRuns<Format>();
+}
+constexpr Runs runsFor(Small<Bfloat16>, Small<Bfloat16>) { return runsOf<true, Bfloat16Lanes>(); }
 #if TUTTI_NATIVE_FLOAT16
-    runsOf<true, Float16Lanes>(),
-#else
-    unpackedRuns<Float16>(),
+constexpr Runs runsFor(Small<Float16>, Small<Float16>) { return runsOf<true, Float16Lanes>(); }
 #endif
-    kFloatRuns,
-    runsOf<true, PlainLanes<double> >(),
-    runsOf<true, Bfloat16Lanes>(),
-    unpackedRuns<Float8e4m3>(),
-    unpackedRuns<Float8e5m2>(),
-};
 
-void foldHere(const Job& job) { kRuns[static_cast<int>(job.type)].byFold[static_cast<int>(job.fold)](job); }
+constexpr auto kRuns =
+    forEveryType([](auto of) { return runsFor(typename decltype(of)::Element(), typename decltype(of)::Ordered()); });
+
+void foldHere(const Job& job) { kRuns[job.type][job.fold](job); }
 
 #endif
 

@@ -23,6 +23,8 @@ void checkBuffer(const void* buffer, size_t count, const char* call, const char*
     invalid(call, fmt::format("{} is NULL, but {} elements are asked for", argument, count));
 }
 
+static_assert(tuttiNumTypes == kDataTypes, "a type has a number in tutti.h, and a row in base/data_type.h");
+
 DataType checkType(tuttiDataType_t type, const char* call) {
   const int number = static_cast<int>(type);
   if (number < 0 || number >= tuttiNumTypes)

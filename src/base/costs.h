@@ -1,11 +1,10 @@
-// The cost model's numbers: every one of them, and nothing else. Those of links are what the transports report of a
-// pair of ranks; plan::Machine carries them to the model.
+// The cost model's numbers: every one of them, and nothing else, but for those of a protocol of GPUs, which stand in
+// its row. Those of links are what the transports report of a pair of ranks; plan::Machine carries them to the model.
 //
 // Measured on a virtual machine with 2 cores of an Intel Xeon (AVX-512, 2 MiB of L2 a core), Linux 6.18, 4 KiB pages,
 // gcc -O3; medians of 3 rounds. Where a constant is a fit or a judgement and no measurement, it says so. Only ratios
 // decide between algorithms, and most of them carry over; a measured profile of the machine will replace the values.
 #pragma once
-#include <array>
 #include <cstddef>
 
 namespace tutti::costs {
@@ -63,20 +62,7 @@ inline constexpr double kFanLoss = 0.02;
 // rank while there is another: each link is memory (up to 0.5 MiB an end) and, over a network, a connection.
 inline constexpr int kMostLinks = 128;
 
-// --- GPUs ---
-// Judgements, after published figures of NVLink systems and of memory bandwidth; to be replaced by measured ones.
-// Microseconds from one block's store to another block's look at it, GB/s of one block, and bytes of a message for
-// which one more block pays.
-struct DeviceProtocolCost {
-  double hopUs, channelGBs, bytesPerChannel;
-};
-inline constexpr std::array<DeviceProtocolCost, 3> kDeviceProtocols{
-    {{3.5, 24, 128 << 10}, {1.0, 6, 8 << 10}, {1.9, 18, 32 << 10}}};
-// The same where PCIe joins some of the GPUs, or nothing is known of what does: a store takes longer to arrive, and few
-// blocks fill the bus.
-inline constexpr std::array<DeviceProtocolCost, 3> kDeviceProtocolsOverPcie{
-    {{6.0, 12, 512 << 10}, {2.0, 3, 32 << 10}, {3.5, 9, 128 << 10}}};
-
+// --- GPUs (and device/protocol.h) ---
 // Microseconds. The launch of a kernel, which every choice pays.
 inline constexpr double kDeviceLaunchUs = 4;
 

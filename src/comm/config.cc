@@ -25,9 +25,12 @@ constexpr settings::Name kShared[] = {"TUTTI_JOIN_TIMEOUT_MS",
                                       "TUTTI_DEVICE"};
 
 Protocol protocolByName(const std::string& name) {
-  for (int p = 0; p < kProtocols; ++p)
-    if (nameOf(static_cast<Protocol>(p)) == settings::lowered(name)) return static_cast<Protocol>(p);
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PROTOCOL={}: simple, ll or ll128", name));
+  for (const ProtocolRow& row : kProtocolRows)
+    if (row.name == settings::lowered(name)) return row.protocol;
+  std::string names;
+  for (const ProtocolRow& row : kProtocolRows)
+    names += fmt::format("{}{}", names.empty() ? "" : &row == std::end(kProtocolRows) - 1 ? " or " : ", ", row.name);
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PROTOCOL={}: {}", name, names));
 }
 
 EngineWish engineByName(const std::string& name) {

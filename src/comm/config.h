@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "device/protocol.h"
 #include "schedule/schedule.h"
 
 namespace tutti::comm {

@@ -11,14 +11,16 @@ namespace tutti::comm {
 namespace {
 
 constexpr size_t kArenaBytes = 4 << 20;
-// A schedule that keeps pieces in scratch buffers uses less of its slots: the buffers are a slot each, for each
-// channel.
-constexpr uint32_t kScratchBytes = 32 << 10;
+constexpr uint32_t kScratchBytes = slots::kScratchBytesOnGpu;
+// Bytes of a message between two ranks, judgements: up to which latency counts most, and up to which one block does.
+constexpr size_t kShortMessage = 16 << 10, kMessageOfOneChannel = 64 << 10;
 
 uint32_t slotBytesOf(Protocol protocol, const DeviceShape& shape, bool streamed, bool scratches) {
-  const uint32_t bytes = streamed ? shape.streamSlotBytes : shape.slotBytes[static_cast<size_t>(protocol)];
+  const uint32_t bytes = streamed ? shape.streamSlotBytes : shape.slotBytes[protocol];
   return scratches ? std::min(bytes, kScratchBytes) : bytes;
 }
+
+size_t bytesOfMessage(const Call& message) { return message.count * sizeOf(message.type); }
 
 }  // namespace
 
@@ -29,11 +31,8 @@ plan::DeviceMachine deviceMachine(const DeviceShape& shape, bool streamed) {
   machine.channels = static_cast<int>(shape.channels);
   machine.linesMoveWhole = shape.linesMoveWhole;
   if (streamed) machine.mostLinks = device::kMostFolded - 2;  // the input, or the output, may come on top
-  for (int p = 0; p < kProtocols; ++p) {
-    const auto protocol = static_cast<Protocol>(p);
-    machine.mostSegments[static_cast<size_t>(p)] =
-        slotBytesOf(protocol, shape, streamed, true) / device::grainOf(protocol).bytes;
-  }
+  for (const Protocol each : kEveryProtocol)
+    machine.mostSegments[each] = slotBytesOf(each, shape, streamed, true) / rowOf(each).grain.bytes;
   return machine;
 }
 
@@ -73,10 +72,14 @@ uint32_t DevicePrograms::mostScratches() const {
   return most;
 }
 
+std::optional<Protocol> DevicePrograms::forcedProtocol() const {
+  return shape_.bridged ? Protocol::kSimple : config_.protocol;
+}
+
 plan::DeviceChoice DevicePrograms::choose(const Call& call) const {
-  const std::optional<Protocol> protocol = shape_.bridged ? Protocol::kSimple : config_.protocol;
   return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, false),
-                            schedule::forcedFor(call.collective, config_.algorithm), protocol, config_.channels);
+                            schedule::forcedFor(call.collective, config_.algorithm), forcedProtocol(),
+                            config_.channels);
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const Call& call) const {
@@ -89,19 +92,21 @@ plan::DeviceChoice DevicePrograms::chooseStreamed(const Call& call) const {
 }
 
 plan::DeviceChoice DevicePrograms::chooseMessage(const Call& call) const {
-  const size_t bytes = call.count * sizeOf(call.type);
-  const Protocol cheapest = bytes <= 16 << 10 ? Protocol::kLL : Protocol::kSimple;
-  const Protocol protocol = shape_.bridged ? Protocol::kSimple : config_.protocol.value_or(cheapest);
-  return {schedule::Algorithm::kDirect, protocol, bytes <= 64 << 10 ? 1 : static_cast<int>(shape_.messageChannels), 0};
+  const size_t bytes = bytesOfMessage(call);
+  const Protocol protocol = forcedProtocol().value_or(bytes <= kShortMessage ? Protocol::kLL : Protocol::kSimple);
+  const int channels = bytes <= kMessageOfOneChannel ? 1 : static_cast<int>(shape_.messageChannels);
+  return {schedule::Algorithm::kDirect, protocol, channels, 0};
 }
 
 const DeviceProgram& DevicePrograms::find(const Call& call, bool streamed) {
   const bool message = call.collective == Collective::kSendRecv;
-  const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
-  const int place = message ? (call.sends ? call.root : ~call.root) : call.root;
-  auto& program = programs_[{call.collective, choice.algorithm, place, choice.protocol, choice.channels}];
-  if (!program) program = streamed ? makeStreamed(call, choice) : make(call, choice);
-  return *program;
+  const size_t bytes = message ? bytesOfMessage(call) : call.planBytes(shape_.size);
+  const int place = message && !call.sends ? ~call.root : call.root;
+  return programs_.find(PlanQuestion::of(call.collective, place, bytes, streamed), [&]() -> DeviceProgram& {
+    const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
+    return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},
+                          [&] { return streamed ? makeStreamed(call, choice) : make(call, choice); });
+  });
 }
 
 schedule::Schedule DevicePrograms::build(const Call& call, schedule::Algorithm algorithm) const {

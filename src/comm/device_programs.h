@@ -1,6 +1,5 @@
 // The programs of one communicator on its GPU: schedules chosen, built, and uploaded once.
 #pragma once
-#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -9,6 +8,7 @@
 #include "comm/call.h"
 #include "comm/config.h"
 #include "comm/device_shape.h"
+#include "comm/plan_cache.h"
 #include "device/device.h"
 #include "plan/device.h"
 #include "schedule/algorithm.h"
@@ -48,6 +48,7 @@ class DevicePrograms {
  private:
   using Key = std::tuple<Collective, schedule::Algorithm, int, Protocol, int>;  // …, root or ~peer, …, channels or 0
 
+  std::optional<Protocol> forcedProtocol() const;
   plan::DeviceChoice choose(const Call& call) const;
   plan::DeviceChoice chooseMessage(const Call& call) const;
   plan::DeviceChoice chooseStreamed(const Call& call) const;
@@ -66,7 +67,7 @@ class DevicePrograms {
   device::Device& device_;
   std::unique_ptr<device::DeviceMemory> arena_, scratch_;
   size_t used_ = 0;  // of the arena
-  std::map<Key, std::unique_ptr<DeviceProgram>> programs_;
+  PlanCache<Key, DeviceProgram> programs_;
 };
 
 }  // namespace tutti::comm

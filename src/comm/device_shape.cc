@@ -16,10 +16,6 @@ namespace {
 // Each channel of a bridge is a connection, and one keeps the host's memory busy.
 constexpr uint32_t kMostBridgeChannels = 2;
 constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
-// What a slot may be: long enough to make up for its hand-over, short enough for several to be under way.
-constexpr size_t kLeastSlot = 4 << 10, kMostSlot = 512 << 10;
-constexpr size_t kMostStreamSlot = 4 << 20;
-constexpr uint32_t kLLSlot = 16 << 10, kLL128Slot = 32 << 10;
 
 // Blocks that each rank of the most crowded GPU can have.
 uint32_t blocksForEach(std::span<const topology::Card> cards) {
@@ -48,8 +44,8 @@ void checkKinds(std::span<const topology::Card> cards) {
                       cards[rank].device < 0 ? "in host memory" : "on a GPU"));
 }
 
-uint32_t slotBytesFor(size_t budget, size_t slots, size_t most) {
-  return static_cast<uint32_t>(std::clamp(std::bit_floor(budget / slots), kLeastSlot, most));
+uint32_t slotBytesFor(size_t budget, size_t count, size_t most) {
+  return static_cast<uint32_t>(std::clamp(std::bit_floor(budget / count), slots::kLeastBytesOnGpu, most));
 }
 
 void layOutChannels(DeviceShape& shape, std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
@@ -66,9 +62,9 @@ void layOutChannels(DeviceShape& shape, std::span<const topology::Card> cards, i
   const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
   shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
   shape.messageChannels = std::min(shape.messageChannels, shape.channels);
-  const size_t slots = size_t{shape.allChannels()} * shape.depth * cards.size();
-  const uint32_t slotBytes = slotBytesFor(slotBudget, slots, kMostSlot);
-  shape.slotBytes = {slotBytes, std::min(slotBytes, kLLSlot), std::min(slotBytes, kLL128Slot)};
+  const size_t count = size_t{shape.allChannels()} * shape.depth * cards.size();
+  const uint32_t slotBytes = slotBytesFor(slotBudget, count, slots::kMostBytesOnGpu);
+  for (const Protocol each : kEveryProtocol) shape.slotBytes[each] = std::min(slotBytes, rowOf(each).mostSlotBytes);
 }
 
 }  // namespace
@@ -85,13 +81,14 @@ DeviceShape shapeOf(std::span<const topology::Card> cards, int forcedChannels, s
   else
     shape.channels = shape.messageChannels = 0;
   if (engines.streams)
-    shape.streamSlotBytes = slotBytesFor(slotBudget, size_t{shape.kStreamDepth} * cards.size(), kMostStreamSlot);
+    shape.streamSlotBytes =
+        slotBytesFor(slotBudget, size_t{shape.kStreamDepth} * cards.size(), slots::kMostBytesInStreams);
   return shape;
 }
 
 PoolLayout::PoolLayout(const DeviceShape& shape) : shape_(shape) {
   const size_t peers = static_cast<size_t>(shape.size);
-  for (int p = 0; p < kProtocols; ++p) perChannel_ += fifoBytes(static_cast<Protocol>(p));
+  for (const Protocol each : kEveryProtocol) perChannel_ += fifoBytes(each);
   releasedAt_ = peers * kPatternBytes;
   inboundAt_ = releasedAt_ + peers * shape.allChannels() * kProtocols * sizeof(link::Counter);
   takenAt_ = inboundAt_ + peers * shape.allChannels() * perChannel_;
@@ -107,12 +104,13 @@ size_t PoolLayout::inboundStream(int peer) const noexcept {
 }
 
 size_t PoolLayout::fifoBytes(Protocol protocol) const noexcept {
-  return shape_.depth * (sizeof(link::SlotHeader) + shape_.slotBytes[static_cast<size_t>(protocol)]);
+  return shape_.depth * (sizeof(link::SlotHeader) + shape_.slotBytes[protocol]);
 }
 
 size_t PoolLayout::inbound(Protocol protocol, uint32_t channel, int peer) const noexcept {
   size_t at = inboundAt_ + (static_cast<size_t>(peer) * shape_.allChannels() + channel) * perChannel_;
-  for (int p = 0; p < static_cast<int>(protocol); ++p) at += fifoBytes(static_cast<Protocol>(p));
+  for (const Protocol each : kEveryProtocol)
+    if (each < protocol) at += fifoBytes(each);
   return at;
 }
 

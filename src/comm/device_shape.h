@@ -1,7 +1,6 @@
 // How a communicator is laid out on its GPU: engines, channels, slots, and where everything lies in the one block of
 // memory that a rank shares with its peers. Pure: every rank computes the same.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,11 +15,11 @@ struct DeviceShape {
   // With no kernels there are no channels; with no streams, no slots of theirs.
   bool kernels = true;
   uint32_t streamSlotBytes = 0;
-  static constexpr uint32_t kStreamDepth = 4;  // more than any schedule needs, and enough to overlap
-  uint32_t channels = 1;                       // of collectives
-  uint32_t messageChannels = 1;                // of a message between two ranks; they come behind those of collectives
-  uint32_t depth = 8;
-  std::array<uint32_t, kProtocols> slotBytes{};
+  static constexpr uint32_t kStreamDepth = slots::kDepthInStreams;
+  uint32_t channels = 1;         // of collectives
+  uint32_t messageChannels = 1;  // of a message between two ranks; they come behind those of collectives
+  uint32_t depth = slots::kDepthOnGpu;
+  PerProtocol<uint32_t> slotBytes;
   // Every link moves a line of 128 bytes as a whole; known once the peers are (comm/device_joints.h).
   bool linesMoveWhole = false;
   // Some links go through host memory, whose slots have a length of their own and know Simple alone.

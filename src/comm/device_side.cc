@@ -122,7 +122,8 @@ DeviceShape DeviceSide::bridgedShape() const {
   shape.bridged = peers_.anyUnreached();
   shape.linesMoveWhole = peers_.linesMoveWhole();
   const link::Edge bridge;
-  if (shape.bridged) shape.slotBytes[0] = std::min(shape.slotBytes[0], bridge.slotBytes);
+  uint32_t& plain = shape.slotBytes[Protocol::kSimple];
+  if (shape.bridged) plain = std::min(plain, bridge.slotBytes);
   shape.depth = std::min(shape.depth, bridge.depth);
   return shape;
 }

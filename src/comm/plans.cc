@@ -20,12 +20,10 @@ Plans::Plans(int rank, int size, const Config& config, plan::Machine machine, st
 BoundPlan& Plans::find(const Call& call) {
   if (call.collective == Collective::kSendRecv) return message(call);
   const size_t bytes = call.planBytes(size_);
-  const uint64_t key = static_cast<uint64_t>(call.collective) << 32 | static_cast<uint32_t>(call.root);
-  const uint64_t hash = (key * 0x9e3779b97f4a7c15 ^ bytes) * 0xbf58476d1ce4e5b9;
-  Slot& slot = recent_[hash >> 56];
-  if (slot.plan == nullptr || slot.key != key || slot.bytes != bytes) slot = {key, bytes, &choose(call, bytes)};
-  last_.store(slot.plan->schedule.algorithm, std::memory_order_relaxed);
-  return *slot.plan;
+  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes),
+                                      [&]() -> BoundPlan& { return choose(call, bytes); });
+  last_.store(plan.schedule.algorithm, std::memory_order_relaxed);
+  return plan;
 }
 
 plan::Choice Plans::foresee(const Call& call) const {
@@ -36,18 +34,19 @@ plan::Choice Plans::foresee(const Call& call) const {
 
 BoundPlan& Plans::choose(const Call& call, size_t bytes) {
   const plan::Choice best = foresee(call);
-  const Key key{call.collective, best.algorithm, call.root, best.channels};
-  auto& bound = plans_[key];
-  if (!bound) {
-    const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-    if (config_.algorithm && !schedule::forcedFor(call.collective, config_.algorithm))
-      log::debug("{} has no algorithm {}; the plan chooses", nameOf(call.collective), nameOf(*config_.algorithm));
-    log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
-               nameOf(best.algorithm), best.channels, best.channels == 1 ? "" : "s", best.predictedUs);
-    bound = make(schedule::build(best.algorithm, shape, rank_), best.channels);
-    if (config_.provesPlans) prove(best.algorithm, shape, link::Edge{}.depth);
-  }
-  return *bound;
+  return collectives_.made({call.collective, best.algorithm, call.root, best.channels},
+                           [&] { return makeChosen(call, bytes, best); });
+}
+
+std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {
+  const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
+  if (config_.algorithm && !schedule::forcedFor(call.collective, config_.algorithm))
+    log::debug("{} has no algorithm {}; the plan chooses", nameOf(call.collective), nameOf(*config_.algorithm));
+  log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
+             nameOf(choice.algorithm), choice.channels, choice.channels == 1 ? "" : "s", choice.predictedUs);
+  auto made = make(schedule::build(choice.algorithm, shape, rank_), choice.channels);
+  if (config_.provesPlans) prove(choice.algorithm, shape, link::Edge{}.depth);
+  return made;
 }
 
 // TUTTI_VERIFY=1: what is about to run is proved first, for this size, root and grouping.

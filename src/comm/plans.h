@@ -1,17 +1,15 @@
 // The plans of one communicator: chosen, built and bound to links once, then looked up.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "comm/call.h"
 #include "comm/config.h"
 #include "comm/links.h"
+#include "comm/plan_cache.h"
 #include "engine/lane.h"
 #include "plan/plan.h"
 #include "schedule/algorithm.h"
@@ -51,15 +49,11 @@ class Plans {
   size_t memoryBytes() const noexcept { return memoryBytes_.load(std::memory_order_relaxed); }
 
  private:
-  struct Slot {
-    uint64_t key = ~uint64_t{0};
-    size_t bytes = 0;
-    BoundPlan* plan = nullptr;
-  };
   using Key = std::tuple<Collective, schedule::Algorithm, int, int>;  // collective, algorithm, root, channels
 
   BoundPlan& choose(const Call& call, size_t bytes);
   BoundPlan& message(const Call& call);
+  std::unique_ptr<BoundPlan> makeChosen(const Call& call, size_t bytes, const plan::Choice& choice);
   std::unique_ptr<BoundPlan> make(schedule::Schedule schedule, int channels);
   void prove(schedule::Algorithm algorithm, const schedule::Shape& shape, uint32_t depth) const;
 
@@ -70,8 +64,7 @@ class Plans {
   Links& links_;
   std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};
   std::atomic<size_t> memoryBytes_{0};  // of schedules and scratch
-  std::array<Slot, 256> recent_;        // direct-mapped by a hash of (collective, root, bytes)
-  std::map<Key, std::unique_ptr<BoundPlan>> plans_;
+  PlanCache<Key, BoundPlan> collectives_;
   std::vector<std::unique_ptr<BoundPlan>> sends_, receives_;  // by peer
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/protocol.h"
 #include "kernels/arithmetic.h"
 #include "kernels/layout.h"
 #include "link/fifo.h"
@@ -18,22 +19,11 @@ namespace tutti::device {
 // Links of each direction that one block can serve.
 inline constexpr uint32_t kMaxLinks = 64;
 
-// What is moved at a time, as payload and as it lies in the slot: a pack, an LL line, the four LL128 lines of a warp.
-// Each piece of a slot that carries several begins at a whole grain.
-struct Grain {
-  uint32_t payload, bytes;
-};
-constexpr Grain grainOf(Protocol protocol) noexcept {
-  if (protocol == Protocol::kLL) return {8, 16};
-  if (protocol == Protocol::kLL128) return {480, 512};
-  return {16, 16};
-}
-
 // Each protocol has FIFOs of its own: what one leaves in a slot could look like the other's flags.
 
 // Bytes of one segment that a slot carries when it may have to carry `maxSpan` of them.
 constexpr uint32_t chunkBytes(Protocol protocol, uint32_t slotBytes, uint32_t maxSpan) noexcept {
-  const Grain grain = grainOf(protocol);
+  const Grain grain = rowOf(protocol).grain;
   return slotBytes / grain.bytes / maxSpan * grain.payload;
 }
 

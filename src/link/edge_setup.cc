@@ -14,12 +14,12 @@
 #include "base/bytes.h"
 #include "base/deadline.h"
 #include "base/deadline_names.h"
-#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/plain_text.h"
 #include "link/attempt_line.h"
 #include "link/registry.h"
 #include "link/self_test.h"
+#include "process/descriptors.h"
 #include "process/log.h"
 
 namespace tutti::link {

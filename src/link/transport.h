@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/slots.h"
 #include "link/link.h"
 #include "net/secure_socket.h"
 #include "topology/card.h"
@@ -36,7 +37,7 @@ struct Edge {
   topology::Card selfCard, peerCard;
   Bell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
   int selfBellFd = -1;       // memory file to pass to a peer on the same host, or -1
-  uint32_t slotBytes = 64 << 10, depth = 8;
+  uint32_t slotBytes = slots::kBytes, depth = slots::kDepth;
 };
 
 // What a transport could do between two ranks; or, when `possible` is false, the reason why not.

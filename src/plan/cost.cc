@@ -19,9 +19,9 @@ bool partsPerRank(Collective collective) {
          collective != Collective::kReduce && collective != Collective::kSendRecv;
 }
 
-Workload oneMessage(double bytes, const schedule::Scale& scale) {
+Workload oneMessage(double bytes) {
   Workload work;
-  work.steps = 1, work.farSteps = scale.hosts > 1 ? 1 : 0;
+  work.steps = 1;
   work.busiest = work.mean = {bytes, bytes, 0, 1};
   return work;
 }
@@ -60,7 +60,7 @@ double flatUs(Algorithm algorithm, const Request& request, const Machine& machin
 
 Workload workOf(Algorithm algorithm, const Request& request, const schedule::Scale& scale) {
   if (scale.ranks <= 1) return {};
-  if (request.collective == Collective::kSendRecv) return oneMessage(double(request.bytes), scale);
+  if (request.collective == Collective::kSendRecv) return oneMessage(double(request.bytes));
   const auto workload = schedule::rowOf(algorithm).workload;
   return workload == nullptr ? Workload() : workload({plainOf(request.collective), request.bytes}, scale);
 }

@@ -1,7 +1,6 @@
 #include "plan/device.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/costs.h"
@@ -15,17 +14,20 @@ using schedule::Algorithm;
 
 namespace {
 
-int channelsFor(double bytes, const DeviceProtocolCost& cost, int most) {
+const ProtocolCost& costOf(Protocol protocol, const DeviceMachine& machine) {
+  return machine.linesMoveWhole ? rowOf(protocol).overNvlink : rowOf(protocol).overPcie;
+}
+
+int channelsFor(double bytes, const ProtocolCost& cost, int most) {
   return static_cast<int>(std::clamp(std::ceil(bytes / cost.bytesPerChannel), 1.0, static_cast<double>(most)));
 }
 
 DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
                    int forcedChannels) {
-  const auto& costs = machine.linesMoveWhole ? kDeviceProtocols : kDeviceProtocolsOverPcie;
-  const DeviceProtocolCost& cost = costs[static_cast<size_t>(protocol)];
+  const ProtocolCost& cost = costOf(protocol, machine);
   Machine model;
   model.ranks = model.ranksPerHost = machine.ranks;
-  model.slotBytes = 256 << 10;
+  model.slotBytes = slots::kPricedBytesOnGpu;
   const schedule::Workload work = workOf(algorithm, request, model);
   const double moved = std::max(work.busiest.sent, work.busiest.received) + work.waiting;
   const int channels =
@@ -37,7 +39,7 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
 DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const DeviceMachine& machine) {
   Machine model;
   model.ranks = model.ranksPerHost = machine.ranks;
-  model.slotBytes = 1 << 20;
+  model.slotBytes = slots::kPricedBytesInStreams;
   const schedule::Workload work = workOf(algorithm, request, model);
   const double moved = work.busiest.sent + work.busiest.received + work.waiting;  // one copy after the other
   return {algorithm, Protocol::kSimple, 1,
@@ -48,7 +50,7 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
 bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
   const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
   if (row.workload == nullptr || (row.linksToAll && machine.ranks - 1 > machine.mostLinks)) return false;
-  const uint32_t room = machine.mostSegments[static_cast<size_t>(protocol)];
+  const uint32_t room = machine.mostSegments[protocol];
   return !packsAllRanks(algorithm, collective) || static_cast<uint32_t>(machine.ranks) <= room;
 }
 
@@ -63,9 +65,8 @@ DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, 
   };
   for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
     if (forced && algorithm != *forced) continue;
-    for (int p = 0; p < kProtocols; ++p) {
-      const auto candidate = static_cast<Protocol>(p);
-      if (protocol ? candidate != *protocol : candidate == Protocol::kLL128 && !machine.linesMoveWhole) continue;
+    for (const Protocol candidate : kEveryProtocol) {
+      if (protocol ? candidate != *protocol : rowOf(candidate).needsWholeLines && !machine.linesMoveWhole) continue;
       if (!forced && !suits(algorithm, candidate, request.collective, machine)) continue;
       consider(algorithm, candidate);
     }

@@ -1,14 +1,22 @@
 // The choice for one call on GPUs: algorithm, protocol and channels, by the same loads as on a host (plan/cost.h) but
 // with the costs of kernels that talk through memory.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "base/types.h"
+#include "device/protocol.h"
 #include "plan/plan.h"
 
 namespace tutti::plan {
+
+// Segments that a slot of each protocol has room for, where slots have no more than so many bytes.
+constexpr PerProtocol<uint32_t> segmentsIn(uint32_t slotBytes) noexcept {
+  PerProtocol<uint32_t> most;
+  for (const ProtocolRow& row : kProtocolRows)
+    most[row.protocol] = (slotBytes < row.mostSlotBytes ? slotBytes : row.mostSlotBytes) / row.grain.bytes;
+  return most;
+}
 
 struct DeviceMachine {
   int ranks = 1;
@@ -17,7 +25,7 @@ struct DeviceMachine {
   bool linesMoveWhole = true;
   int mostLinks = 64;  // that one block can serve, of each direction
   // Segments that a slot of each protocol has room for; in streams, those of Simple.
-  std::array<uint32_t, kProtocols> mostSegments{2048, 1024, 64};
+  PerProtocol<uint32_t> mostSegments = segmentsIn(slots::kScratchBytesOnGpu);
 };
 
 struct DeviceChoice {

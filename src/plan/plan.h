@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/slots.h"
 #include "base/types.h"
 #include "schedule/algorithm.h"
 
@@ -20,8 +21,8 @@ using schedule::Request;
 
 // The communicator, as far as cost goes. Made once, the same on every rank (so that all choose alike).
 struct Machine : schedule::Scale {
-  LinkCost local, remote;        // between ranks of one host, and of different ones
-  uint32_t slotRoom = 64 << 10;  // bytes that a slot of the links really has
+  LinkCost local, remote;             // between ranks of one host, and of different ones
+  uint32_t slotRoom = slots::kBytes;  // bytes that a slot of the links really has
 };
 
 struct Choice {

@@ -40,7 +40,7 @@ Schedule buildBruck(const Shape& shape, int rank) {
 }
 
 Workload workloadOfBruck(const Request& request, const Scale& scale) {
-  return evenly(scale, doubling(scale), 1, (scale.ranks - 1) * double(request.bytes), 0);
+  return inParts(request, scale, doubling(scale));
 }
 
 bool bruckPacksAllRanks(Collective) { return true; }

@@ -113,9 +113,7 @@ Workload workloadOfRooted(const Request& request, const Scale& scale) {
 }
 
 Workload workloadOfDirect(const Request& request, const Scale& scale) {
-  if (hasRoot(request.collective)) return workloadOfRooted(request, scale);
-  const double bytes = (scale.ranks - 1) * double(request.bytes);
-  return evenly(scale, everyone(scale), 1, bytes, request.collective == Collective::kReduceScatter ? bytes : 0);
+  return hasRoot(request.collective) ? workloadOfRooted(request, scale) : inParts(request, scale, everyone(scale));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The reduce-scatter and the all-gather on a grid of ranks, joined into an all-reduce. See grid.h.
 #include "schedule/grid.h"
 
 #include <algorithm>

@@ -2,7 +2,14 @@
 //
 // Every host has `lanes` lanes; lane c of a host is run by its member c. Within a host a lane exchanges with all
 // members directly; between hosts each lane is a ring of its own. A flat ring is the grid of one member per host, the
-// direct (two-shot) exchange is the grid of one host, and the hierarchical builder takes everything between. The
+// direct (two-shot) exchange is the grid of one host, and the hierarchical builder takes everything between:
+//
+//   four ranks      ring              two-shot             two hosts of two
+//                   0 → 1 → 2 → 3     0 1 2 3: all four    0 1     lane 0: 0 → 2 → 0
+//                   ↑-----------|     with each other      2 3     lane 1: 1 → 3 → 1
+//
+// Of h hosts with m ranks each, an all-reduce takes 2 (h - 1) steps between hosts and two within, and each rank sends
+// 2 (m - 1)/m of the message within its host and 2 (h - 1)/(h m) to another; a single phase takes half of both. The
 // hosts may be of different sizes: lanes are as many as the smallest host has members, and the members beyond that
 // only feed the lanes and are fed by them.
 #pragma once

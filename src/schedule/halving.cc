@@ -171,7 +171,7 @@ void addPartners(Workload& work, double bytes, const Scale& scale) {
   const int corners = Cube(scale.ranks).corners();
   if (corners == scale.ranks) return;
   const double aside = 1.0 - double(corners) / scale.ranks;
-  work.steps += 2, work.farSteps += scale.hosts > 1 ? 2 : 0;
+  work.steps += 2;
   for (Load* load : {&work.busiest, &work.mean}) {
     const double share = load == &work.mean ? aside : 1;
     load->sent += share * bytes, load->received += share * bytes, load->combined += share * bytes;
@@ -181,13 +181,8 @@ void addPartners(Workload& work, double bytes, const Scale& scale) {
 }
 
 Workload workloadOfHalving(const Request& request, const Scale& scale) {
-  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
-  const Pattern pattern = doubling(scale);
-  if (request.collective != Collective::kAllReduce)
-    return evenly(scale, pattern, 1, others * bytes,
-                  request.collective == Collective::kReduceScatter ? others * bytes : 0);
-  Workload work = evenly(scale, pattern, 2, 2 * part, part);
-  addPartners(work, bytes, scale);
+  Workload work = inParts(request, scale, doubling(scale));
+  if (request.collective == Collective::kAllReduce) addPartners(work, double(request.bytes), scale);
   return work;
 }
 

@@ -6,7 +6,8 @@
 //     within                  each hands its half to the others of its host
 //
 // Of h hosts each sends 2 (h - 1)/h of the message to others, over as many rings as it has ranks: what is sent within a
-// host never leaves it.
+// host never leaves it. 2 (h - 1) steps between hosts and two within them; with a root ⌈log2 h⌉ and one. Each of the m
+// ranks of a host sends 2 (m - 1)/m of the message to the others of it.
 #include <algorithm>
 
 #include "schedule/grid.h"
@@ -87,16 +88,10 @@ bool stagesOfHierarchical(const Request& request, const Scale& scale, std::array
 
 // As exchanges at a distance that doubles, where it is not looked at as its two stages.
 Workload workloadOfHierarchical(const Request& request, const Scale& scale) {
-  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
   const Pattern pattern = doubling(scale);
-  switch (request.collective) {
-    case Collective::kAllGather:
-      return evenly(scale, pattern, 1, others * bytes, 0);
-    case Collective::kReduceScatter:
-      return evenly(scale, pattern, 1, others * bytes, others * bytes);
-    default:
-      return evenly(scale, pattern, 2, 2 * part, request.collective == Collective::kBroadcast ? 0 : part);
-  }
+  if (!hasRoot(request.collective)) return inParts(request, scale, pattern);
+  const double part = double(scale.ranks - 1) / scale.ranks * double(request.bytes);
+  return evenly(scale, pattern, 2, 2 * part, request.collective == Collective::kReduce ? part : 0);
 }
 
 }  // namespace

@@ -1,4 +1,8 @@
 // Messages between two ranks, as schedules of one step.
+//
+//   1 --> 3     rank 1 sends, rank 3 receives; no other rank takes part
+//
+// One step, in which the message is sent once.
 #include "schedule/builder.h"
 
 namespace tutti::schedule {

@@ -51,23 +51,13 @@ Workload workloadOfChain(double bytes, bool combines, const Scale& scale) {
   Workload work;
   work.busiest = {bytes, bytes, combines ? bytes : 0, 1};
   work.mean = {share * bytes, share * bytes, combines ? share * bytes : 0, share};
-  fillPipeline(work, scale, neighbours(scale), scale.ranks - 1, bytes);
+  fillPipeline(work, scale, scale.ranks - 1, bytes);
   return work;
 }
 
 Workload workloadOfRing(const Request& request, const Scale& scale) {
-  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
-  const Pattern pattern = neighbours(scale);
-  switch (request.collective) {
-    case Collective::kAllGather:
-      return evenly(scale, pattern, 1, others * bytes, 0);
-    case Collective::kReduceScatter:
-      return evenly(scale, pattern, 1, others * bytes, others * bytes);
-    case Collective::kAllReduce:
-      return evenly(scale, pattern, 2, 2 * part, part);
-    default:
-      return workloadOfChain(bytes, request.collective == Collective::kReduce, scale);
-  }
+  if (!hasRoot(request.collective)) return inParts(request, scale, neighbours(scale));
+  return workloadOfChain(double(request.bytes), request.collective == Collective::kReduce, scale);
 }
 
 }  // namespace

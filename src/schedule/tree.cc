@@ -179,7 +179,7 @@ Workload workloadOfTree(const Request& request, const Scale& scale) {
   Workload work;
   work.busiest = {passes * bytes, passes * bytes, combines ? bytes : 0, 2 * depth};
   work.mean = {share * passes * bytes, share * passes * bytes, combines ? share * bytes : 0, 2.0 * passes};
-  fillPipeline(work, scale, doubling(scale), depth, bytes / 2);
+  fillPipeline(work, scale, depth, bytes / 2);
   work.crossings = std::min(2, scale.ranksPerHost);
   return work;
 }

@@ -14,8 +14,7 @@ constexpr Collective kTwoShotHas[] = {Collective::kAllReduce};
 Schedule buildTwoShot(const Shape& shape, int rank) { return buildOnGrid(shape, rank, Hosts::together(shape.size)); }
 
 Workload workloadOfTwoShot(const Request& request, const Scale& scale) {
-  const double part = double(scale.ranks - 1) / scale.ranks * double(request.bytes);
-  return evenly(scale, everyone(scale), 2, 2 * part, part);
+  return inParts(request, scale, everyone(scale));
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ int log2Ceil(int ranks) noexcept { return ranks <= 1 ? 0 : std::bit_width(static
 Pattern neighbours(const Scale& scale) {
   Pattern pattern;
   pattern.hops = pattern.messages = scale.ranks - 1;
-  if (scale.hosts > 1) pattern.farShare = std::min(1.0, double(scale.hosts) / (scale.ranks - 1));
   return pattern;
 }
 
@@ -30,7 +29,6 @@ Pattern doubling(const Scale& scale) {
   Pattern pattern;
   pattern.hops = pattern.messages = log2Ceil(scale.ranks);
   pattern.fan = std::max(1, log2Ceil(scale.ranks));
-  if (scale.hosts > 1) pattern.farShare = double(log2Ceil(scale.hosts)) / std::max(1, log2Ceil(scale.ranks));
   pattern.crossings = crossingsOfAll(scale);
   return pattern;
 }
@@ -38,7 +36,6 @@ Pattern doubling(const Scale& scale) {
 Pattern everyone(const Scale& scale) {
   Pattern pattern;
   pattern.messages = pattern.fan = scale.ranks - 1;
-  pattern.farShare = scale.hosts > 1 ? 1 : 0;
   pattern.crossings = crossingsOfAll(scale);
   return pattern;
 }
@@ -46,7 +43,6 @@ Pattern everyone(const Scale& scale) {
 Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double bytes, double combined) {
   Workload work;
   work.steps = passes * pattern.hops;
-  work.farSteps = work.steps * pattern.farShare;
   work.fan = pattern.fan;
   work.busiest = {bytes, bytes, combined, passes * pattern.messages};
   work.mean = work.busiest;
@@ -55,9 +51,15 @@ Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double b
   return work;
 }
 
-void fillPipeline(Workload& work, const Scale& scale, const Pattern& pattern, double depth, double chunk) {
+Workload inParts(const Request& request, const Scale& scale, const Pattern& pattern) {
+  const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
+  if (request.collective == Collective::kAllReduce) return evenly(scale, pattern, 2, 2 * part, part);
+  return evenly(scale, pattern, 1, others * bytes,
+                request.collective == Collective::kReduceScatter ? others * bytes : 0);
+}
+
+void fillPipeline(Workload& work, const Scale& scale, double depth, double chunk) {
   work.steps = depth;
-  work.farSteps = depth * pattern.farShare;
   work.waiting = std::max(0.0, depth - 1) * std::min<double>(chunk, scale.slotBytes);
 }
 
@@ -66,7 +68,7 @@ Workload star(const Scale& scale, double out, double in, double part, bool combi
   const int ranks = scale.ranks;
   const double all = double(ranks - 1) * part / ranks;
   Workload work;
-  work.steps = 1, work.farSteps = scale.hosts > 1 ? 1 : 0;
+  work.steps = 1;
   work.fan = in > 0 ? ranks - 1 : 1;
   work.busiest = {std::max(out, part), std::max(in, part), combines ? in : 0, double(ranks - 1)};
   work.mean = {all, all, combines ? all : 0, double(ranks - 1) / ranks};

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/slots.h"
 #include "base/types.h"
 
 namespace tutti::schedule {
@@ -23,9 +24,9 @@ struct Request {
 struct Scale {
   int ranks = 1;
   int hosts = 1;
-  int ranksPerHost = 1;            // of the fullest host
-  double ranksPerCore = 1;         // of the most crowded host; above 1 the ranks take turns
-  uint32_t slotBytes = 128 << 10;  // of a link, as far as pipelines go
+  int ranksPerHost = 1;                      // of the fullest host
+  double ranksPerCore = 1;                   // of the most crowded host; above 1 the ranks take turns
+  uint32_t slotBytes = slots::kPricedBytes;  // of a link, as far as pipelines go
 };
 
 // What one rank does, in bytes apart from the number of messages.
@@ -39,7 +40,6 @@ struct Load {
 // A collective under one algorithm.
 struct Workload {
   double steps = 0;      // dependent hand-overs, one after the other
-  double farSteps = 0;   // those of them between hosts
   Load busiest;          // of the rank with most to do
   Load mean;             // over all ranks: what counts when ranks share the cores
   double waiting = 0;    // bytes of which ranks wait for the passage beside their own work: filling a pipeline, skew
@@ -52,7 +52,6 @@ struct Pattern {
   double hops = 1;       // steps until each rank's part has reached all
   double messages = 1;   // that a rank takes in these
   double fan = 1;        // peers of one receiver whose flows meet in the network
-  double farShare = 0;   // part of the hops that lead to another host, whose ranks are numbered one after the other
   double crossings = 1;  // as Workload::crossings
 };
 Pattern neighbours(const Scale& scale);  // a ring
@@ -64,8 +63,12 @@ int log2Ceil(int ranks) noexcept;  // steps of what doubles
 // Every rank does the same: in `passes` passes of the pattern it sends and takes `bytes` in all.
 Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double bytes, double combined);
 
+// A collective without a root, whose parts go once to where they belong by one pattern: an all-reduce in two passes,
+// the others in one.
+Workload inParts(const Request& request, const Scale& scale, const Pattern& pattern);
+
 // A pipeline of chunks over `depth` hops: the first chunk pays for the way, the rest follow.
-void fillPipeline(Workload& work, const Scale& scale, const Pattern& pattern, double depth, double chunk);
+void fillPipeline(Workload& work, const Scale& scale, double depth, double chunk);
 
 // One rank has a link to every other; `out` and `in` are the bytes that it sends and takes, `part` what each other has
 // of them.

@@ -13,10 +13,7 @@ namespace {
 using namespace tutti;
 using namespace tutti::test;
 
-bool isNarrowFloat(DataType type) {
-  return type == DataType::kFloat16 || type == DataType::kBfloat16 || type == DataType::kFloat8e4m3 ||
-         type == DataType::kFloat8e5m2;
-}
+bool isNarrowFloat(DataType type) { return rowOf(type).isFloat() && sizeOf(type) < sizeof(float); }
 
 template <class T>
 uint64_t bitsOf(T value) {

@@ -4,49 +4,61 @@
 #include <poll.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/deadline.h"
+#include "link/registry.h"
 #include "support/faulty_loopback.h"
 #include "support/patience.h"
 #include "support/talker.h"
-#include "transports/p2p/p2p.h"
-#include "transports/shm/shm.h"
-#include "transports/tcp/tcp.h"
 
 namespace tutti::test {
 namespace {
 
-class LinkTest : public testing::TestWithParam<const char*> {
+// Each that is built in; then those that need a word more than their name.
+std::vector<std::string> bounded() {
+  std::vector<std::string> names = link::builtinTransports("").allowed();
+  names.insert(names.end(), {"tcp_aes", "tcp_chacha"});
+  return names;
+}
+std::vector<std::string> everyOne() {
+  std::vector<std::string> names = bounded();
+  names.push_back("faulty");
+  return names;
+}
+
+class LinkTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<link::Transport> make() {
-    const std::string name = GetParam();
-    if (name == "p2p") return transports::makeP2p();
-    if (name == "shm") return transports::makeShm();
-    if (name.starts_with("tcp")) return transports::makeTcp();
-    return makeFaulty(network_, {.seed = 7});
+  link::Registry makeAll() const {
+    link::Registry all = link::builtinTransports("");
+    all.add(makeFaulty(network_, {.seed = 7}));
+    return all;
+  }
+  link::Transport& chosenOf(const link::Registry& registry) const {
+    return **std::ranges::find(registry.all(), transportName(), [](const auto& one) { return one->name(); });
   }
   void open(uint32_t slotBytes, uint32_t depth) {
-    low_ = make();
-    high_ = make();
     edges_ = std::make_unique<EdgePair>(slotBytes, depth);
     meetings_ = std::make_unique<MeetingPair>();
-    const std::string name = GetParam();
+    const std::string& name = GetParam();
     if (name == "tcp_chacha") meetings_->room->seal(CipherKind::kXChaCha20Poly1305);
     if (name == "tcp_aes") meetings_->room->seal(CipherKind::kAes256Gcm);
-    ends_ = connect(*edges_, *meetings_, *low_, *high_);
+    ends_ = connect(*edges_, *meetings_, chosenOf(low_), chosenOf(high_));
   }
   void SetUp() override {
-    if (GetParam() == std::string("tcp_aes") && !hasAes256Gcm()) GTEST_SKIP() << "this processor has no AES";
+    if (GetParam() == "tcp_aes" && !hasAes256Gcm()) GTEST_SKIP() << "this processor has no AES";
   }
-  std::string transportName() const { return std::string(GetParam()).substr(0, std::string(GetParam()).find('_')); }
+  std::string transportName() const { return GetParam().substr(0, GetParam().find('_')); }
   Talker talker(int side, SizeOfSlot sizes) { return {*ends_[side], edges_->edge(side).self, std::move(sizes)}; }
   bool mapped() const { return ends_[0]->send.driver == nullptr; }
 
   std::shared_ptr<FaultyNetwork> network_ = std::make_shared<FaultyNetwork>();
-  std::unique_ptr<link::Transport> low_, high_;
+  link::Registry low_ = makeAll(), high_ = makeAll();
   std::unique_ptr<EdgePair> edges_;
   std::unique_ptr<MeetingPair> meetings_;
   ConnectionPair ends_;
@@ -66,7 +78,7 @@ TEST_P(LinkTest, CarriesEverySizeAtEveryDepth) {
 TEST_P(LinkTest, CarriesBothDirectionsAtOnce) {
   constexpr uint32_t kSlotBytes = 96 << 10;
   open(kSlotBytes, 4);
-  exchangeInThreads(ends_, *edges_, std::string(GetParam()) == "faulty" ? 200 : 1500, mixedSizes(kSlotBytes, 3));
+  exchangeInThreads(ends_, *edges_, GetParam() == "faulty" ? 200 : 1500, mixedSizes(kSlotBytes, 3));
 }
 
 TEST_P(LinkTest, CarriesLongRunsOfSmallSlots) {
@@ -211,11 +223,10 @@ TEST_P(BoundedLinkTest, NeedsNoMoreMemoryTheLongerItRuns) {
   EXPECT_LT(resident(), before + (8 << 20));
 }
 
-std::string nameOf(const testing::TestParamInfo<const char*>& chosen) { return chosen.param; }
+std::string nameOf(const testing::TestParamInfo<std::string>& chosen) { return chosen.param; }
 
-INSTANTIATE_TEST_SUITE_P(All, LinkTest, testing::Values("p2p", "shm", "tcp", "tcp_aes", "tcp_chacha", "faulty"),
-                         nameOf);
-INSTANTIATE_TEST_SUITE_P(All, BoundedLinkTest, testing::Values("p2p", "shm", "tcp", "tcp_aes", "tcp_chacha"), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, LinkTest, testing::ValuesIn(everyOne()), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, BoundedLinkTest, testing::ValuesIn(bounded()), nameOf);
 
 TEST(FaultyLoopback, MovesNothingWhileStoppedAndNamesThePeerWhenCut) {
   auto network = std::make_shared<FaultyNetwork>();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/types.h"
+#include "device/protocol.h"
 #include "emulation/reductions.h"
 
 namespace tutti::test {
@@ -48,7 +49,7 @@ TEST_P(DeviceAlignment, BuffersMayBeginAtAnyByte) {
   expectTheSame(jobs, 3, "ring");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceAlignment, ::testing::Values(Protocol::kSimple, Protocol::kLL, Protocol::kLL128),
+INSTANTIATE_TEST_SUITE_P(All, DeviceAlignment, ::testing::ValuesIn(kEveryProtocol),
                          [](const auto& protocol) { return std::string(nameOf(protocol.param)); });
 
 }  // namespace

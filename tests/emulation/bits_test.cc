@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "device/protocol.h"
 #include "emulation/pinned_memory.h"
 #include "emulation/reductions.h"
 #include "schedule/algorithm.h"
@@ -73,7 +74,9 @@ class DeviceBits : public ::testing::TestWithParam<Way> {
     const Settings grouped({Setting{"TUTTI_GROUP_SIZE", "2"}, Setting{"TUTTI_CHANNELS", channels}});
     const Outcomes host = runOnHost(jobs, ranks, algorithm);
     EXPECT_EQ(firstDisagreement(jobs, host), "") << "on the host";
-    for (const auto& way : std::vector<std::string>{"simple", "ll", "ll128", "stream"}) {
+    std::vector<std::string> ways{"stream"};
+    for (const ProtocolRow& protocol : kProtocolRows) ways.emplace_back(protocol.name);
+    for (const auto& way : ways) {
       const GpuRanks gpu(
           ranks, settingsOf(way) + std::vector<Setting>{{"TUTTI_ALGO", algorithm}, {"TUTTI_CHANNELS", channels}});
       const Outcomes outcomes = runOnGpu(jobs, gpu);

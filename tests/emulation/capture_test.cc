@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "device/protocol.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 #include "emulation/pinned_memory.h"
@@ -310,7 +311,9 @@ TEST_P(DeviceCapture, AGroupOfManyMessagesKeepsItsArguments) {
 std::vector<const char*> protocols() {
   if (kThreadSanitized) return {"simple", "stream"};
   if (kSanitized) return {"simple", "ll", "stream"};
-  return {"simple", "ll", "ll128", "copy", "stream"};
+  std::vector<const char*> all{"copy", "stream"};
+  for (const ProtocolRow& protocol : kProtocolRows) all.push_back(protocol.name.data());
+  return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceCapture, ::testing::ValuesIn(protocols()),

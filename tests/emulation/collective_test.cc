@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "device/protocol.h"
 #include "emulation/gpu_ranks.h"
 #include "schedule/algorithm.h"
 #include "schedule/schedule.h"
@@ -22,9 +23,8 @@ struct Variant {
 std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (int a = 0; a < schedule::kBuiltInAlgorithms; ++a)
-    for (int p = 0; p < kProtocols; ++p)
-      all.push_back(
-          {std::string(nameOf(static_cast<schedule::Algorithm>(a))), std::string(nameOf(static_cast<Protocol>(p)))});
+    for (const ProtocolRow& protocol : kProtocolRows)
+      all.push_back({std::string(nameOf(static_cast<schedule::Algorithm>(a))), std::string(protocol.name)});
   return all;
 }
 

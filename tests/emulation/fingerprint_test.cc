@@ -73,7 +73,7 @@ TEST_P(DeviceFingerprint, OfTheSameCallIsNoMismatch) {
   EXPECT_EQ(report.expected, LoneReceiver::kBytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceFingerprint, ::testing::Values(Protocol::kSimple, Protocol::kLL, Protocol::kLL128),
+INSTANTIATE_TEST_SUITE_P(All, DeviceFingerprint, ::testing::ValuesIn(kEveryProtocol),
                          [](const auto& protocol) { return std::string(nameOf(protocol.param)); });
 
 }  // namespace

@@ -38,7 +38,7 @@ schedule::Workload workload(const schedule::Request& request, const schedule::Sc
   schedule::Workload work;
   work.busiest = {2 * bytes, 2 * bytes, bytes, 2};
   work.mean = work.busiest;
-  schedule::fillPipeline(work, scale, schedule::neighbours(scale), 2 * (scale.ranks - 1), bytes);
+  schedule::fillPipeline(work, scale, 2 * (scale.ranks - 1), bytes);
   return work;
 }
 

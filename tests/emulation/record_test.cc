@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "device/protocol.h"
 #include "doctor/diagnose.h"
 #include "doctor/records.h"
 #include "emulation/device_fixture.h"
@@ -108,15 +109,15 @@ TEST_F(DeviceRecorder, SaysHowFarACallIsAndWhomItWaitsFor) {
 
 // By the one-shot algorithm the threads of a block wait for all other ranks at the same time, and the record names one.
 TEST_F(DeviceRecorder, NamesAnotherRankWhenTheOneThatItNamedHasCome) {
-  for (const char* protocol : {"simple", "ll", "ll128"}) {
-    open({{"TUTTI_ALGO", "oneshot"}, {"TUTTI_PROTOCOL", protocol}});
+  for (const ProtocolRow& protocol : kProtocolRows) {
+    open({{"TUTTI_ALGO", "oneshot"}, {"TUTTI_PROTOCOL", std::string(protocol.name)}});
     reduce(0, 100);
     const int named = dumpWhen(0, waits).calls.back().waitingFor.value_or(-1);
     ASSERT_TRUE(named == 1 || named == 2) << named;
     reduce(named, 100);
     const int other = 3 - named;
     const Call call = dumpWhen(0, [&](const Call& one) { return one.waitingFor == other; }).calls.back();
-    EXPECT_EQ(call.waitingFor, other) << protocol;
+    EXPECT_EQ(call.waitingFor, other) << protocol.name;
     reduce(other, 100);
     finish();
   }

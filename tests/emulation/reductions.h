@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/data_type.h"
 #include "emulation/gpu_ranks.h"
 
 namespace tutti::test {
@@ -30,37 +31,16 @@ struct ReductionJob {
   }
 };
 
-// How many bits of the exponent and of the fraction; none for integers.
-struct FloatBits {
-  int exponent = 0, fraction = 0;
-};
-constexpr FloatBits floatBitsOf(tuttiDataType_t type) {
-  switch (type) {
-    case tuttiFloat16:
-      return {5, 10};
-    case tuttiFloat32:
-      return {8, 23};
-    case tuttiFloat64:
-      return {11, 52};
-    case tuttiBfloat16:
-      return {8, 7};
-    case tuttiFloat8e4m3:
-      return {4, 3};
-    case tuttiFloat8e5m2:
-      return {5, 2};
-    default:
-      return {};
-  }
-}
+constexpr const DataTypeRow& formatOf(tuttiDataType_t type) { return rowOf(static_cast<DataType>(type)); }
 
 // An element of the type, in the low bytes; of half of those with a fraction, a special or a middling one.
 inline uint64_t elementOfAnyKind(std::mt19937_64& random, tuttiDataType_t type) {
   const uint64_t bits = random();
-  const FloatBits format = floatBitsOf(type);
-  if (format.exponent == 0) return bits;
-  const uint64_t exponents = ((uint64_t{1} << format.exponent) - 1) << format.fraction;
-  const uint64_t sign = uint64_t{1} << (format.exponent + format.fraction);
-  const uint64_t one = (exponents >> (format.fraction + 1)) << format.fraction;
+  const DataTypeRow& format = formatOf(type);
+  if (!format.isFloat()) return bits;
+  const uint64_t exponents = ((uint64_t{1} << format.exponentBits) - 1) << format.mantissaBits;
+  const uint64_t sign = uint64_t{1} << (format.exponentBits + format.mantissaBits);
+  const uint64_t one = (exponents >> (format.mantissaBits + 1)) << format.mantissaBits;
   switch (random() % 16) {
     case 0:
       return bits & sign;  // zero
@@ -96,9 +76,9 @@ class ReductionPart {
     }
     if (job.inPlace) within_ = scatters ? mine * job.count * width_ : 0;
     factor_ = random();
-    if (const FloatBits format = floatBitsOf(job.type); format.exponent != 0)
-      factor_ = (((uint64_t{1} << (format.exponent - 1)) - 1) << format.fraction) |
-                (factor_ & ((uint64_t{1} << format.fraction) - 1));
+    if (const DataTypeRow& format = formatOf(job.type); format.isFloat())
+      factor_ = (((uint64_t{1} << (format.exponentBits - 1)) - 1) << format.mantissaBits) |
+                (factor_ & ((uint64_t{1} << format.mantissaBits) - 1));
   }
 
   void issue(tuttiComm_t comm, tuttiStream_t stream) {

@@ -8,6 +8,7 @@
 
 #include "api/handle.h"
 #include "comm/device_side.h"
+#include "device/protocol.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
 
@@ -169,7 +170,13 @@ TEST_P(DeviceMismatch, OfAPartThatComesTooLateIsFoundAtTheNextCall) {
   expectBoth({"counts do not match in all-to-all-v #0", "rank 0 (", " sent ", "rank 1 ("});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::Values("simple", "ll", "ll128", "stream"),
+std::vector<const char*> everyWay() {
+  std::vector<const char*> ways{"stream"};
+  for (const ProtocolRow& protocol : kProtocolRows) ways.push_back(protocol.name.data());
+  return ways;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceMismatch, ::testing::ValuesIn(everyWay()),
                          [](const auto& way) { return std::string(way.param); });
 
 // What ends the waits of kernels, and of streams.

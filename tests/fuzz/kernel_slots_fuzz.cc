@@ -149,10 +149,8 @@ class Job {
 
  private:
   cuda::Kernel kernelFor() const {
-    const auto& kernels = plan_.protocol == Protocol::kLL      ? cuda::kLLKernels
-                          : plan_.protocol == Protocol::kLL128 ? cuda::kLL128Kernels
-                                                               : cuda::kSimpleKernels;
-    return kernels[reduces(plan_.call.collective) ? cuda::kSumFloat32 : cuda::kMove];
+    const cuda::HotKernels& kernels = *cuda::kHotKernels[plan_.protocol];
+    return reduces(plan_.call.collective) ? kernels.sumOf(plan_.call.type) : kernels.move;
   }
 
   void setWork() {
@@ -234,7 +232,7 @@ class Job {
       }
   }
   uint32_t lengthOf(const schedule::Step& step, size_t round) const {
-    const device::Grain grain = device::grainOf(plan_.protocol);
+    const Grain grain = rowOf(plan_.protocol).grain;
     bool byInput = false;
     for (const schedule::Operand operand : plan_.schedule.from(step))
       byInput = byInput || (work_.layout.inputCounts != nullptr && operand.kind() == schedule::Operand::Kind::kInput);

@@ -25,7 +25,9 @@ def kernels(text):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    reports = [folder / f"{protocol}.cu.o.ptxas" for protocol in ("simple", "ll", "ll128")]
+    kernels_of = pathlib.Path(__file__).parents[2] / "kernels/cuda"
+    protocols = [source for source in kernels_of.glob("*.cu") if "hotKernels<" in source.read_text()]
+    reports = [folder / f"{source.name}.o.ptxas" for source in sorted(protocols)]
     missing = [report.name for report in reports if not report.exists()]
     if missing:
         print(f"skipped: this build has no kernels for a GPU (no {', '.join(missing)}); build it with nvcc, target tutti_device")

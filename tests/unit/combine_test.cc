@@ -86,25 +86,9 @@ class Values {
   }
 
  private:
-  uint64_t mantissaBits() const {
-    switch (type_) {
-      case DataType::kFloat16:
-        return 10;
-      case DataType::kFloat32:
-        return 23;
-      case DataType::kFloat64:
-        return 52;
-      case DataType::kBfloat16:
-        return 7;
-      case DataType::kFloat8e4m3:
-        return 3;
-      default:
-        return 2;
-    }
-  }
   uint64_t odd() {
     const uint64_t sign = uint64_t{1} << (8 * sizeOf(type_) - 1);
-    const uint64_t one = oracle::isFloating(type_) ? uint64_t{1} << mantissaBits() : 2;
+    const uint64_t one = oracle::isFloating(type_) ? uint64_t{1} << rowOf(type_).mantissaBits : 2;
     const uint64_t top = (sign - 1) / one * one;  // infinity, where there is one
     const uint64_t list[] = {
         0, 1, one - 1, one, top - 1, top, top + 1, sign - 1, top | one / 2, top / 2, top / 2 / one * one, 2};

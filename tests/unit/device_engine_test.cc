@@ -88,7 +88,8 @@ TEST(EngineChoice, TheSlotsOfBothEnginesFitIntoTheBudget) {
     const auto cards = cardsOf(std::vector<uint64_t>(6, 1), wish);
     const DeviceShape shape = shapeOf(cards, 4, kBudget);
     const size_t ofStreams = size_t{shape.streamSlotBytes} * DeviceShape::kStreamDepth * cards.size();
-    const size_t ofKernels = size_t{shape.slotBytes[0]} * shape.depth * shape.allChannels() * cards.size();
+    const size_t ofKernels =
+        size_t{shape.slotBytes[Protocol::kSimple]} * shape.depth * shape.allChannels() * cards.size();
     EXPECT_LE(ofStreams + ofKernels, kBudget);
     EXPECT_EQ(ofStreams > 0, wish != EngineWish::kAuto);
     EXPECT_EQ(ofKernels > 0, wish != EngineWish::kStream);

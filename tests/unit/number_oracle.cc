@@ -9,28 +9,6 @@
 namespace tutti::oracle {
 namespace {
 
-struct Layout {
-  int exponentBits, mantissaBits;
-  bool infinity;
-};
-
-Layout layoutOf(DataType type) {
-  switch (type) {
-    case DataType::kFloat16:
-      return {5, 10, true};
-    case DataType::kBfloat16:
-      return {8, 7, true};
-    case DataType::kFloat8e4m3:
-      return {4, 3, false};
-    case DataType::kFloat8e5m2:
-      return {5, 2, true};
-    case DataType::kFloat32:
-      return {8, 23, true};
-    default:
-      return {11, 52, true};
-  }
-}
-
 uint64_t maskOf(int bits) { return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
 int bitsOf(DataType type) { return 8 * static_cast<int>(sizeOf(type)); }
 uint64_t nanOf(DataType type) { return maskOf(bitsOf(type) - 1); }
@@ -77,14 +55,12 @@ T foldFloating(const Operation& operation, const std::vector<T>& values, T facto
   return operation.op == ReduceOp::kAvg ? result / static_cast<T>(operation.divisor) : result;
 }
 
-bool isSigned(DataType type) { return type == DataType::kInt8 || type == DataType::kInt32 || type == DataType::kInt64; }
-
 __extension__ using Wide = __int128;
 
 Wide integerOf(DataType type, uint64_t bits) {
   const int width = bitsOf(type);
   const Wide value = static_cast<Wide>(bits & maskOf(width));
-  return isSigned(type) && (bits >> (width - 1) & 1) ? value - (static_cast<Wide>(1) << width) : value;
+  return rowOf(type).isSigned && (bits >> (width - 1) & 1) ? value - (static_cast<Wide>(1) << width) : value;
 }
 
 uint64_t combinedIntegers(const Operation& operation, const std::vector<uint64_t>& sources) {
@@ -136,10 +112,10 @@ uint64_t combinedNarrow(const Operation& operation, const std::vector<uint64_t>&
 
 }  // namespace
 
-bool isFloating(DataType type) { return type > DataType::kUint64; }
+bool isFloating(DataType type) { return rowOf(type).isFloat(); }
 
 double valueOf(DataType type, uint64_t bits) {
-  const Layout layout = layoutOf(type);
+  const DataTypeRow& layout = rowOf(type);
   const int exponent = static_cast<int>(bits >> layout.mantissaBits & maskOf(layout.exponentBits));
   const auto mantissa = static_cast<double>(bits & maskOf(layout.mantissaBits));
   const int bias = static_cast<int>(maskOf(layout.exponentBits - 1));
@@ -148,8 +124,8 @@ double valueOf(DataType type, uint64_t bits) {
   double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - layout.mantissaBits)
                                : std::ldexp(mantissa + std::ldexp(1.0, layout.mantissaBits),
                                             exponent - bias - layout.mantissaBits);
-  if (top && layout.infinity) value = mantissa == 0 ? HUGE_VAL : std::numeric_limits<double>::quiet_NaN();
-  if (top && !layout.infinity && mantissa == static_cast<double>(maskOf(layout.mantissaBits)))
+  if (top && layout.hasInfinity) value = mantissa == 0 ? HUGE_VAL : std::numeric_limits<double>::quiet_NaN();
+  if (top && !layout.hasInfinity && mantissa == static_cast<double>(maskOf(layout.mantissaBits)))
     value = std::numeric_limits<double>::quiet_NaN();
   return negative ? -value : value;
 }
@@ -169,7 +145,7 @@ uint64_t nearest(DataType type, float value) {
   const double toBelow = magnitude - table[below], toAbove = next - magnitude;
   const bool up = toAbove < toBelow || (toAbove == toBelow && above % 2 == 0);
   const uint64_t code = up ? above : below;
-  return sign | (layoutOf(type).infinity ? code : std::min<uint64_t>(code, table.size() - 1));
+  return sign | (rowOf(type).hasInfinity ? code : std::min<uint64_t>(code, table.size() - 1));
 }
 
 uint64_t combined(const Operation& operation, const std::vector<uint64_t>& sources) {

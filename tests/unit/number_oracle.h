@@ -11,7 +11,7 @@ namespace tutti::oracle {
 // Values are handed about as the bits of one element in the low bytes. Every NaN result is the one with all bits but
 // the sign set.
 double valueOf(DataType type, uint64_t bits);  // any floating-point type
-uint64_t nearest(DataType type, float value);  // kFloat16, kBfloat16, kFloat8e4m3, kFloat8e5m2
+uint64_t nearest(DataType type, float value);  // of a type that is narrower than float
 bool isNan(DataType type, uint64_t bits);
 bool isFloating(DataType type);
 

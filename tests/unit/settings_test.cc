@@ -1,5 +1,6 @@
 #include "settings/settings.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -15,8 +16,10 @@
 
 #include "base/error.h"
 #include "comm/config.h"
+#include "device/protocol.h"
 #include "launch/launcher_names.h"
 #include "net/network.h"
+#include "schedule/algorithm.h"
 #include "settings/survey.h"
 #include "support/other_user.h"
 #include "support/sanitized.h"
@@ -105,6 +108,23 @@ TEST(SettingsTable, IsWellFormed) {
     const int64_t fallback = std::stoll(one.fallback);
     EXPECT_TRUE(fallback >= one.low && fallback <= one.high) << one.name;
   }
+}
+
+// Those that are names of rows in tables of their own.
+template <class Rows>
+std::string namesOf(const Rows& rows) {
+  std::string names;
+  for (const auto& row : rows) names += fmt::format("{}{}", names.empty() ? "" : ", ", row);
+  return names;
+}
+
+TEST(SettingsTable, ListsTheValuesThatThereAre) {
+  std::vector<std::string_view> algorithms, protocols;
+  for (int a = 0; a < schedule::kBuiltInAlgorithms; ++a)
+    algorithms.push_back(nameOf(static_cast<schedule::Algorithm>(a)));
+  for (const ProtocolRow& row : kProtocolRows) protocols.push_back(row.name);
+  EXPECT_EQ(findSetting("TUTTI_ALGO")->values, namesOf(algorithms));
+  EXPECT_EQ(findSetting("TUTTI_PROTOCOL")->values, namesOf(protocols));
 }
 
 // The names in string literals: "TUTTI_…" followed by the closing quote or an equals sign.

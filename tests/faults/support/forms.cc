@@ -1,16 +1,23 @@
 #include "faults/support/forms.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+
+#include "base/data_type.h"
 
 namespace tutti::faults {
 namespace {
 
-constexpr Form kForms[tuttiNumTypes] = {
-    {"int8", 1, 0, 0, true},     {"uint8", 1, 0, 0, false},   {"int32", 4, 0, 0, true},  {"uint32", 4, 0, 0, false},
-    {"int64", 8, 0, 0, true},    {"uint64", 8, 0, 0, false},  {"half", 2, 5, 10, true},  {"float", 4, 8, 23, true},
-    {"double", 8, 11, 52, true}, {"bfloat16", 2, 8, 7, true}, {"f8e4m3", 1, 4, 3, true}, {"f8e5m2", 1, 5, 2, true}};
+constexpr std::array<Form, tuttiNumTypes> everyForm() {
+  std::array<Form, tuttiNumTypes> forms{};
+  for (const DataTypeRow& row : kDataTypeRows)
+    forms[static_cast<size_t>(row.type)] = {row.name.data(), row.bytes, row.exponentBits, row.mantissaBits,
+                                            row.isSigned};
+  return forms;
+}
+constexpr auto kForms = everyForm();
 
 int biasOf(const Form& form) noexcept { return (1 << (form.exponentBits - 1)) - 1; }
 uint64_t mantissaOf(uint64_t bits, const Form& form) noexcept {
@@ -24,7 +31,7 @@ bool hasInfinities(const Form& form) noexcept { return form.exponentBits != 4; }
 
 }  // namespace
 
-const Form& formOf(tuttiDataType_t type) noexcept { return kForms[static_cast<int>(type)]; }
+const Form& formOf(tuttiDataType_t type) noexcept { return kForms[static_cast<size_t>(type)]; }
 
 uint64_t encode(double value, const Form& form) noexcept {
   const uint64_t sign = std::signbit(value) ? uint64_t{1} << (form.exponentBits + form.fractionBits) : 0;

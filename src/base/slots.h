@@ -1,0 +1,35 @@
+// How long the slots of links are, and how many a link has: every such number, and why it is what it is. Links are made
+// by them, and the plan prices by them. A protocol of GPUs may have shorter ones (device/protocol.h).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti::slots {
+
+// --- links between ranks of hosts ---
+// docs/decisions/0006: eight, so that the sender reads the receiver's counter once in eight operations.
+inline constexpr uint32_t kBytes = 64 << 10, kDepth = 8;
+
+// Where the plan prices a pipeline that fills, or ranks that are not in step, it takes a slot to be longer than it is:
+// costs::kSkew was fitted so, and the two belong together. Whether a segment of each rank fits into a slot is asked of
+// kBytes.
+inline constexpr uint32_t kPricedBytes = 128 << 10;
+
+// --- links between GPUs that kernels drive ---
+// As many bytes as the pool has for each: enough to make up for the hand-over, few enough for several to be under way.
+inline constexpr size_t kLeastBytesOnGpu = 4 << 10, kMostBytesOnGpu = 512 << 10;
+inline constexpr uint32_t kDepthOnGpu = 8;
+// Priced before any communicator's pool is cut up: about the middle of the two.
+inline constexpr uint32_t kPricedBytesOnGpu = 256 << 10;
+// A schedule that keeps pieces in scratch buffers uses so much of its slots at most: the buffers are a slot each, for
+// each channel.
+inline constexpr uint32_t kScratchBytesOnGpu = 32 << 10;
+
+// --- links between GPUs whose streams wait ---
+// Each slot is a copy and two words for the driver, some ten microseconds: long ones; and deeper than any schedule
+// needs, so that they overlap.
+inline constexpr size_t kMostBytesInStreams = 4 << 20;
+inline constexpr uint32_t kDepthInStreams = 4;
+inline constexpr uint32_t kPricedBytesInStreams = 1 << 20;
+
+}  // namespace tutti::slots
