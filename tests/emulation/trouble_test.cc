@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "api/handle.h"
-#include "comm/device_side.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
+#include "gpu/executor.h"
 
 namespace tutti::test {
 namespace {
@@ -221,7 +221,7 @@ class DeviceSpots : public Trouble {
   static constexpr size_t kCount = 100;
   // Its first message to rank 1, of which it says that it lies there.
   void post(link::Spot there) {
-    comm::DeviceSide& side = *comm(0)->communicator->device();
+    auto& side = dynamic_cast<gpu::GpuExecutor&>(comm(0)->communicator->executor());
     comm::Call call;
     call.collective = Collective::kSendRecv;
     call.sends = true;

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/config.h"
 #include "launch/launcher_names.h"
 #include "net/network.h"
 #include "support/other_user.h"
 #include "support/sanitized.h"
 #include "support/variables.h"
+#include "team/config.h"
 
 namespace tutti::settings {
 namespace {
