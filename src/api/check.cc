@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "comm/call.h"
 #include "process/fork.h"
+#include "team/call.h"
 
 namespace tutti::api {
 
@@ -68,9 +68,12 @@ std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* ca
   return stream->stream;
 }
 
-void checkCudaStream(tuttiStream_t stream, const char* call) {
+// What CUDA would take for a stream of its own is none of tuttiStreamCreate's.
+comm::CallStream checkStream(const comm::Executor& executor, tuttiStream_t stream, const char* call) {
+  if (!executor.traits().takesCudaStreams) return {checkStream(stream, call), nullptr};
   if (stream != nullptr && isStream(stream))
     invalid(call, "stream is one made by tuttiStreamCreate, for host memory: a communicator on a GPU takes CUDA's");
+  return {nullptr, stream};
 }
 
 }  // namespace tutti::api

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "comm/call.h"
-#include "comm/group.h"
+#include "team/call.h"
+#include "team/executor.h"
 #include "tutti/tutti.h"
 
 struct CUstream_st {
@@ -32,7 +32,7 @@ void checkOverlap(const void* send, size_t sendBytes, const void* recv, size_t r
 bool isStream(tuttiStream_t stream);
 // Null for the NULL stream.
 std::shared_ptr<engine::Stream> checkStream(tuttiStream_t stream, const char* call);
-// Of a communicator on a GPU: what CUDA would take for a stream of its own is none of tuttiStreamCreate's.
-void checkCudaStream(tuttiStream_t stream, const char* call);
+// A stream of the kind that the executor takes.
+comm::CallStream checkStream(const comm::Executor& executor, tuttiStream_t stream, const char* call);
 
 }  // namespace tutti::api

@@ -17,16 +17,27 @@ namespace {
 const std::byte* bytes(const void* p) { return static_cast<const std::byte*>(p); }
 std::byte* bytes(void* p) { return static_cast<std::byte*>(p); }
 
+// What every operation is given; nothing of it has been checked.
+struct Given {
+  const void* send;
+  void* recv;
+  size_t count;
+  tuttiDataType_t type;
+};
+
 // The frame of every operation: enter the communicator, let `fill` check and complete the call, submit it.
 template <class Fill>
-tuttiResult_t operation(const char* name, Collective collective, tuttiDataType_t type, tuttiComm_t comm,
+tuttiResult_t operation(const char* name, Collective collective, const Given& given, tuttiComm_t comm,
                         tuttiStream_t stream, Fill&& fill) noexcept {
   return guarded(comm, [&] {
     try {
       Visit visit(comm, name);
       comm::Call call;
       call.collective = collective;
-      call.type = checkType(type, name);
+      call.type = checkType(given.type, name);
+      call.send = bytes(given.send);
+      call.recv = bytes(given.recv);
+      call.count = given.count;
       fill(call, comm->size);
       submit(visit, std::move(call), stream, comm, name);
     } catch (const Error& error) {
@@ -56,12 +67,6 @@ void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char
   call.factorAt = made.factorAt;
 }
 
-void setBuffers(comm::Call& call, const void* send, void* recv, size_t count) {
-  call.send = bytes(send);
-  call.recv = bytes(recv);
-  call.count = count;
-}
-
 }  // namespace
 
 extern "C" {
@@ -69,20 +74,21 @@ extern "C" {
 tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                              tuttiComm_t comm, tuttiStream_t stream) {
   const char* name = "tuttiAllReduce";
-  return operation(name, Collective::kAllReduce, type, comm, stream, [&](comm::Call& call, int) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kAllReduce, given, comm, stream, [&](comm::Call& call, int) {
     setOperator(call, op, comm, name);
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t size = checkBytes(count, 1, call.type, name);
     checkOverlap(send, size, recv, size, send == recv, name);
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
                              tuttiComm_t comm, tuttiStream_t stream) {
   const char* name = "tuttiBroadcast";
-  return operation(name, Collective::kBroadcast, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kBroadcast, given, comm, stream, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, count, name, "recv");
     const size_t size = checkBytes(count, 1, call.type, name);
@@ -90,14 +96,14 @@ tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDa
       checkBuffer(send, count, name, "send");
       checkOverlap(send, size, recv, size, send == recv, name);
     }
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op, int root,
                           tuttiComm_t comm, tuttiStream_t stream) {
   const char* name = "tuttiReduce";
-  return operation(name, Collective::kReduce, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kReduce, given, comm, stream, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, count, name, "send");
@@ -106,41 +112,41 @@ tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataT
       checkBuffer(recv, count, name, "recv");
       checkOverlap(send, size, recv, size, send == recv, name);
     }
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiAllGather(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
                              tuttiStream_t stream) {
   const char* name = "tuttiAllGather";
-  return operation(name, Collective::kAllGather, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kAllGather, given, comm, stream, [&](comm::Call& call, int ranks) {
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
     const size_t part = count * sizeOf(call.type);
     checkOverlap(send, part, recv, whole, bytes(send) == bytes(recv) + static_cast<size_t>(comm->rank) * part, name);
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiReduceScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
                                  tuttiComm_t comm, tuttiStream_t stream) {
   const char* name = "tuttiReduceScatter";
-  return operation(name, Collective::kReduceScatter, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kReduceScatter, given, comm, stream, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
     const size_t part = count * sizeOf(call.type);
     checkOverlap(send, whole, recv, part, bytes(recv) == bytes(send) + static_cast<size_t>(comm->rank) * part, name);
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
                           tuttiStream_t stream) {
   const char* name = "tuttiGather";
-  return operation(name, Collective::kGather, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kGather, given, comm, stream, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, count, name, "send");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -149,14 +155,14 @@ tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataT
       checkBuffer(recv, count, name, "recv");
       checkOverlap(send, part, recv, whole, bytes(send) == bytes(recv) + static_cast<size_t>(root) * part, name);
     }
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
                            tuttiStream_t stream) {
   const char* name = "tuttiScatter";
-  return operation(name, Collective::kScatter, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kScatter, given, comm, stream, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -165,26 +171,26 @@ tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiData
       checkBuffer(send, count, name, "send");
       checkOverlap(send, whole, recv, part, bytes(recv) == bytes(send) + static_cast<size_t>(root) * part, name);
     }
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
                             tuttiStream_t stream) {
   const char* name = "tuttiAllToAll";
-  return operation(name, Collective::kAllToAll, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, count, type};
+  return operation(name, Collective::kAllToAll, given, comm, stream, [&](comm::Call& call, int ranks) {
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
     checkOverlap(send, whole, recv, whole, false, name);
-    setBuffers(call, send, recv, count);
   });
 }
 
 tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
                               tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
   const char* name = "tuttiAllGatherV";
-  return operation(name, Collective::kAllGatherV, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, 0, type};
+  return operation(name, Collective::kAllGatherV, given, comm, stream, [&](comm::Call& call, int ranks) {
     auto tables = std::make_shared<comm::Tables>();
     tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
@@ -198,14 +204,14 @@ tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCo
     const std::byte* place = bytes(recv) + tables->outputOffsets[self] * sizeOf(call.type);
     checkOverlap(send, own * sizeOf(call.type), recv, recvBytes, bytes(send) == place, name);
     call.tables = std::move(tables);
-    setBuffers(call, send, recv, 0);
   });
 }
 
 tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
                                   tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
   const char* name = "tuttiReduceScatterV";
-  return operation(name, Collective::kReduceScatterV, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, 0, type};
+  return operation(name, Collective::kReduceScatterV, given, comm, stream, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     auto tables = std::make_shared<comm::Tables>();
     tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
@@ -219,7 +225,6 @@ tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* re
     const std::byte* place = bytes(send) + tables->inputOffsets[self] * sizeOf(call.type);
     checkOverlap(send, sendBytes, recv, own * sizeOf(call.type), bytes(recv) == place, name);
     call.tables = std::move(tables);
-    setBuffers(call, send, recv, 0);
   });
 }
 
@@ -227,7 +232,8 @@ tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const s
                              const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
                              tuttiStream_t stream) {
   const char* name = "tuttiAllToAllV";
-  return operation(name, Collective::kAllToAllV, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, recv, 0, type};
+  return operation(name, Collective::kAllToAllV, given, comm, stream, [&](comm::Call& call, int ranks) {
     auto tables = std::make_shared<comm::Tables>();
     tables->inputCounts = copyTable(sendCounts, ranks, name, "sendCounts");
     tables->inputOffsets = copyTable(sendDispls, ranks, name, "sendDispls");
@@ -245,38 +251,36 @@ tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const s
     checkOverlap(send, checkBytes(sendExtent, 1, call.type, name), recv, checkBytes(recvExtent, 1, call.type, name),
                  false, name);
     call.tables = std::move(tables);
-    setBuffers(call, send, recv, 0);
   });
 }
 
 tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
                         tuttiStream_t stream) {
   const char* name = "tuttiSend";
-  return operation(name, Collective::kSendRecv, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{send, nullptr, count, type};
+  return operation(name, Collective::kSendRecv, given, comm, stream, [&](comm::Call& call, int ranks) {
     call.root = checkRank(peer, ranks, name, "peer");
     call.sends = true;
     checkBuffer(send, count, name, "send");
     checkBytes(count, 1, call.type, name);
-    setBuffers(call, send, nullptr, count);
   });
 }
 
 tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
                         tuttiStream_t stream) {
   const char* name = "tuttiRecv";
-  return operation(name, Collective::kSendRecv, type, comm, stream, [&](comm::Call& call, int ranks) {
+  const Given given{nullptr, recv, count, type};
+  return operation(name, Collective::kSendRecv, given, comm, stream, [&](comm::Call& call, int ranks) {
     call.root = checkRank(peer, ranks, name, "peer");
     checkBuffer(recv, count, name, "recv");
     checkBytes(count, 1, call.type, name);
-    setBuffers(call, nullptr, recv, count);
   });
 }
 
 tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {
-  return operation("tuttiBarrier", Collective::kBarrier, tuttiInt8, comm, stream, [&](comm::Call& call, int) {
-    call.op = ReduceOp::kMax;
-    call.count = 1;  // of a byte that the task itself brings
-  });
+  const Given given{nullptr, nullptr, 1, tuttiInt8};  // a byte that the task itself brings
+  return operation("tuttiBarrier", Collective::kBarrier, given, comm, stream,
+                   [&](comm::Call& call, int) { call.op = ReduceOp::kMax; });
 }
 
 }  // extern "C"

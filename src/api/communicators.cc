@@ -11,7 +11,7 @@
 #include "api/guard.h"
 #include "api/join_all.h"
 #include "api/joiner.h"
-#include "comm/dump.h"
+#include "diagnose/dump.h"
 #include "job/ranks.h"
 #include "join/open_root.h"
 #include "launch/launcher.h"
@@ -52,18 +52,18 @@ tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* c
 // as long as a join may take. As with every collective, the communicator fails. Once the join has begun they hear of a
 // refusal or a missing rank where they meet; but of a rank that lacks something on its way there they may not.
 template <class Body>
-void orTellTheOthers(comm::Communicator& communicator, Body body) {
+void orTellTheOthers(comm::Team& team, Body body) {
   bool begun = false;
   try {
     body([&begun] { begun = true; });
   } catch (const Error& error) {
-    if (!communicator.broken() && (!begun || error.code() == ErrorCode::kSystem)) communicator.fail(error);
+    if (!team.broken() && (!begun || error.code() == ErrorCode::kSystem)) team.fail(error);
     throw;
   } catch (const std::bad_alloc&) {
-    communicator.fail(outOfMemory);
+    team.fail(outOfMemory);
     throw;
   } catch (const std::system_error& error) {  // of a mutex, say
-    communicator.fail(errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, error.what()); }));
+    team.fail(errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, error.what()); }));
     throw;
   }
 }
@@ -133,7 +133,7 @@ control::Launch launchOrHints() {
   }
 }
 
-comm::Config resolveForChild(const tuttiConfig_t* config, const comm::Communicator& parent, const char* call) {
+comm::Config resolveForChild(const tuttiConfig_t* config, const comm::Team& parent, const char* call) {
   comm::Config settings = resolve(config, parent.config(), call);
   tellOverridden(settings, parent.rank(), &parent.config());
   return settings;
@@ -199,11 +199,11 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
   const char* name = "tuttiCommSplit";
   return guarded(comm, [&] {
     Visit visit(comm, name);
-    orTellTheOthers(*visit, [&](const auto& begun) {
+    orTellTheOthers(visit->team(), [&](const auto& begun) {
       checkPointer(child, name, "child");
       if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
         invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
-      const auto made = visit->split(color, key, resolveForChild(config, *visit, name), begun);
+      const auto made = visit->split(color, key, resolveForChild(config, visit->team(), name), begun);
       *child = made ? makeHandle(made) : nullptr;
     });
   });
@@ -214,14 +214,14 @@ tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiC
   return guarded(comm, [&] {
     Visit visit(comm, name);
     checkPointer(child, name, "child");
-    *child = makeHandle(visit->shrink(resolveForChild(config, *visit, name)));
+    *child = makeHandle(visit->shrink(resolveForChild(config, visit->team(), name)));
   });
 }
 
 tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
   return guarded(comm, [&] {
     Visit visit(comm, "tuttiCommFinalize");
-    visit->waitUntilIdle();
+    visit->executor().waitUntilIdle();
   });
 }
 
@@ -231,7 +231,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
     checkHandle(comm, "tuttiCommDestroy");
     if (dropStray(comm)) return;
     Visit visit(comm, "tuttiCommDestroy");
-    visit->waitUntilIdle();
+    visit->executor().waitUntilIdle();
     destroyHandle(comm);
   });
 }
@@ -247,8 +247,8 @@ tuttiResult_t tuttiCommRevoke(tuttiComm_t comm) {
   return guarded(comm, [&] {
     const auto communicator = reach(comm, "tuttiCommRevoke");
     if (!communicator) return;
-    const std::string text = fmt::format("{} revoked the communicator", communicator->rankName(comm->rank));
-    communicator->stop(control::Stop::kRevoke, Error(ErrorCode::kRemote, text));
+    const std::string text = fmt::format("{} revoked the communicator", communicator->team().rankName(comm->rank));
+    communicator->team().stop(control::Stop::kRevoke, Error(ErrorCode::kRemote, text));
   });
 }
 
@@ -258,7 +258,7 @@ tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path) {
     checkPointer(path, name, "path");
     const auto communicator = reach(comm, name);
     if (!communicator) invalid(name, fmt::format("comm (rank {}) is gone", comm->rank));
-    comm::writeDump(*communicator, path, name);
+    comm::writeDump(communicator->executor(), path, name);
   });
 }
 
@@ -274,12 +274,12 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
     std::lock_guard lock(comm->errorMutex);
     *result = now & kJoining ? tuttiInProgress : comm->asyncError;
     if (*result != tuttiSuccess || !communicator) return;
-    if (communicator->broken()) {
-      const Error error = communicator->failure("no call");
+    if (communicator->team().broken()) {
+      const Error error = communicator->team().failure("no call");
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
       comm->lastError = error.what();
       communicator->leaveRecord(error);  // whoever knows may destroy it next
-    } else if (!communicator->idle()) {
+    } else if (!communicator->executor().idle()) {
       *result = tuttiInProgress;
     }
   });
@@ -305,7 +305,7 @@ tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return guarded(comm, [&] {
     Visit visit(comm, "tuttiCommDevice");
     checkPointer(device, "tuttiCommDevice", "device");
-    *device = visit->config().device;
+    *device = visit->team().config().device;
   });
 }
 
@@ -316,7 +316,7 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
     checkPointer(stats, name, "stats");
     if (stats->size < sizeof(size_t) || stats->size > sizeof(tuttiCommStats_t))
       invalid(name, fmt::format("stats->size is {}; set it to sizeof(tuttiCommStats_t)", stats->size));
-    const comm::Stats now = visit->stats();
+    const comm::Stats now = visit->executor().stats();
     tuttiCommStats_t full = {};
     full.size = stats->size;
     full.memoryBytes = now.memoryBytes;

@@ -1,6 +1,6 @@
 // What a caller's tuttiConfig_t says.
 #pragma once
-#include "comm/config.h"
+#include "team/config.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {

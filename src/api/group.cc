@@ -13,8 +13,7 @@
 #include "api/guard.h"
 #include "api/submit.h"
 #include "api/thread_text.h"
-#include "comm/device_group.h"
-#include "comm/group.h"
+#include "team/executor.h"
 
 using namespace tutti;
 
@@ -23,7 +22,6 @@ namespace {
 
 struct Group {
   std::vector<comm::PendingCall> calls;
-  std::vector<comm::DeviceCall> deviceCalls;
   std::vector<tuttiComm_t> handles;  // each once
   std::optional<Error> spoiled;
 };
@@ -53,63 +51,52 @@ Group& openGroup() {
 
 std::unique_ptr<Group> closeGroup() noexcept { return std::unique_ptr<Group>(std::exchange(current, {}).group); }
 
-bool isToItself(const comm::Communicator& communicator, const comm::Call& call) {
-  return call.collective == Collective::kSendRecv && call.root == communicator.rank();
+bool isToItself(const comm::Executor& executor, const comm::Call& call) {
+  return call.collective == Collective::kSendRecv && call.root == executor.team().rank();
 }
 
 // A message to oneself outside of a group would wait for a call that its caller never comes to make; where it fits into
 // a slot it would do so by luck.
-void refuseLonely(const comm::Communicator& communicator, const comm::Call& call, const char* name) {
-  if (inGroup() || !isToItself(communicator, call)) return;
+void refuseLonely(const comm::Executor& executor, const comm::Call& call, const char* name) {
+  if (inGroup() || !isToItself(executor, call)) return;
   throw Error(ErrorCode::kInvalidUsage,
               fmt::format("{}: peer is this rank ({}) itself: a send to oneself and its receive belong in one group "
                           "(tuttiGroupStart, tuttiGroupEnd)",
-                          name, communicator.rank()));
-}
-
-// By communicator: sends to oneself, less the receives of them.
-template <class Pending>
-void countToItself(const std::vector<Pending>& calls, std::map<comm::Communicator*, int>& open) {
-  for (const Pending& one : calls)
-    if (isToItself(*one.communicator, one.call)) open[one.communicator.get()] += one.call.sends ? 1 : -1;
+                          name, executor.team().rank()));
 }
 
 void refuseLonely(const Group& ended) {
-  std::map<comm::Communicator*, int> open;
-  countToItself(ended.calls, open);
-  countToItself(ended.deviceCalls, open);
-  for (const auto& [communicator, count] : open)
+  std::map<comm::Executor*, int> open;  // sends to oneself, less the receives of them
+  for (const comm::PendingCall& one : ended.calls)
+    if (isToItself(*one.executor, one.call)) open[one.executor] += one.call.sends ? 1 : -1;
+  for (const auto& [executor, count] : open)
     if (count != 0)
       throw Error(
           ErrorCode::kInvalidUsage,
           fmt::format("tuttiGroupEnd: rank {} {} itself {} message{} more than it {} in this group: both belong "
                       "in one",
-                      communicator->rank(), count > 0 ? "sends" : "receives from", std::abs(count),
+                      executor->team().rank(), count > 0 ? "sends" : "receives from", std::abs(count),
                       std::abs(count) == 1 ? "" : "s", count > 0 ? "receives" : "sends"));
 }
 
 void runGroup(Group* ended, bool lacksMemory) {
   if (ended != nullptr && ended->spoiled) throw *ended->spoiled;
   if (lacksMemory) throw std::bad_alloc();
-  if (ended == nullptr || (ended->calls.empty() && ended->deviceCalls.empty())) return;
+  if (ended == nullptr || ended->calls.empty()) return;
   refuseLonely(*ended);
   std::deque<Visit> visits;
   for (tuttiComm_t handle : ended->handles) visits.emplace_back(handle, "tuttiGroupEnd");
-  if (!ended->deviceCalls.empty()) comm::launchCalls(ended->deviceCalls);
-  comm::runCalls(std::move(ended->calls));
+  comm::launchGroup(ended->calls);
 }
 
 void note(Group& group, tuttiComm_t comm) {
   if (std::find(group.handles.begin(), group.handles.end(), comm) == group.handles.end()) group.handles.push_back(comm);
 }
 
-void submitToDevice(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
-  checkCudaStream(stream, name);
-  comm::DeviceCall one{visit->shared_from_this(), std::move(call), stream};
-  if (!inGroup()) return comm::launchCalls({std::move(one)});
+void addToGroup(tuttiComm_t comm, comm::PendingCall call) {
   Group& group = openGroup();
   note(group, comm);  // first: no call is in the group without it
-  group.deviceCalls.push_back(std::move(one));
+  group.calls.push_back(std::move(call));
 }
 
 }  // namespace
@@ -128,19 +115,12 @@ void spoilGroup(const Error& error) noexcept {
 void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
 
 void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
-  refuseLonely(*visit, call, name);
-  if (visit->device()) return submitToDevice(visit, std::move(call), stream, comm, name);
-  auto queue = checkStream(stream, name);
-  if (inGroup()) {
-    Group& group = openGroup();
-    note(group, comm);
-    group.calls.push_back({visit->shared_from_this(), std::move(call), std::move(queue)});
-    return;
-  }
-  if (queue)
-    comm::queueCall(visit->shared_from_this(), std::move(call), *queue);
-  else
-    comm::runCall(*visit, std::move(call));
+  comm::Executor& executor = visit->executor();
+  refuseLonely(executor, call, name);
+  comm::CallStream on = checkStream(executor, stream, name);
+  if (inGroup()) return addToGroup(comm, {visit->shared_from_this(), &executor, std::move(call), std::move(on)});
+  if (on) return executor.queue({visit->shared_from_this(), &executor, std::move(call), std::move(on)});
+  executor.run(std::move(call));
 }
 
 }  // namespace tutti::api

@@ -14,7 +14,7 @@ namespace {
 std::string unreported(tuttiComm_t comm) {
   if (comm->state.load(std::memory_order_acquire) & kJoining) return "";
   const auto communicator = comm->stopper.lock();
-  return communicator && communicator->broken() ? communicator->failure("no call").what() : "";
+  return communicator && communicator->team().broken() ? communicator->team().failure("no call").what() : "";
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ void recordIn(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noe
   std::lock_guard lock(comm->errorMutex);
   setText(comm->lastError, text);
   // Errors that only concern one call's arguments leave the communicator as it was.
-  if (comm->asyncError == tuttiSuccess && communicator && communicator->broken()) comm->asyncError = result;
+  if (comm->asyncError == tuttiSuccess && communicator && communicator->team().broken()) comm->asyncError = result;
 }
 
 tuttiResult_t record(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noexcept {

@@ -24,10 +24,9 @@ tuttiComm_t newShell(int rank, int size) {
 // For an abort whose text there is no memory for: the others are told all the same, since it can not come again.
 const Error& abortInShort = *new Error(ErrorCode::kRemote, "a rank called tuttiCommAbort");
 
-Error abortBy(const comm::Communicator& communicator) noexcept {
+Error abortBy(const comm::Team& team) noexcept {
   try {
-    return Error(ErrorCode::kRemote,
-                 fmt::format("{} called tuttiCommAbort", communicator.rankName(communicator.rank())));
+    return Error(ErrorCode::kRemote, fmt::format("{} called tuttiCommAbort", team.rankName(team.rank())));
   } catch (const std::exception&) {
     return abortInShort;
   }
@@ -36,7 +35,7 @@ Error abortBy(const comm::Communicator& communicator) noexcept {
 void stopAborted(tuttiComm& comm) noexcept {
   // A thread that is inside may leave, and let its reference go, at any moment; this one has its own.
   const auto communicator = comm.stopper.lock();
-  if (communicator) communicator->stop(control::Stop::kAbort, abortBy(*communicator));
+  if (communicator) communicator->team().stop(control::Stop::kAbort, abortBy(communicator->team()));
 }
 
 void leave(tuttiComm& comm) {
@@ -65,7 +64,7 @@ void leave(tuttiComm& comm) {
 }  // namespace
 
 tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator) {
-  const tuttiComm_t shell = newShell(communicator->rank(), communicator->size());
+  const tuttiComm_t shell = newShell(communicator->team().rank(), communicator->team().size());
   shell->stopper = communicator;
   shell->communicator = std::move(communicator);
   return shell;

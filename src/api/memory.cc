@@ -8,7 +8,7 @@
 
 #include "api/check.h"
 #include "api/guard.h"
-#include "comm/user_memory.h"
+#include "device/user_memory.h"
 #include "process/fd.h"
 #include "process/fork.h"
 
@@ -80,7 +80,7 @@ tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device) {
     checkSize(bytes, name);
     if (device < -1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: device is {}", name, device));
     const size_t some = bytes == 0 ? 1 : bytes;
-    *pointer = allocations.keep(device < 0 ? allocateOnHost(some) : comm::allocateOnDevice(device, some));
+    *pointer = allocations.keep(device < 0 ? allocateOnHost(some) : device::allocateOnDevice(device, some));
   });
 }
 
@@ -123,7 +123,7 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
     if (residence != tuttiScalarDevice && residence != tuttiScalarHostImmediate)
       throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: residence is {}", name, static_cast<int>(residence)));
     Operator made{checkType(type, name), 0, nullptr, true};
-    if (visit->device() && residence == tuttiScalarDevice)
+    if (visit->executor().traits().readsFactorsLate && residence == tuttiScalarDevice)
       made.factorAt = scalar;
     else
       std::memcpy(&made.factor, scalar, sizeOf(made.type));

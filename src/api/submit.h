@@ -1,7 +1,7 @@
 // The last step of every operation at the boundary: into the open group, onto the stream, or run here and now.
 #pragma once
 #include "api/handle.h"
-#include "comm/call.h"
+#include "team/call.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {

@@ -6,17 +6,17 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/call.h"
-#include "comm/config.h"
-#include "comm/links.h"
-#include "comm/plan_cache.h"
 #include "engine/lane.h"
 #include "plan/plan.h"
 #include "schedule/algorithm.h"
+#include "team/call.h"
+#include "team/config.h"
+#include "team/links.h"
+#include "team/plan_cache.h"
 
 namespace tutti::comm {
 
-// A schedule bound to its links, with a lane a channel. Used by one call at a time: the communicator's turnstiles see
+// A schedule bound to its links, with a lane a channel. Used by one call at a time: the communicator's queues see
 // to it.
 struct BoundPlan {
   schedule::Schedule schedule;

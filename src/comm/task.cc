@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "comm/communicator.h"
 #include "engine/sleeper.h"
 #include "engine/waiter.h"
+#include "team/mismatch.h"
 
 namespace tutti::comm {
 
@@ -18,24 +18,24 @@ constexpr std::chrono::milliseconds kPatience(500);
 
 }  // namespace
 
-Task::Task(Communicator& communicator, Call call, bool blocking)
-    : communicator_(&communicator),
+Task::Task(HostState& state, Call call, bool blocking)
+    : state_(&state),
       call_(std::move(call)),
-      turnstile_(&communicator.turnstileFor(call_)),
-      ticket_(turnstile_->take()),
-      record_(communicator.recorder().begin(call_, call_.fingerprint(ticket_), blocking)),
+      queue_(&state.queueFor(call_)),
+      ticket_(queue_->take()),
+      record_(team().recorder().begin(call_, call_.fingerprint(ticket_), blocking)),
       blocking_(blocking) {}
 
 void Task::advance(bool& moved) noexcept {
   try {
     if (phase_ == Phase::kTurn) {
-      if (!turnstile_->isTurn(ticket_)) return;
-      if (communicator_->broken()) throw communicator_->failure(describe());
+      if (!queue_->isTurn(ticket_)) return;
+      if (team().broken()) throw team().failure(describe());
       start();
       moved = true;
     }
     if (phase_ == Phase::kBinding) {
-      if (!plan_->bound && !communicator_->plans().bind(*plan_)) return;
+      if (!plan_->bound && !state_->plans().bind(*plan_)) return;
       moved = true;
     }
     if (phase_ == Phase::kBinding || phase_ == Phase::kRunning) run(moved);
@@ -51,18 +51,18 @@ void Task::advance(bool& moved) noexcept {
 }
 
 void Task::failWith(const Error& error) noexcept {
-  communicator_->fail(error);
+  team().fail(error);
   // Also calls that fail pass one after the other: whoever overtook would count as the last one, and those before it
   // as done while they still run. The ones before it fail now too, so its turn is near.
-  if (phase_ == Phase::kTurn && !turnstile_->isTurn(ticket_)) return;
+  if (phase_ == Phase::kTurn && !queue_->isTurn(ticket_)) return;
   failed_ = true;
   note();
   finish(CallState::kFailed);
 }
 
 void Task::start() {
-  plan_ = &communicator_->plans().find(call_);
-  communicator_->recorder().started(record_, plannedMark());
+  plan_ = &state_->plans().find(call_);
+  team().recorder().started(record_, plannedMark());
   phase_ = Phase::kBinding;
 }
 
@@ -80,7 +80,7 @@ void Task::run(bool& moved) {
     const auto channels = static_cast<uint32_t>(lanes.size());
     for (uint32_t c = 0; c < channels; ++c)
       lanes[c].start(plan_->bindings[c], toWork(call_, ticket_, plan_->schedule, plan_->chunkBytes, c, channels));
-    communicator_->recorder().moved(record_, CallState::kRunning);
+    team().recorder().moved(record_, CallState::kRunning);
     phase_ = Phase::kRunning;
   }
   bool all = true;
@@ -97,21 +97,21 @@ void Task::run(bool& moved) {
 }
 
 void Task::finish(CallState how) noexcept {
-  communicator_->recorder().moved(record_, how);
+  team().recorder().moved(record_, how);
   phase_ = Phase::kDone;
-  turnstile_->pass(ticket_);
-  link::ring(&communicator_->bell());  // the next call may sleep on another thread
+  queue_->pass(ticket_);
+  link::ring(&state_->links().bell());  // the next call may sleep on another thread
 }
 
 void Task::report(const engine::LaneFailure& failure) const {
-  const std::string self = communicator_->rankName(communicator_->rank());
-  const std::string peer = communicator_->rankName(failure.peer);
+  const std::string self = team().rankName(team().rank());
+  const std::string peer = team().rankName(failure.peer);
   if (failure.kind == engine::LaneFailure::Kind::kBytes)
     throw Error(ErrorCode::kInvalidUsage, fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}",
                                                       describe(), peer, failure.bytes, self, failure.expected));
   if (call_.collective == Collective::kSendRecv)
-    throw mismatch(self, describe(), peer, describeMessage(!call_.sends, communicator_->rank(), failure.theirs));
-  throw communicator_->disagreement(plannedMark(), failure.peer, failure.theirs, failure.bytes);
+    throw mismatch(self, describe(), peer, describeMessage(!call_.sends, team().rank(), failure.theirs));
+  throw disagreement(team(), plannedMark(), failure.peer, failure.theirs, failure.bytes);
 }
 
 // What came is of a later call than this one: the peer's call of this number has sent nothing here. It is asked what
@@ -136,14 +136,14 @@ void Task::hold(const Error& error) {
 }
 
 void Task::cutOff(const engine::LaneFailure& failure) {
-  hold(Error(ErrorCode::kRemote, fmt::format("{} was cut off during {}: {}", communicator_->rankName(failure.peer),
-                                             describe(), failure.text)));
+  hold(Error(ErrorCode::kRemote,
+             fmt::format("{} was cut off during {}: {}", team().rankName(failure.peer), describe(), failure.text)));
   watch().doubt(failure.peer);
   cutOffFrom_ = failure.peer;
 }
 
-Watch& Task::watch() {
-  if (!watch_) watch_ = std::make_unique<Watch>(*communicator_, call_, ticket_, blocking_);
+StallDetector& Task::watch() {
+  if (!watch_) watch_ = std::make_unique<StallDetector>(team(), call_, ticket_, blocking_);
   return *watch_;
 }
 
@@ -182,11 +182,11 @@ void Task::note() noexcept {
   uint64_t done = 0, all = 0;
   if (phase_ == Phase::kRunning || phase_ == Phase::kHeld)
     for (const auto& lane : plan_->lanes) done += std::min(lane.round(), lane.rounds()), all += lane.rounds();
-  communicator_->recorder().progressed(record_, waitingFor(), done, all);
+  team().recorder().progressed(record_, waitingFor(), done, all);
 }
 
 std::string Task::waits() const {
-  const std::string peer = waitingFor() < 0 ? "" : communicator_->rankName(waitingFor());
+  const std::string peer = waitingFor() < 0 ? "" : team().rankName(waitingFor());
   if (phase_ == Phase::kBinding) return peer.empty() ? "links to other ranks" : "a link to " + peer;
   return peer.empty() ? "its data to leave" : peer;
 }
@@ -196,7 +196,7 @@ void Task::check() noexcept {
   // time begins with its turn.
   if (phase_ == Phase::kDone || phase_ == Phase::kTurn) return;
   try {
-    if (communicator_->broken()) throw communicator_->failure(describe());
+    if (team().broken()) throw team().failure(describe());
     if (phase_ == Phase::kHeld) {
       if (heldUntil_.passed()) throwHeld();
       if (cutOffFrom_ >= 0) watch().doubt(cutOffFrom_);
@@ -228,8 +228,8 @@ bool advanceAll(std::span<Task> tasks, bool& moved) noexcept {
 bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
   const bool onSockets = std::ranges::any_of(tasks, [](const Task& task) { return task.overNetwork(); });
   for (const Task& task : tasks) {
-    Communicator& communicator = task.communicator();
-    if (!task.done()) sleeper.hear(communicator.bell(), onSockets ? communicator.ear() : nullptr);
+    Links& links = task.state().links();
+    if (!task.done()) sleeper.hear(links.bell(), onSockets ? links.ear() : nullptr);
   }
   bool moved = false;
   if (!advanceAll(tasks, moved) && !moved) {
@@ -240,8 +240,11 @@ bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
   return moved;
 }
 
-void runAll(std::span<Task> tasks) {
-  engine::Waiter waiter(tasks.front().communicator().spins());
+}  // namespace
+
+void runTasks(std::span<Task> tasks) {
+  if (tasks.empty()) return;
+  engine::Waiter waiter(tasks.front().state().team().spins());
   engine::Sleeper sleeper;
   for (;;) {
     bool moved = false;
@@ -255,15 +258,7 @@ void runAll(std::span<Task> tasks) {
     if (waiter.mayDoze() && dozeOn(tasks, sleeper)) waiter.reset();
   }
   for (Task& task : tasks)
-    if (task.failed()) throw task.communicator().failure(task.describe());
+    if (task.failed()) throw task.state().team().failure(task.describe());
 }
-
-}  // namespace
-
-void runTasks(std::vector<Task>& tasks) {
-  if (!tasks.empty()) runAll(tasks);
-}
-
-void runTask(Task& task) { runAll(std::span(&task, 1)); }
 
 }  // namespace tutti::comm

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/call.h"
 #include "device/program.h"
 #include "kernels/cuda/collective.h"
+#include "team/call.h"
 
 namespace tutti::test {
 
@@ -58,7 +58,7 @@ class LoneRank {
  private:
   static constexpr size_t kLine = 128;
 
-  // As comm::DeviceSide fills it, of a schedule that is on the GPU already.
+  // As gpu::GpuExecutor fills it, of a schedule that is on the GPU already.
   device::Work workOf(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) const {
     device::Work work;
     work.seat = seat_;

@@ -1,8 +1,8 @@
 // What joins the GPUs of a communicator, and what of it decides whether LL128 is used.
 #include <gtest/gtest.h>
 
-#include "comm/device_joints.h"
 #include "device/device.h"
+#include "device/joints.h"
 #include "emulation/control.h"
 #include "emulation/gpu_ranks.h"
 #include "emulation/handed_over.h"
@@ -13,9 +13,9 @@
 namespace tutti::test {
 namespace {
 
-using comm::JointVerdict;
-using comm::JointView;
 using device::Joint;
+using device::JointVerdict;
+using device::JointView;
 using device::Uuid;
 
 Uuid emulated(uint8_t gpu) {
@@ -84,13 +84,13 @@ TEST(Nvml, CallsAGpuAsItsToolsDo) {
 constexpr Joint kSame = Joint::kSameGpu, kNvlink = Joint::kNvlink, kPcie = Joint::kPcie, kUnknown = Joint::kUnknown;
 
 TEST(Joints, OneGpuNeedsNoWords) {
-  const JointVerdict verdict = comm::judge(std::vector<JointView>(3, {{kSame, kSame, kSame}, ""}));
+  const JointVerdict verdict = device::judge(std::vector<JointView>(3, {{kSame, kSame, kSame}, ""}));
   EXPECT_TRUE(verdict.linesMoveWhole);
   EXPECT_EQ(verdict.text, "");
 }
 
 TEST(Joints, NvlinkBetweenAllMovesLinesWhole) {
-  const JointVerdict verdict = comm::judge(std::vector<JointView>{
+  const JointVerdict verdict = device::judge(std::vector<JointView>{
       {{kSame, kSame, kNvlink}, ""}, {{kSame, kSame, kNvlink}, ""}, {{kNvlink, kNvlink, kSame}, ""}});
   EXPECT_TRUE(verdict.linesMoveWhole);
   EXPECT_NE(verdict.text.find("NVLink joins all"), std::string::npos) << verdict.text;
@@ -100,7 +100,7 @@ TEST(Joints, NvlinkBetweenAllMovesLinesWhole) {
 TEST(Joints, OneDoubtOfOneRankIsEnough) {
   for (const Joint doubt : {kPcie, kUnknown}) {
     const JointVerdict verdict =
-        comm::judge(std::vector<JointView>{{{kSame, kNvlink}, ""}, {{doubt, kSame}, "the reason"}});
+        device::judge(std::vector<JointView>{{{kSame, kNvlink}, ""}, {{doubt, kSame}, "the reason"}});
     EXPECT_FALSE(verdict.linesMoveWhole);
     EXPECT_NE(verdict.text.find("ranks 1 and 0"), std::string::npos) << verdict.text;
     EXPECT_EQ(verdict.text.find("the reason") != std::string::npos, doubt == kUnknown) << verdict.text;
@@ -108,19 +108,19 @@ TEST(Joints, OneDoubtOfOneRankIsEnough) {
 }
 
 TEST(Joints, ARankThatDidNotLookIsADoubt) {
-  EXPECT_FALSE(comm::judge(std::vector<JointView>{{{kSame, kNvlink}, ""}, {}}).linesMoveWhole);
+  EXPECT_FALSE(device::judge(std::vector<JointView>{{{kSame, kNvlink}, ""}, {}}).linesMoveWhole);
 }
 
 TEST(Joints, ViewsArriveAsTheyWere) {
   const JointView view{{kSame, kPcie, kUnknown}, "the reason"};
-  const Bytes bytes = comm::encode(view);
-  const JointView arrived = comm::decodeJoints(bytes);
+  const Bytes bytes = device::encode(view);
+  const JointView arrived = device::decodeJoints(bytes);
   EXPECT_EQ(arrived.joints, view.joints);
   EXPECT_EQ(arrived.why, view.why);
   Bytes damaged = bytes;
   damaged[4] = std::byte{9};
-  EXPECT_THROW(comm::decodeJoints(damaged), Error);
-  EXPECT_THROW(comm::decodeJoints(std::span(bytes).first(5)), Error);
+  EXPECT_THROW(device::decodeJoints(damaged), Error);
+  EXPECT_THROW(device::decodeJoints(std::span(bytes).first(5)), Error);
 }
 
 // --- what the plan makes of it ---

@@ -7,24 +7,24 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "comm/device_windows.h"
-#include "comm/mail_key.h"
 #include "emulation/control.h"
 #include "emulation/device_fixture.h"
+#include "gpu/remote_buffers.h"
 #include "join/open_root.h"
 #include "support/join_plane.h"
 #include "support/patience.h"
+#include "team/mail_key.h"
 #include "topology/card.h"
 
-namespace tutti::comm {
+namespace tutti::gpu {
 namespace {
 
 using device::MappedWindow;
 using emulation::Sharing;
 
-// As DeviceWindows::Say.
+// As RemoteBuffers::Say.
 constexpr uint8_t kOffer = 0, kTaken = 1, kWithdrawn = 3, kGone = 4, kNothing = 0xff;
-constexpr uint64_t kMailbox = MailKey::windows().mailbox();
+constexpr uint64_t kMailbox = comm::MailKey::windows().mailbox();
 
 Deadline soon() { return Deadline::in(tutti::test::longWait()); }
 Bytes saying(uint8_t what, uint16_t window) { return Writer().value(what).value(window).take(); }
@@ -77,8 +77,8 @@ class Offers : public device::test::OnGpu {
     device_->copy(&there, windows_->table() + static_cast<size_t>(rank) * device::kWindows + window, sizeof there);
     return there;
   }
-  void addOwn(const Range& buffer) { windows_->add(nullptr, buffer); }
-  std::optional<DeviceWindows::Lie> look() { return windows_->look(true); }
+  void addOwn(const comm::Range& buffer) { windows_->add(nullptr, buffer); }
+  std::optional<RemoteBuffers::Lie> look() { return windows_->look(true); }
   control::Plane& plane(size_t rank) { return *ends_[rank].plane; }
   const DevicePeers& peers() const { return *ends_[0].peers; }
   const std::vector<topology::Card>& cards() const { return cards_; }
@@ -102,7 +102,7 @@ class Offers : public device::test::OnGpu {
     request.size = 2;
     request.deadline = soon();
     end.plane = joinPlane(request);
-    DeviceShape shape;
+    GpuLayout shape;
     shape.size = 2;
     shape.slotBytes.fill(4096);
     end.peers = std::make_unique<DevicePeers>(*end.plane, *device_, cards_, shape, soon());
@@ -121,7 +121,7 @@ class Offers : public device::test::OnGpu {
 
   const std::vector<topology::Card> cards_ = twoProcesses();
   std::array<End, 2> ends_;
-  std::optional<DeviceWindows> windows_;
+  std::optional<RemoteBuffers> windows_;
   std::unique_ptr<device::DeviceMemory> memory_;
   std::optional<int> lied_;
 };
@@ -190,7 +190,7 @@ TEST_F(Offers, AreNotAnsweredBeforeTheirDescriptorHasBeenPassed) {
   const auto memory = device_->allocateForUsers(kBytes);
   addOwn({memory->data, kBytes});
   plane(1).post(0, kMailbox, saying(kTaken, 1));
-  std::optional<DeviceWindows::Lie> lie;
+  std::optional<RemoteBuffers::Lie> lie;
   for (const auto deadline = soon(); !lie && !deadline.passed();) {
     std::this_thread::yield();
     lie = look();
@@ -253,9 +253,9 @@ class Balky : public control::Plane {
 TEST_F(Offers, KeepTheirNumbersAlsoWhenTheyFailHalfWay) {
   emulation::setSharing(Sharing::kVirtual);  // whose buffers go by descriptors, over streams
   const auto memory = device_->allocateForUsers(kBytes);
-  const Range buffer{memory->data, kBytes};
+  const comm::Range buffer{memory->data, kBytes};
   Balky balky(plane(0));
-  DeviceWindows windows(balky, *device_, peers(), cards());
+  RemoteBuffers windows(balky, *device_, peers(), cards());
   std::vector<uint16_t> numbers;
   for (const bool balks : {true, false, true, false}) {
     balky.balks = balks;
@@ -293,16 +293,16 @@ class AFalseOffer : public device::test::OnGpu {
   }
   void say(const Bytes& message) { planes_[1]->post(0, kMailbox, message); }
   std::string failureOf(size_t rank) {
-    for (const auto deadline = soon(); !comms_[rank]->broken() && !deadline.passed();) std::this_thread::yield();
-    return comms_[rank]->broken() ? comms_[rank]->failure("a test").what() : "";
+    for (const auto deadline = soon(); !comms_[rank]->team().broken() && !deadline.passed();) std::this_thread::yield();
+    return comms_[rank]->team().broken() ? comms_[rank]->team().failure("a test").what() : "";
   }
 
  private:
   void begin(size_t rank, const control::UniqueId& id) try {
-    Config config = Config::fromEnvironment();
+    comm::Config config = comm::Config::fromEnvironment();
     config.device = static_cast<int>(rank);
     config.deviceSlotBytes = 1 << 20;
-    const Self self = Self::find(config);
+    const comm::Self self = comm::Self::find(config);
     topology::Card card = topology::decodeCard(self.card);
     card.processToken += rank;
     control::JoinRequest request;
@@ -313,13 +313,13 @@ class AFalseOffer : public device::test::OnGpu {
     request.deadline = soon();
     auto plane = joinPlane(request);
     planes_[rank] = plane.get();
-    comms_[rank] = std::make_shared<Communicator>(std::move(plane), std::make_shared<Recorder>(), config);
+    comms_[rank] = std::make_shared<comm::Communicator>(std::move(plane), std::make_shared<comm::Recorder>(), config);
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what();
   }
 
   std::array<control::Plane*, 2> planes_{};
-  std::array<std::shared_ptr<Communicator>, 2> comms_;
+  std::array<std::shared_ptr<comm::Communicator>, 2> comms_;
 };
 
 TEST_F(AFalseOffer, EndsTheJobAndIsNamedByAll) {
@@ -333,4 +333,4 @@ TEST_F(AFalseOffer, EndsTheJobAndIsNamedByAll) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti::gpu

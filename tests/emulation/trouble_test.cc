@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "api/handle.h"
-#include "comm/device_side.h"
 #include "device/protocol.h"
 #include "emulation/device_fixture.h"
 #include "emulation/gpu_ranks.h"
+#include "gpu/executor.h"
 
 namespace tutti::test {
 namespace {
@@ -228,7 +228,7 @@ class DeviceSpots : public Trouble {
   static constexpr size_t kCount = 100;
   // Its first message to rank 1, of which it says that it lies there.
   void post(link::Spot there) {
-    comm::DeviceSide& side = *comm(0)->communicator->device();
+    auto& side = dynamic_cast<gpu::GpuExecutor&>(comm(0)->communicator->executor());
     comm::Call call;
     call.collective = Collective::kSendRecv;
     call.sends = true;

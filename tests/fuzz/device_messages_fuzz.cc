@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "comm/device_peers.h"
-#include "comm/device_windows.h"
 #include "fuzz/descriptors.h"
 #include "fuzz/hearsay.h"
 #include "fuzz/socket_pair.h"
+#include "gpu/peers.h"
+#include "gpu/remote_buffers.h"
 #include "process/pass_fd.h"
 
 namespace tutti::fuzz {
@@ -141,15 +141,15 @@ std::vector<topology::Card> cardsOf() {
   return cards;
 }
 
-comm::DeviceShape shapeOf() {
-  comm::DeviceShape shape;
+gpu::GpuLayout layoutOf() {
+  gpu::GpuLayout shape;
   shape.size = kRanks;
   shape.depth = 2;
   shape.slotBytes.fill(4096);
   return shape;
 }
 
-void step(Neighbourhood& plane, comm::DeviceWindows& windows, Input& in) {
+void step(Neighbourhood& plane, gpu::RemoteBuffers& windows, Input& in) {
   static std::byte buffers[256];
   const auto what = in.take<uint8_t>();
   const int peer = 1 + what / 8 % (kRanks - 1);
@@ -193,9 +193,9 @@ void run(Input in) {
   NoGpu device;
   const auto cards = cardsOf();
   try {
-    const comm::DevicePeers peers(plane, device, cards, shapeOf(), Deadline::never());
+    const gpu::DevicePeers peers(plane, device, cards, layoutOf(), Deadline::never());
     for (int rank = 1; rank < kRanks; ++rank) require(peers.direct(rank) != device::Direct::kHere);
-    comm::DeviceWindows windows(plane, device, peers, cards);
+    gpu::RemoteBuffers windows(plane, device, peers, cards);
     for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(plane, windows, in);
     windows.look(true);
   } catch (const Error& error) {

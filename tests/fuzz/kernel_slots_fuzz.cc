@@ -10,13 +10,13 @@
 #include <memory>
 #include <vector>
 
-#include "comm/call.h"
 #include "emulation/device/block.h"
 #include "fuzz/input.h"
 #include "kernels/cuda/collective.h"
 #include "kernels/cuda/kernel_table.h"
 #include "schedule/algorithm.h"
 #include "support/sanitized.h"
+#include "team/call.h"
 
 namespace tutti::fuzz {
 namespace {

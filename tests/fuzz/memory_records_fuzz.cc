@@ -1,6 +1,6 @@
 // The records by which ranks tell each other of a GPU's memory, and of what joins their GPUs: what is read comes out
 // the same when it is written and read again, a buffer lies within its allocation, and the verdict on all views is one.
-#include "comm/device_joints.h"
+#include "device/joints.h"
 #include "device/memory_record.h"
 #include "fuzz/input.h"
 
@@ -40,10 +40,10 @@ void readBuffer(std::span<const std::byte> bytes) {
 }
 
 void readJoints(Input& in) {
-  std::vector<comm::JointView> views;
+  std::vector<device::JointView> views;
   for (int count = in.take<uint8_t>() % 4; count > 0; --count)
-    views.push_back(comm::decodeJoints(in.bytes(in.take<uint8_t>())));
-  const comm::JointVerdict verdict = comm::judge(views);
+    views.push_back(device::decodeJoints(in.bytes(in.take<uint8_t>())));
+  const device::JointVerdict verdict = device::judge(views);
   require(verdict.linesMoveWhole || !verdict.text.empty());
 }
 

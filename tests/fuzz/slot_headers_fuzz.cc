@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/call.h"
 #include "engine/lane.h"
 #include "fuzz/input.h"
 #include "link/self_test.h"
 #include "schedule/algorithm.h"
 #include "support/sanitized.h"
+#include "team/call.h"
 
 namespace tutti::fuzz {
 namespace {

@@ -1,10 +1,10 @@
 // Answers to where-are-you as the watch of a call that stands still judges them, and those of a rank that waits in
-// another communicator of this process (comm/neighbours.h): whatever they say, the call goes on or ends with an error
-// that names a rank, and what is said of another communicator leads to one of this process or nowhere.
-#include "comm/watch.h"
+// another communicator of this process (diagnose/neighbours.h): whatever they say, the call goes on or ends with an
+// error that names a rank, and what is said of another communicator leads to one of this process or nowhere.
+#include "diagnose/stall_detector.h"
 
-#include "comm/communicator.h"
-#include "comm/neighbours.h"
+#include "diagnose/neighbours.h"
+#include "diagnose/respond.h"
 #include "fuzz/hearsay.h"
 #include "topology/card.h"
 
@@ -43,12 +43,12 @@ struct Member {
     config.operationTimeout = timeout;
     auto made = std::make_unique<Answering>(id);
     plane = made.get();
-    communicator = std::make_shared<comm::Communicator>(std::move(made), recorder, config);
-    comm::Neighbours::instance().add(communicator);
+    team = std::make_shared<comm::Team>(std::move(made), recorder, config);
+    comm::Neighbours::instance().add(team);
   }
   std::shared_ptr<comm::Recorder> recorder = std::make_shared<comm::Recorder>();
   Answering* plane;
-  std::shared_ptr<comm::Communicator> communicator;
+  std::shared_ptr<comm::Team> team;
 };
 
 comm::Call callFrom(Input& in) {
@@ -83,7 +83,7 @@ void putPosition(Writer& out, const comm::Call& call, Input& in) {
   out.value(words[0]).value(words[1]).value<uint8_t>(how / 16 % 6).value<int32_t>(in.take<int8_t>());
 }
 
-// As comm/whereabouts.cc writes it.
+// As diagnose/state_reply.cc writes it.
 Bytes answerFrom(const comm::Call& call, Input& in) {
   const auto what = in.take<uint8_t>();
   Writer out;
@@ -106,7 +106,7 @@ Bytes answerFrom(const comm::Call& call, Input& in) {
   return out.take();
 }
 
-void step(Member& here, Member& there, comm::Watch& watch, const comm::Call& call, Input& in) {
+void step(Member& here, Member& there, comm::StallDetector& watch, const comm::Call& call, Input& in) {
   const auto what = in.take<uint8_t>();
   const int peer = 1 + what / 8 % 2;
   switch (what % 8) {
@@ -139,7 +139,7 @@ void run(Input in) {
   Member there(kIds[1], std::chrono::hours(1));
   const comm::Call call = callFrom(in);
   makeCall(here, call, in);
-  comm::Watch watch(*here.communicator, call, how / 8 % 4, how / 4 % 2 != 0);
+  comm::StallDetector watch(*here.team, call, how / 8 % 4, how / 4 % 2 != 0);
   try {
     for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(here, there, watch, call, in);
   } catch (const Error& error) {

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/task.h"
+#include "comm/ticket_queue.h"
 #include "interleavings/program.h"
+#include "team/call.h"
 
 namespace tutti::interleavings {
 namespace {
@@ -60,11 +61,11 @@ class Network {
 };
 
 // The queues in which the calls of one rank on one communicator take turns.
-struct Turnstiles {
-  explicit Turnstiles(int ranks) : sends(static_cast<size_t>(ranks)), receives(static_cast<size_t>(ranks)) {}
-  comm::Turnstile collectives;
-  std::vector<comm::Turnstile> sends, receives;
-  comm::Turnstile& of(const comm::Call& call) {
+struct TicketQueues {
+  explicit TicketQueues(int ranks) : sends(static_cast<size_t>(ranks)), receives(static_cast<size_t>(ranks)) {}
+  comm::TicketQueue collectives;
+  std::vector<comm::TicketQueue> sends, receives;
+  comm::TicketQueue& of(const comm::Call& call) {
     if (call.collective != Collective::kSendRecv) return collectives;
     return (call.sends ? sends : receives)[static_cast<size_t>(call.root)];
   }
@@ -74,9 +75,9 @@ struct Turnstiles {
 // communicator.
 class Part {
  public:
-  Part(const Program& program, const Item& item, int rank, bool sends, Turnstiles& turnstiles, Network& network)
-      : item_(item), rank_(rank), call_(callOf(item, rank, sends, network)), turnstile_(&turnstiles.of(call_)) {
-    ticket_ = turnstile_->take();
+  Part(const Program& program, const Item& item, int rank, bool sends, TicketQueues& queues, Network& network)
+      : item_(item), rank_(rank), call_(callOf(item, rank, sends, network)), queue_(&queues.of(call_)) {
+    ticket_ = queue_->take();
     schedule_ = buildFor(program);
     const size_t chunk = program.slotBytes / schedule_.maxSpan;
     bindings_.resize(static_cast<size_t>(item.channels));
@@ -91,7 +92,7 @@ class Part {
 
   // True when it is done. Throws std::string.
   bool advance(bool& moved) {
-    if (!started_ && !turnstile_->isTurn(ticket_)) return false;
+    if (!started_ && !queue_->isTurn(ticket_)) return false;
     if (!std::exchange(started_, true))
       for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i].start(bindings_[i], works_[i]);
     bool all = true;
@@ -100,7 +101,7 @@ class Part {
       if (state == engine::LaneState::kFailed) throw describe() + ": its lane failed";
       all = all && state == engine::LaneState::kDone;
     }
-    if (all) turnstile_->pass(ticket_);
+    if (all) queue_->pass(ticket_);
     return all;
   }
 
@@ -152,7 +153,7 @@ class Part {
   const Item& item_;
   int rank_;
   comm::Call call_;
-  comm::Turnstile* turnstile_;
+  comm::TicketQueue* queue_;
   uint64_t ticket_ = 0;
   schedule::Schedule schedule_;
   std::vector<engine::Binding> bindings_;
@@ -169,7 +170,7 @@ class Rank {
  public:
   Rank(const Program& program, int rank, Network& network)
       : program_(program), rank_(rank), network_(network), threads_(static_cast<size_t>(program.streams) + 1) {
-    for (int i = 0; i < program.communicators; ++i) turnstiles_.emplace_back(program.ranks);
+    for (int i = 0; i < program.communicators; ++i) queues_.emplace_back(program.ranks);
   }
 
   // One turn of one thread. Thread 0 makes the calls, and waits for those that it runs itself.
@@ -201,7 +202,7 @@ class Rank {
       for (const bool sends : {true, false})
         if (item.involves(rank_, sends))
           batches[static_cast<size_t>(item.stream)].push_back(std::make_unique<Part>(
-              program_, item, rank_, sends, turnstiles_[static_cast<size_t>(item.communicator)], network_));
+              program_, item, rank_, sends, queues_[static_cast<size_t>(item.communicator)], network_));
     for (size_t i = 0; i < batches.size(); ++i)
       if (!batches[i].empty()) threads_[i].push_back(std::move(batches[i]));
   }
@@ -209,7 +210,7 @@ class Rank {
   const Program& program_;
   int rank_;
   Network& network_;
-  std::deque<Turnstiles> turnstiles_;  // of each communicator
+  std::deque<TicketQueues> queues_;  // of each communicator
   std::vector<Thread> threads_;
   size_t next_ = 0;
 };

@@ -1,5 +1,5 @@
 // Which settings ranks compare while they join (tests/collective/agreement_test.cc: what becomes of a difference).
-#include "comm/agreement.h"
+#include "team/agreement.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/config.h"
+#include "team/config.h"
 
 namespace tutti::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "comm/banner.h"
+#include "diagnose/banner.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // How a call is told: what is said must be so on every rank, whatever the rank knows.
-#include "comm/call.h"
+#include "team/call.h"
 
 #include <gtest/gtest.h>
 

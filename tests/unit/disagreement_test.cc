@@ -11,11 +11,11 @@
 #include <new>
 #include <tuple>
 
-#include "comm/call.h"
 #include "comm/plans.h"
 #include "engine/lane.h"
 #include "schedule/algorithm.h"
 #include "support/sanitized.h"
+#include "team/call.h"
 
 namespace tutti::comm {
 namespace {
@@ -66,7 +66,7 @@ class Wires {
 class Player {
  public:
   Player(Wires& wires, Call call, const Way& way, int rank, int size)
-      : schedule_(schedule::build(way.algorithm, shapeOf(call, way, size), rank)),
+      : schedule_(schedule::build(way.algorithm, layoutOf(call, way, size), rank)),
         ins_(way.channels),
         outs_(way.channels),
         bindings_(way.channels),
@@ -89,7 +89,7 @@ class Player {
   }
 
  private:
-  static schedule::Shape shapeOf(const Call& call, const Way& way, int size) {
+  static schedule::Shape layoutOf(const Call& call, const Way& way, int size) {
     schedule::Shape shape{call.collective, size, call.root, {}};
     for (int rank = 0; rank < size; ++rank) shape.groupOf.push_back(way.groupSize == 0 ? 0 : rank / way.groupSize);
     return shape;

@@ -1,4 +1,4 @@
-#include "comm/draft.h"
+#include "diagnose/draft.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

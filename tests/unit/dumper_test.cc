@@ -1,5 +1,5 @@
 // The writer of records looks at communicators that others end meanwhile.
-#include "comm/dumper.h"
+#include "diagnose/dumper.h"
 #include "join/open_root.h"
 
 #include <gtest/gtest.h>
@@ -23,10 +23,10 @@ std::shared_ptr<Communicator> lone() {
   return Communicator::join(id, 0, 1, config, self);
 }
 
-// Stands for a communicator: `ended` is called by whoever lets go of it last.
+// Stands for a communicator, by its executor: `ended` is called by whoever lets go of it last.
 template <class Ended>
-std::shared_ptr<Communicator> standIn(const std::shared_ptr<Communicator>& real, Ended ended) {
-  return std::shared_ptr<Communicator>(real.get(), [real, ended](Communicator*) { ended(); });
+std::shared_ptr<Executor> standIn(const std::shared_ptr<Communicator>& real, Ended ended) {
+  return std::shared_ptr<Executor>(&real->executor(), [real, ended](Executor*) { ended(); });
 }
 
 // What becomes of a communicator that ends on the writer's thread, while another thread turns to the writer.
@@ -38,7 +38,7 @@ struct End {
   void operator()(const std::shared_ptr<Communicator>& real) {
     if (std::this_thread::get_id() == here || came.exchange(true)) return;
     other = std::thread([this, real] {
-      Dumper::instance().add(real);
+      Dumper::instance().add({real, &real->executor()});
       answered = true;
     });
     const Deadline deadline = Deadline::in(test::longWait());
@@ -54,7 +54,7 @@ TEST(Dumper, KeepsNobodyOutWhileItEndsWhatItHeldLast) {
   const auto real = lone();
   Dumper& dumper = Dumper::instance();
   // So many that a look at them lasts.
-  std::vector<std::shared_ptr<Communicator>> others(4096);
+  std::vector<std::shared_ptr<Executor>> others(4096);
   for (auto& other : others) dumper.add(other = standIn(real, [] {}));
   const auto end = std::make_shared<End>();  // the writer may hold one when this test is over
   const Deadline deadline = Deadline::in(3 * test::longWait());

@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "comm/call.h"
 #include "schedule/algorithm.h"
 #include "schedule/builder.h"
 #include "support/sanitized.h"
+#include "team/call.h"
 
 namespace tutti::engine {
 namespace {

@@ -8,15 +8,15 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "comm/call.h"
-#include "comm/device_programs.h"
 #include "comm/plans.h"
-#include "comm/recorder.h"
+#include "gpu/programs.h"
 #include "job/ranks.h"
 #include "link/transport.h"
 #include "plan/plan.h"
 #include "schedule/builder.h"
 #include "settings/settings.h"
+#include "team/call.h"
+#include "team/recorder.h"
 
 namespace tutti {
 namespace {
@@ -30,7 +30,7 @@ using schedule::Step;
 
 constexpr int kMostRanks = control::kMaxRanks;
 
-Shape shapeOf(Collective collective, int size) {
+Shape layoutOf(Collective collective, int size) {
   Shape shape{collective, size, hasRoot(collective) ? size - 1 : 0, {}};
   for (int rank = 0; rank < size; ++rank) shape.groupOf.push_back(rank / 8);
   return shape;
@@ -53,7 +53,7 @@ Builder builderFor(int size) { return {Shape{Collective::kAllReduce, size, 0, {}
 // 14-bit operands, 16-bit spans and counts, 8-bit lags: of the largest job there is.
 TEST(Limits, SchedulesOfTheLargestJobFitIntoTheirFields) {
   forEveryAlgorithm([](Collective collective, Algorithm algorithm) {
-    const Shape shape = shapeOf(collective, kMostRanks);
+    const Shape shape = layoutOf(collective, kMostRanks);
     for (const int rank : {0, 1, kMostRanks / 2, kMostRanks - 1}) {
       const Schedule made = schedule::build(algorithm, shape, rank);
       SCOPED_TRACE(std::string(nameOf(collective)) + " by " + std::string(nameOf(algorithm)));
@@ -211,8 +211,8 @@ TEST(Limits, AnAlgorithmWhoseChunksAreTooSmallIsRefused) {
   EXPECT_EQ(std::ranges::count_if(plan.excluded, names), 1);
 }
 
-comm::DeviceShape gpus(int size, uint32_t slotBytes) {
-  comm::DeviceShape shape;
+gpu::GpuLayout gpus(int size, uint32_t slotBytes) {
+  gpu::GpuLayout shape;
   shape.size = size;
   shape.slotBytes.fill(slotBytes);
   shape.streamSlotBytes = slotBytes;
@@ -223,7 +223,7 @@ comm::DeviceShape gpus(int size, uint32_t slotBytes) {
 // Nor does it on GPUs, whose slots may be short, and carry flags besides: with no protocol, and not in streams.
 TEST(Limits, AChunkOnGpusIsAnElementAtLeast) {
   for (const int size : {2, 8, 9, 64, 65, 256, 257, 2048, 2049, 5000}) {
-    const comm::DeviceShape shape = gpus(size, 4096);
+    const gpu::GpuLayout shape = gpus(size, 4096);
     for (int c = 0; c < kCollectives; ++c) {
       const auto collective = static_cast<Collective>(c);
       if (collective == Collective::kSendRecv) continue;
@@ -231,11 +231,11 @@ TEST(Limits, AChunkOnGpusIsAnElementAtLeast) {
         for (int p = -1; p <= kProtocols; ++p) {
           const bool streamed = p == kProtocols;
           const auto forced = p < 0 ? std::nullopt : std::optional(static_cast<Protocol>(p));
-          const auto machine = comm::deviceMachine(shape, streamed);
+          const auto machine = gpu::deviceMachine(shape, streamed);
           const auto choice = streamed ? plan::chooseStreamed({collective, bytes}, machine, {})
                                        : plan::chooseDevice({collective, bytes}, machine, {}, forced, 0);
           const Schedule made = schedule::build(choice.algorithm, {collective, size, 0, {}}, size / 2);
-          EXPECT_NO_THROW(comm::deviceChunkBytes(made, choice.protocol, shape, streamed))
+          EXPECT_NO_THROW(gpu::deviceChunkBytes(made, choice.protocol, shape, streamed))
               << nameOf(collective) << " by " << nameOf(made.algorithm) << " on " << size;
         }
     }
@@ -246,9 +246,9 @@ TEST(Limits, AnAlgorithmWhoseChunksOnGpusAreTooSmallIsRefused) {
   const auto halving = [](int size) {
     return schedule::build(Algorithm::kHalving, {Collective::kAllGather, size, 0, {}}, 1);
   };
-  EXPECT_EQ(comm::deviceChunkBytes(halving(257), Protocol::kLL, gpus(257, 4096), false), kLargestElement);
+  EXPECT_EQ(gpu::deviceChunkBytes(halving(257), Protocol::kLL, gpus(257, 4096), false), kLargestElement);
   try {
-    comm::deviceChunkBytes(halving(258), Protocol::kLL, gpus(258, 4096), false);
+    gpu::deviceChunkBytes(halving(258), Protocol::kLL, gpus(258, 4096), false);
     FAIL() << "a slot of 4096 bytes can not hold 257 elements, each with its flag";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);

@@ -1,4 +1,4 @@
-#include "comm/mail_key.h"
+#include "team/mail_key.h"
 
 #include <gtest/gtest.h>
 

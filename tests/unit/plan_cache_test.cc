@@ -1,5 +1,5 @@
 // The cache of plans: each choice made once, each question answered with the choice that is its own.
-#include "comm/plan_cache.h"
+#include "team/plan_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What the flight recorder forgets, and what it must not.
-#include "comm/recorder.h"
+#include "team/recorder.h"
 
 #include <gtest/gtest.h>
 

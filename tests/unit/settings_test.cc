@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/config.h"
 #include "device/protocol.h"
 #include "launch/launcher_names.h"
 #include "net/network.h"
@@ -24,6 +23,7 @@
 #include "support/other_user.h"
 #include "support/sanitized.h"
 #include "support/variables.h"
+#include "team/config.h"
 
 namespace tutti::settings {
 namespace {

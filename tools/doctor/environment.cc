@@ -8,11 +8,11 @@
 #include <map>
 #include <utility>
 
-#include "comm/config.h"
 #include "launch/launcher.h"
 #include "net/network.h"
 #include "process/log.h"
 #include "settings/survey.h"
+#include "team/config.h"
 
 namespace tutti::doctor {
 namespace {

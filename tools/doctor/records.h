@@ -1,6 +1,6 @@
-// The records that ranks leave (src/comm/dump.h has the format), as they are read back: checked, so that what follows
-// can trust every number. Files come from other machines and from crashes: whatever is wrong with one is an error that
-// names it.
+// The records that ranks leave (src/diagnose/dump.h has the format), as they are read back: checked, so that what
+// follows can trust every number. Files come from other machines and from crashes: whatever is wrong with one is an
+// error that names it.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,0 +1,107 @@
+#include "comm/host_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/task.h"
+
+namespace tutti::comm {
+namespace {
+
+HostState& stateOf(const PendingCall& pending) { return static_cast<HostExecutor&>(*pending.executor).state(); }
+
+// What one stream gets of a group.
+struct Batch {
+  explicit Batch(size_t most) {
+    keepers.reserve(most);
+    tasks.reserve(most);
+  }
+  void add(PendingCall&& pending, bool blocking) noexcept {
+    tasks.emplace_back(stateOf(pending), std::move(pending.call), blocking);
+    keepers.push_back(std::move(pending.keeper));
+  }
+  std::vector<std::shared_ptr<const void>> keepers;  // until the batch is done
+  std::vector<Task> tasks;
+};
+
+engine::Stream::Job jobOf(const std::shared_ptr<Batch>& batch) {
+  return engine::Stream::job([batch] { runTasks(batch->tasks); });
+}
+
+struct StreamsPart {
+  std::shared_ptr<engine::Stream> stream;
+  std::shared_ptr<Batch> batch;  // shared, because a std::function can be copied
+  engine::Stream::Job job;
+};
+
+auto findPart(std::vector<StreamsPart>& parts, const std::shared_ptr<engine::Stream>& stream) {
+  return std::ranges::find(parts, stream, &StreamsPart::stream);
+}
+
+// Side by side: those without a stream here, to their end.
+class HostLauncher final : public Launcher {
+ public:
+  bool runs() const noexcept override { return true; }
+  void launch(std::span<PendingCall> calls) const override;
+};
+
+// Whoever makes a task has taken its turn, and every later call waits for it: what could fail for lack of memory comes
+// before the first.
+void HostLauncher::launch(std::span<PendingCall> calls) const {
+  Batch mine(calls.size());
+  std::vector<StreamsPart> parts;
+  const auto streamOf = [](const PendingCall& pending) -> const auto& { return pending.stream.host; };
+  for (const PendingCall& pending : calls)
+    if (streamOf(pending) && findPart(parts, streamOf(pending)) == parts.end()) {
+      const auto count = std::ranges::count(calls, streamOf(pending), streamOf);
+      auto batch = std::make_shared<Batch>(static_cast<size_t>(count));
+      parts.push_back({streamOf(pending), batch, jobOf(batch)});
+    }
+  for (PendingCall& pending : calls) {
+    const bool here = !pending.stream.host;
+    Batch& batch = here ? mine : *findPart(parts, pending.stream.host)->batch;
+    batch.add(std::move(pending), here);
+  }
+  for (StreamsPart& part : parts) part.stream->submit(std::move(part.job));
+  runTasks(mine.tasks);
+}
+
+constinit const HostLauncher hostLauncher;
+
+}  // namespace
+
+HostExecutor::HostExecutor(Team& team) : Executor(team, hostLauncher, {}), state_(team) {}
+
+void HostExecutor::run(Call call) {
+  Task task(state_, std::move(call), true);
+  runTasks({&task, 1});
+}
+
+void HostExecutor::queue(PendingCall call) {
+  const auto stream = call.stream.host;
+  const auto batch = std::make_shared<Batch>(1);
+  auto job = jobOf(batch);
+  batch->add(std::move(call), false);
+  stream->submit(std::move(job));
+}
+
+Stats HostExecutor::stats() const {
+  Stats stats;
+  stats.memoryBytes = state_.links().memoryBytes() + state_.plans().memoryBytes();
+  stats.connectedPeers = state_.links().connectedPeers();
+  stats.operations = state_.operations();
+  stats.lastAlgorithm = nameOf(state_.plans().lastAlgorithm());
+  stats.lastTransports = state_.links().transportNames();
+  return stats;
+}
+
+std::string HostExecutor::foresee(const Call& call) const {
+  const plan::Choice choice = state_.plans().foresee(call);
+  const std::string name(nameOf(choice.algorithm));
+  return choice.channels == 1 ? name : fmt::format("{}, {} channels", name, choice.channels);
+}
+
+Rows HostExecutor::describe() const { return {{"buffers", "in host memory"}}; }
+
+}  // namespace tutti::comm

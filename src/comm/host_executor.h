@@ -1,0 +1,24 @@
+// Runs calls on host memory: those without a stream on the calling thread, those of each stream on its thread.
+#pragma once
+#include "comm/host_state.h"
+#include "team/executor.h"
+
+namespace tutti::comm {
+
+class HostExecutor final : public Executor {
+ public:
+  explicit HostExecutor(Team& team);
+  HostState& state() noexcept { return state_; }
+
+  void run(Call call) override;
+  void queue(PendingCall call) override;
+  bool idle() const noexcept override { return state_.idle(); }
+  Stats stats() const override;
+  std::string foresee(const Call& call) const override;
+  Rows describe() const override;
+
+ private:
+  HostState state_;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,37 @@
+#include "comm/host_state.h"
+
+#include <algorithm>
+
+#include "team/cluster.h"
+
+namespace tutti::comm {
+namespace {
+
+Plans plansFor(Team& team, Links& links) {
+  const auto groups = groupsOf(team.cards(), team.config().groupSize);
+  return Plans(team.rank(), team.size(), team.config(), machineOf(team.cards(), groups, team.registry()), groups,
+               links);
+}
+
+}  // namespace
+
+HostState::HostState(Team& team)
+    : team_(team),
+      links_(team.plane(), team.registry(), team.cards(), team.config().connectTimeout),
+      plans_(plansFor(team, links_)),
+      sends_(static_cast<size_t>(team.size())),
+      receives_(sends_.size()) {}
+
+bool HostState::idle() const noexcept {
+  const auto isIdle = [](const TicketQueue& queue) { return queue.idle(); };
+  return collectives_.idle() && std::ranges::all_of(sends_, isIdle) && std::ranges::all_of(receives_, isIdle);
+}
+
+uint64_t HostState::operations() const noexcept {
+  uint64_t passed = collectives_.passed();
+  for (const auto* list : {&sends_, &receives_})
+    for (const TicketQueue& queue : *list) passed += queue.passed();
+  return passed;
+}
+
+}  // namespace tutti::comm

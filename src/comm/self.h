@@ -1,0 +1,28 @@
+// What a rank brings to the others: what it found out of its machine and its environment.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "base/bytes.h"
+#include "net/network.h"
+#include "team/config.h"
+#include "team/recorder.h"
+#include "wire/join_request.h"
+#include "wire/messages.h"
+
+namespace tutti::comm {
+
+// Made while the caller is in the call: while a thread in the background looked through the environment, the program
+// might change it.
+struct Self {
+  Bytes card;
+  Network network;
+  std::optional<control::Refusal> lack;    // what of the machine is not there, such as the GPU: join() tells the others
+  static Self find(const Config& config);  // throws Error
+  void check() const;                      // throws what it lacks
+};
+
+// All but who joins what.
+control::JoinRequest requestFor(const Config& config, const Self& self, std::shared_ptr<const Recorder> recorder);
+
+}  // namespace tutti::comm

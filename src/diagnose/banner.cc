@@ -1,0 +1,205 @@
+#include "diagnose/banner.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "base/version.h"
+#include "net/network.h"
+#include "process/log.h"
+#include "wire/messages.h"
+
+namespace tutti::comm {
+namespace {
+
+constexpr size_t kMostHosts = 16;  // with a row of their own
+constexpr size_t kLeastBytes = 8, kMostBytes = 64 << 20;
+constexpr Collective kPlanned[] = {Collective::kAllReduce, Collective::kBroadcast,     Collective::kReduce,
+                                   Collective::kAllGather, Collective::kReduceScatter, Collective::kAllToAll};
+
+struct Host {
+  std::string name;
+  std::vector<int> ranks;
+  std::set<uint64_t> processes;
+  uint32_t cores = 0;
+};
+
+// In the order of their lowest rank.
+std::vector<Host> hostsOf(std::span<const topology::Card> cards) {
+  std::vector<Host> hosts;
+  std::map<uint64_t, size_t> numbers;
+  for (size_t r = 0; r < cards.size(); ++r) {
+    const auto [at, isNew] = numbers.emplace(cards[r].hostId, hosts.size());
+    if (isNew) hosts.push_back({cards[r].hostName, {}, {}, 0});
+    Host& host = hosts[at->second];
+    host.ranks.push_back(static_cast<int>(r));
+    host.processes.insert(cards[r].processToken);
+    host.cores = std::max(host.cores, cards[r].cores);
+  }
+  return hosts;
+}
+
+// The first two ranks, if there are any, of which the second's card passes `is` beside the first's.
+using Pair = std::pair<const topology::Card*, const topology::Card*>;
+template <class KeyOf, class Is>
+std::optional<Pair> pairOf(std::span<const topology::Card> cards, KeyOf keyOf, Is is) {
+  std::map<uint64_t, const topology::Card*> first;
+  for (const topology::Card& card : cards) {
+    const auto [at, isNew] = first.emplace(keyOf(card), &card);
+    if (!isNew && is(*at->second, card)) return Pair{at->second, &card};
+  }
+  return std::nullopt;
+}
+
+// "shm (not p2p: different processes)". Transports are built in from the fastest on.
+std::string transportBetween(const link::Registry& registry, const Pair& pair) {
+  std::vector<std::string> excluded, faster;
+  const auto usable = registry.candidates(*pair.first, *pair.second, &excluded);
+  for (const auto& transport : registry.all()) {
+    if (!usable.empty() && transport.get() == usable.front()) break;
+    for (const std::string& reason : excluded)
+      if (reason.starts_with(fmt::format("{}: ", transport->name()))) faster.push_back("not " + reason);
+  }
+  std::string text = usable.empty() ? "none" : std::string(usable.front()->name());
+  if (!faster.empty()) text += fmt::format(" ({})", fmt::join(faster, "; "));
+  return text;
+}
+
+std::string sizeText(size_t bytes) {
+  if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
+  return bytes >= 1 << 10 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} B", bytes);
+}
+
+std::string plansOf(Collective collective, const PlanOf& planOf) {
+  std::string text, now = planOf(collective, kLeastBytes);
+  for (size_t begin = kLeastBytes, bytes = begin; bytes <= kMostBytes; bytes *= 2) {
+    std::string next = bytes < kMostBytes ? planOf(collective, bytes * 2) : "";
+    if (next == now) continue;
+    const std::string to = begin == bytes ? "" : " to " + sizeText(bytes);
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "; ", sizeText(begin), to, now);
+    now = std::move(next);
+    begin = bytes * 2;
+  }
+  return text;
+}
+
+std::string planned(const Executor& executor, Collective collective, size_t bytes) {
+  Call call;
+  call.collective = collective;
+  call.count = bytes;
+  return executor.foresee(call);
+}
+
+Rows describeSettings(const Config& config) {
+  Rows rows;
+  if (config.encrypt) rows.emplace_back("encrypted", "what crosses a network");
+  for (const auto& [name, text] : config.overridden) rows.emplace_back("overridden", text);
+  return rows;
+}
+
+std::string headOf(const Team& team) {
+  const std::string& name = team.config().name;
+  const size_t hosts = hostsOf(team.cards()).size();
+  const auto count = [](size_t number, const char* what) {
+    return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+  };
+  return fmt::format("tutti {}, communicator {:016x}{}: {} on {}; {} speaks for all", kVersion, team.id(),
+                     name.empty() ? "" : fmt::format(" \"{}\"", name), count(team.cards().size(), "rank"),
+                     count(hosts, "host"), team.rankName(team.rank()));
+}
+
+// Below the head each row on a line of its own.
+std::string asTable(const std::string& head, const std::vector<Rows>& parts) {
+  size_t width = 0;
+  for (const Rows& rows : parts)
+    for (const auto& [what, text] : rows) width = std::max(width, what.size());
+  std::string table = head;
+  for (const Rows& rows : parts)
+    for (const auto& [what, text] : rows) table += fmt::format("\n    {:{}}  {}", what, width, text);
+  return table;
+}
+
+std::string bannerOf(const Executor& executor, const Network& network) {
+  const Team& team = executor.team();
+  const PlanOf planOf = [&](Collective collective, size_t bytes) { return planned(executor, collective, bytes); };
+  return asTable(headOf(team), {describeHosts(team.cards()), describeInterfaces(network), executor.describe(),
+                                describeLinks(team.registry(), team.cards()), describePlans(planOf),
+                                describeSettings(team.config())});
+}
+
+void tellVersion() {
+  static std::once_flag once;
+  std::call_once(once, [] { log::write(log::Level::kVersion, fmt::format("tutti {}", kVersion)); });
+}
+
+}  // namespace
+
+Rows describeHosts(std::span<const topology::Card> cards) {
+  const std::vector<Host> hosts = hostsOf(cards);
+  Rows rows;
+  size_t ranks = 0;
+  for (const Host& host : hosts) {
+    if (rows.size() == kMostHosts) break;
+    ranks += host.ranks.size();
+    rows.emplace_back("host " + host.name,
+                      fmt::format("{}; {} process{}, {} core{}", control::nameRanks(host.ranks), host.processes.size(),
+                                  host.processes.size() == 1 ? "" : "es", host.cores, host.cores == 1 ? "" : "s"));
+  }
+  if (hosts.size() > kMostHosts)
+    rows.emplace_back("others",
+                      fmt::format("{} more hosts with {} ranks", hosts.size() - kMostHosts, cards.size() - ranks));
+  return rows;
+}
+
+Rows describeInterfaces(const Network& network) {
+  try {
+    std::vector<std::string> all;
+    for (const auto& one : chosenInterfaces(network)) all.push_back(fmt::format("{} {}", one.name, ipOf(one.address)));
+    return {{"addresses", all.empty() ? "none" : fmt::format("{}", fmt::join(all, ", "))}};
+  } catch (const Error& error) {
+    return {{"addresses", error.what()}};
+  }
+}
+
+Rows describeLinks(const link::Registry& registry, std::span<const topology::Card> cards) {
+  using topology::Card;
+  const auto process = [](const Card& card) { return card.processToken ^ card.hostId; };
+  const auto host = [](const Card& card) { return card.hostId; };
+  const auto all = [](const Card&) { return uint64_t{0}; };
+  const std::pair<const char*, std::optional<Pair>> kinds[] = {
+      {"links in a process", pairOf(cards, process, [](const Card&, const Card&) { return true; })},
+      {"links in a host",
+       pairOf(cards, host, [](const Card& a, const Card& b) { return a.processToken != b.processToken; })},
+      {"links between hosts", pairOf(cards, all, [](const Card& a, const Card& b) { return a.hostId != b.hostId; })}};
+  Rows rows;
+  for (const auto& [kind, pair] : kinds)
+    if (pair) rows.emplace_back(kind, transportBetween(registry, *pair));
+  return rows;
+}
+
+Rows describePlans(const PlanOf& planOf) {
+  Rows rows{
+      {"plans",
+       "by bytes (of all-gather, reduce-scatter and all-to-all: of a rank's part); over 1 channel where no number "
+       "is told"}};
+  for (const Collective collective : kPlanned)
+    rows.emplace_back(fmt::format("  {}", nameOf(collective)), plansOf(collective, planOf));
+  return rows;
+}
+
+void introduce(const Executor& executor, const Network& network) noexcept {
+  if (executor.team().rank() != 0 || !log::enabled(log::Level::kVersion)) return;
+  try {
+    if (!log::enabled(log::Level::kInfo)) return tellVersion();
+    log::write(log::Level::kInfo, bannerOf(executor, network));
+  } catch (const std::exception& error) {  // what only tells must not fail what it tells of
+    log::info("the table of this communicator cannot be shown: {}", error.what());
+  }
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,49 @@
+// Writes communicators' records (diagnose/dump.h) in the background, into TUTTI_DUMP_DIR: of each that fails, also when
+// its rank makes no call meanwhile, and of all that live when the process gets SIGUSR2. Without that directory nothing
+// of this exists: no thread, no signal handler.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "process/fd.h"
+#include "process/keeper.h"
+#include "team/executor.h"
+
+namespace tutti::comm {
+
+// One of a process, since a signal is: it knows of every communicator that has a directory, by its executor.
+class Dumper {
+ public:
+  static Dumper& instance();
+  // The handler for SIGUSR2 is set when the first is added, unless the program has one of its own. Warns, once in a
+  // process, when nothing can be written to the directory.
+  void add(const std::shared_ptr<Executor>& executor);
+  // Queues one record; what is queued is written before the process ends in good order. Any thread, never blocks.
+  void request(std::shared_ptr<Executor> executor, std::string why);
+
+ private:
+  class Writer;
+  using Living = std::shared_ptr<Executor>;
+  void start();
+  void work();
+  void end();
+  std::vector<Living> living();
+  void queue(Living executor, std::string why);
+  void queueAll();
+  void queueFailed();
+  void lookRound(bool& signalled) noexcept;
+  void writeQueued(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  bool ending_ = false;
+  std::vector<std::weak_ptr<Executor>> living_;
+  std::deque<std::pair<Living, std::string>> queue_;
+  UniqueFd wake_;  // an eventfd: all that a signal handler may safely touch
+};
+
+}  // namespace tutti::comm

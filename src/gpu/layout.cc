@@ -1,0 +1,123 @@
+#include "gpu/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/error.h"
+#include "engine/streamed.h"
+#include "gpu/engines.h"
+
+namespace tutti::gpu {
+namespace {
+
+// Each channel of a bridge is a connection, and one keeps the host's memory busy.
+constexpr uint32_t kMostBridgeChannels = 2;
+constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
+
+// Blocks that each rank of the most crowded GPU can have.
+uint32_t blocksForEach(std::span<const topology::Card> cards) {
+  struct Gpu {
+    uint32_t ranks = 0, blocks = ~0u;
+  };
+  std::map<uint64_t, Gpu> gpus;
+  for (const auto& card : cards) {
+    Gpu& gpu = gpus[card.gpu];
+    ++gpu.ranks;
+    gpu.blocks = std::min(gpu.blocks, card.gpuBlocks);
+  }
+  uint32_t least = ~0u;
+  for (const auto& [id, gpu] : gpus) least = std::min(least, gpu.blocks / gpu.ranks);
+  return least;
+}
+
+void checkKinds(std::span<const topology::Card> cards) {
+  for (size_t rank = 1; rank < cards.size(); ++rank)
+    if ((cards[rank].device < 0) != (cards[0].device < 0))
+      throw Error(
+          ErrorCode::kInvalidUsage,
+          fmt::format("rank 0 has its buffers {}, rank {} {}: all ranks of a communicator have them on GPUs, or "
+                      "none (TUTTI_DEVICE, or config.device)",
+                      cards[0].device < 0 ? "in host memory" : "on a GPU", rank,
+                      cards[rank].device < 0 ? "in host memory" : "on a GPU"));
+}
+
+uint32_t slotBytesFor(size_t budget, size_t count, size_t most) {
+  return static_cast<uint32_t>(std::clamp(std::bit_floor(budget / count), slots::kLeastBytesOnGpu, most));
+}
+
+void layOutChannels(GpuLayout& shape, std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
+  const uint32_t blocks = blocksForEach(cards);
+  if (blocks < shape.blocks())
+    throw Error(
+        ErrorCode::kInvalidUsage,
+        fmt::format("a GPU can hold {} blocks for each of its ranks, and {} are needed: they wait for each other, "
+                    "so all must be on it at once. Put fewer ranks on a GPU, or destroy communicators that are "
+                    "not needed any more",
+                    blocks, shape.blocks()));
+  shape.messageChannels = std::clamp(blocks / 4, 1u, kMostMessageChannels);
+  const bool oneHost = std::ranges::all_of(cards, [&](const auto& card) { return card.hostId == cards[0].hostId; });
+  const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
+  shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
+  shape.messageChannels = std::min(shape.messageChannels, shape.channels);
+  const size_t count = size_t{shape.allChannels()} * shape.depth * cards.size();
+  const uint32_t slotBytes = slotBytesFor(slotBudget, count, slots::kMostBytesOnGpu);
+  for (const Protocol each : kEveryProtocol) shape.slotBytes[each] = std::min(slotBytes, rowOf(each).mostSlotBytes);
+}
+
+}  // namespace
+
+GpuLayout layoutOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
+  checkKinds(cards);
+  const DeviceEngines engines = enginesFor(cards);
+  GpuLayout shape;
+  shape.size = static_cast<int>(cards.size());
+  shape.kernels = engines.kernels;
+  if (engines.kernels && engines.streams) slotBudget /= 2;
+  if (engines.kernels)
+    layOutChannels(shape, cards, forcedChannels, slotBudget);
+  else
+    shape.channels = shape.messageChannels = 0;
+  if (engines.streams)
+    shape.streamSlotBytes =
+        slotBytesFor(slotBudget, size_t{shape.kStreamDepth} * cards.size(), slots::kMostBytesInStreams);
+  return shape;
+}
+
+PoolLayout::PoolLayout(const GpuLayout& shape) : shape_(shape) {
+  const size_t peers = static_cast<size_t>(shape.size);
+  for (const Protocol each : kEveryProtocol) perChannel_ += fifoBytes(each);
+  releasedAt_ = peers * kPatternBytes;
+  inboundAt_ = releasedAt_ + peers * shape.allChannels() * kProtocols * sizeof(link::Counter);
+  takenAt_ = inboundAt_ + peers * shape.allChannels() * perChannel_;
+  static_assert(GpuLayout::kStreamDepth * sizeof(engine::Mark) <= kMarkBytes);
+  static_assert(GpuLayout::kStreamDepth * sizeof(uint64_t) <= kTakenBytes);
+  inboundStreamAt_ = takenAt_ + peers * kTakenBytes;
+  bytes_ = inboundStream(shape.streamSlotBytes != 0 ? shape.size : 0);
+}
+
+size_t PoolLayout::inboundStream(int peer) const noexcept {
+  return inboundStreamAt_ +
+         static_cast<size_t>(peer) * (kMarkBytes + size_t{GpuLayout::kStreamDepth} * shape_.streamSlotBytes);
+}
+
+size_t PoolLayout::fifoBytes(Protocol protocol) const noexcept {
+  return shape_.depth * (sizeof(link::SlotHeader) + shape_.slotBytes[protocol]);
+}
+
+size_t PoolLayout::inbound(Protocol protocol, uint32_t channel, int peer) const noexcept {
+  size_t at = inboundAt_ + (static_cast<size_t>(peer) * shape_.allChannels() + channel) * perChannel_;
+  for (const Protocol each : kEveryProtocol)
+    if (each < protocol) at += fifoBytes(each);
+  return at;
+}
+
+size_t PoolLayout::released(Protocol protocol, uint32_t channel, int peer) const noexcept {
+  const size_t number =
+      (static_cast<size_t>(peer) * shape_.allChannels() + channel) * kProtocols + static_cast<size_t>(protocol);
+  return releasedAt_ + number * sizeof(link::Counter);
+}
+
+}  // namespace tutti::gpu

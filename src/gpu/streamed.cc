@@ -1,0 +1,123 @@
+#include "gpu/streamed.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <thread>
+
+namespace tutti::gpu {
+
+using engine::Awaited;
+using engine::Trail;
+
+namespace {
+
+// A look at the words that a stream waits for goes through the GPU: now and then is enough.
+constexpr std::chrono::milliseconds kBetweenLooks(10);
+constexpr std::chrono::milliseconds kLettingGo(20);  // at a time
+
+device::Report reportOf(device::Trouble trouble, const Awaited& awaited) {
+  device::Report report;
+  report.trouble = trouble;
+  report.peer = awaited.peer;
+  report.expected = awaited.bytes;
+  report.mine = awaited.mine;
+  return report;
+}
+
+}  // namespace
+
+DeviceStreamed::DeviceStreamed(device::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout)
+    : device_(device),
+      peers_(peers),
+      timeout_(timeout),
+      whereabouts_(device.allocatePinned(sizeof(engine::Whereabouts))),
+      queue_(device.newSideQueue()) {
+  new (whereabouts_->data) engine::Whereabouts;
+}
+
+engine::StreamedLane DeviceStreamed::laneFor(const comm::Call& call, const DeviceProgram& program, uint64_t number,
+                                             std::byte* barrierByte) {
+  engine::StreamedWork streamed;
+  streamed.schedule = &program.schedule;
+  streamed.work = toWork(call, number, program.schedule, program.chunkBytes, 0, 1);
+  if (call.tables) streamed.work.layout.speaks = true;
+  if (call.collective == Collective::kBarrier) streamed.work.input = streamed.work.output = barrierByte;
+  streamed.factorAt = call.factorAt;
+  streamed.scratch = program.program.scratch;
+  streamed.scratchBytes = program.program.scratchBytes;
+  for (const int peer : program.schedule.inPeers) streamed.ins.push_back(peers_.streamedRecvEnd(peer));
+  for (const int peer : program.schedule.outPeers) streamed.outs.push_back(peers_.streamedSendEnd(peer));
+  return engine::StreamedLane(std::move(streamed));
+}
+
+// Those that have ended, but for those of graphs. Needs the mutex. Acquire: pairs with the stream's write.
+void DeviceStreamed::throwAwayTrails() {
+  const uint64_t ended = std::atomic_ref(whereabouts().ended).load(std::memory_order_acquire);
+  trails_.erase(trails_.begin(), trails_.lower_bound(ended));
+}
+
+engine::StreamedQueue DeviceStreamed::newTrail(bool stays) {
+  std::lock_guard lock(mutex_);
+  throwAwayTrails();
+  constexpr uint64_t kPlacesOfGraph = uint64_t{1} << 32;  // at most
+  const uint64_t first = stays ? Trail::kOfGraphs + graphs_++ * kPlacesOfGraph : last_ ? last_->end() : 1;
+  auto trail = std::make_shared<Trail>(first);
+  trails_[first] = trail;
+  if (!stays) last_ = trail;
+  return {*queue_, whereabouts(), trail};
+}
+
+std::vector<Awaited> DeviceStreamed::awaited(uint64_t position) const {
+  std::lock_guard lock(mutex_);
+  const auto next = trails_.upper_bound(position);
+  return next == trails_.begin() ? std::vector<Awaited>() : std::prev(next)->second->at(position);
+}
+
+// A slot that is full, but not of what is expected.
+std::optional<device::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
+  if (awaited.mark == nullptr) return std::nullopt;
+  const uint64_t full = device_.readWord(&awaited.mark->full);
+  if (full == 0 || full == awaited.value) return std::nullopt;
+  const auto theirs =
+      engine::fingerprintOf(device_.readWord(&awaited.mark->first), device_.readWord(&awaited.mark->second));
+  const uint64_t bytes = device_.readWord(&awaited.mark->bytes);
+  const bool sameCall = engine::stampOf(theirs, awaited.bytes) == awaited.value;
+  device::Report report = reportOf(sameCall ? device::Trouble::kBytes : device::Trouble::kMismatch, awaited);
+  report.bytes = bytes;
+  report.theirs = theirs;
+  return report;
+}
+
+bool DeviceStreamed::stood(std::chrono::steady_clock::time_point now) noexcept {
+  if (whereabouts().stands()) return true;
+  since_ = looked_ = now;
+  return false;
+}
+
+// What was read counts only if the stream has stood all the while.
+std::optional<device::Report> DeviceStreamed::look() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!stood(now) || now - looked_ < kBetweenLooks) return std::nullopt;
+  looked_ = now;
+  const std::vector<Awaited> all = awaited(position());
+  for (const Awaited& one : all)
+    if (auto report = mismatch(one)) return stood(now) ? report : std::nullopt;
+  if (now - since_ < timeout_) return std::nullopt;
+  const auto missing =
+      std::ranges::find_if(all, [this](const Awaited& one) { return device_.readWord(one.word) != one.value; });
+  if (missing == all.end() || !stood(now)) return std::nullopt;
+  return reportOf(device::Trouble::kDeadline, *missing);
+}
+
+void DeviceStreamed::letGo() {
+  const auto until = std::chrono::steady_clock::now() + kLettingGo;
+  for (uint64_t here = position(); here != 0 && std::chrono::steady_clock::now() < until; here = position()) {
+    std::vector<device::WordOp> ops;
+    for (const Awaited& one : awaited(here)) ops.push_back({device::WordOp::Kind::kWrite, one.word, one.value});
+    device_.writeWords(ops);
+    for (int i = 0; i < 100 && position() == here; ++i) std::this_thread::yield();
+  }
+}
+
+}  // namespace tutti::gpu

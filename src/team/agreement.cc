@@ -1,0 +1,42 @@
+#include "team/agreement.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "link/registry.h"
+
+namespace tutti::comm {
+namespace {
+
+std::string orChosen(int number) { return number == 0 ? "not set" : std::to_string(number); }
+
+// As the list was meant, not as it was written.
+std::string transportsOf(const Config& config) {
+  const link::Registry registry = link::builtinTransports(config.transports);
+  std::string names;
+  for (const std::string& name : registry.allowed()) names += (names.empty() ? "" : ",") + name;
+  return names;
+}
+
+}  // namespace
+
+control::Agreement agreementOf(const Config& config) {
+  const auto nameOrNone = [](const auto& choice) {
+    return choice ? std::string(nameOf(*choice)) : std::string("not set");
+  };
+  control::Agreement all = {
+      {"TUTTI_ALGO (config.algorithm)", nameOrNone(config.algorithm)},
+      {"TUTTI_CHANNELS (config.channels)", orChosen(config.channels)},
+      {"TUTTI_TRANSPORT (config.transports)", transportsOf(config)},
+      {"TUTTI_GROUP_SIZE", orChosen(config.groupSize)},
+      {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", std::to_string(config.heartbeat.count())},
+  };
+  if (config.device < 0) return all;
+  all.push_back({"TUTTI_PROTOCOL", nameOrNone(config.protocol)});
+  all.push_back({"TUTTI_GPU_BUFFER_MIB", std::to_string(config.deviceSlotBytes >> 20)});
+  all.push_back({"TUTTI_LL_FLAG_BITS", std::to_string(std::bit_width(config.llFlagMask))});
+  return all;
+}
+
+}  // namespace tutti::comm

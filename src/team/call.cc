@@ -1,0 +1,160 @@
+#include "team/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "schedule/algorithm.h"
+
+namespace tutti::comm {
+
+// Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
+size_t Call::sharedCount() const noexcept {
+  if (collective == Collective::kAllToAllV) return 0;  // the counts differ from rank to rank
+  if (!tables) return count;
+  return std::accumulate(tables->outputCounts.begin(), tables->outputCounts.end(), size_t{0});
+}
+
+bool Call::isOfNothing() const noexcept { return collective != Collective::kAllToAllV && sharedCount() == 0; }
+
+size_t Call::planBytes(int ranks) const noexcept {
+  return sharedCount() / (tables ? static_cast<size_t>(ranks) : 1) * sizeOf(type);
+}
+
+// Counts that every rank knows alike are compared as a whole: where sums are equal, parts may differ. A digest is what
+// the slot has room for. Of tables with one sum, one pair in 65,536 has one digest; that ends as kBytes at the first
+// slot whose size the two ends see differently. Only where, besides, every slot that they exchange has the size that
+// the other expects next, as when a part moves to a neighbour that had none, are parts taken for each other
+// (docs/failures.md, "Limits").
+uint16_t Call::countsDigest() const noexcept {
+  if (!tables || collective == Collective::kAllToAllV) return 0;
+  uint64_t digest = 0;
+  for (const size_t part : tables->outputCounts) digest = (digest ^ part) * 0x9e3779b97f4a7c15 + (digest >> 29);
+  return static_cast<uint16_t>(digest >> 48);
+}
+
+link::Fingerprint Call::fingerprint(uint64_t number) const noexcept {
+  static_assert(link::Fingerprint{.count = kMostElements}.count == kMostElements);
+  link::Fingerprint mark;
+  mark.count = sharedCount();
+  mark.operation = static_cast<uint32_t>(number);
+  mark.root = hasRoot(collective) ? static_cast<uint16_t>(root) : countsDigest();
+  mark.kindAndType = static_cast<uint8_t>(static_cast<int>(collective) << 4 | static_cast<int>(type));
+  mark.op = reduces(collective) ? static_cast<uint8_t>(op) : 0;
+  return mark;
+}
+
+namespace {
+
+std::string elementsText(uint64_t count) { return fmt::format("{} element{}", count, count == 1 ? "" : "s"); }
+
+// What is known of the counts on all ranks.
+std::string countText(Collective collective, uint64_t count) {
+  if (collective == Collective::kAllToAllV) return "a count for each pair of ranks";
+  const bool parts = collective == Collective::kAllGatherV || collective == Collective::kReduceScatterV;
+  return elementsText(count) + (parts ? " in all" : "");
+}
+
+}  // namespace
+
+std::string describe(const link::Fingerprint& mark) {
+  const auto collective = static_cast<Collective>(mark.kindAndType >> 4);
+  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  if (static_cast<int>(collective) >= kCollectives || static_cast<int>(type) >= kDataTypes || mark.op >= kReduceOps)
+    return "an unknown operation";
+  std::string text = fmt::format("{} #{}", nameOf(collective), mark.operation);
+  if (collective == Collective::kBarrier) return text;
+  text += fmt::format(" ({}, {}", nameOf(type), countText(collective, mark.count));
+  if (reduces(collective)) text += fmt::format(", {}", nameOf(static_cast<ReduceOp>(mark.op)));
+  if (hasRoot(collective)) text += fmt::format(", root {}", mark.root);
+  return text + ")";
+}
+
+std::string describeMessage(bool sends, int peer, const link::Fingerprint& mark) {
+  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  if (static_cast<int>(type) >= kDataTypes) return "an unknown message";
+  return fmt::format("{} rank {} #{} ({}, {})", sends ? "send to" : "receive from", peer, mark.operation, nameOf(type),
+                     elementsText(mark.count));
+}
+
+link::Fingerprint planned(link::Fingerprint call, const schedule::Schedule& schedule, uint32_t channels) noexcept {
+  call.algorithm = static_cast<uint8_t>(1 + static_cast<int>(schedule.algorithm));
+  call.channels = channels;
+  call.grouping = schedule.grouping;
+  return call;
+}
+
+std::string describePlan(const link::Fingerprint& mark) {
+  if (!mark.planned() || mark.algorithm > schedule::algorithmCount()) return "an unknown algorithm";
+  const auto algorithm = static_cast<schedule::Algorithm>(mark.algorithm - 1);
+  const std::string hosts = mark.grouping == 0 ? "" : fmt::format(" (grouping {:03x})", uint64_t{mark.grouping});
+  return fmt::format("{}{} over {} channel{}", nameOf(algorithm), hosts, uint64_t{mark.channels},
+                     mark.channels == 1 ? "" : "s");
+}
+
+std::string Call::describe(uint64_t number) const {
+  const auto mark = fingerprint(number);
+  return collective == Collective::kSendRecv ? describeMessage(sends, root, mark) : comm::describe(mark);
+}
+
+namespace {
+
+// Every call passes here: sizes of elements are powers of two, so shifts stand for divisions, which cost more than the
+// rest.
+kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, size_t chunkBytes) noexcept {
+  kernels::Layout layout;
+  layout.segments = schedule.segments;
+  layout.perRank = schedule.map == schedule::SegmentMap::kPerRank;
+  const int shift = std::countr_zero(sizeOf(call.type));
+  if (layout.perRank) {
+    layout.stride = call.count;
+  } else {
+    // Segments start at whole cache lines, if the buffer does.
+    const size_t line = size_t{64} >> shift;
+    const size_t share = call.count <= line ? call.count : (call.count + layout.segments - 1) / layout.segments;
+    layout.total = call.count;
+    layout.stride = (share + line - 1) & ~(line - 1);
+  }
+  const Collective kind = call.collective;
+  layout.inputIsSegment =
+      kind == Collective::kAllGather || kind == Collective::kGather || kind == Collective::kAllGatherV;
+  layout.outputIsSegment =
+      kind == Collective::kReduceScatter || kind == Collective::kScatter || kind == Collective::kReduceScatterV;
+  if (call.tables) {
+    const auto orNull = [](const std::vector<size_t>& table) { return table.empty() ? nullptr : table.data(); };
+    layout.stride = 0;
+    layout.inputCounts = orNull(call.tables->inputCounts);
+    layout.inputOffsets = orNull(call.tables->inputOffsets);
+    layout.outputCounts = orNull(call.tables->outputCounts);
+    layout.outputOffsets = orNull(call.tables->outputOffsets);
+  }
+  layout.chunk = chunkBytes >> shift;  // at least 1: every plan sees to it
+  layout.speaks = call.isOfNothing();
+  return layout;
+}
+
+}  // namespace
+
+engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
+                    uint32_t channel, uint32_t channels) noexcept {
+  engine::Work work;
+  work.input = call.send;
+  work.output = call.recv;
+  work.layout = layoutOf(call, schedule, chunkBytes);
+  work.layout.channel = channel;
+  work.layout.channels = channels;
+  work.elementBytes = sizeOf(call.type);
+  work.arithmetic.type = call.type;
+  work.arithmetic.op = call.op;
+  if (reduces(call.collective)) {
+    if (call.op == ReduceOp::kAvg) work.arithmetic.divisor = static_cast<uint32_t>(schedule.size);
+    work.arithmetic.factor = call.factor;
+    work.scalesInput = call.op == ReduceOp::kPreMulSum;
+  }
+  work.fingerprint = planned(call.fingerprint(number), schedule, channels);
+  return work;
+}
+
+}  // namespace tutti::comm

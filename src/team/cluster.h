@@ -1,0 +1,18 @@
+// The machines of a communicator as plans see them. Pure: every rank computes the same from what all know.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "link/registry.h"
+#include "plan/plan.h"
+#include "topology/card.h"
+
+namespace tutti::comm {
+
+// For each rank the number of its host, real or, where `groupSize` is not 0, virtual.
+std::vector<int> groupsOf(std::span<const topology::Card> cards, int groupSize);
+// `groups`: what groupsOf() returned.
+plan::Machine machineOf(std::span<const topology::Card> cards, const std::vector<int>& groups,
+                        const link::Registry& registry);
+
+}  // namespace tutti::comm

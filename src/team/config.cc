@@ -1,0 +1,103 @@
+#include "team/config.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "link/registry.h"
+#include "plan/plan.h"
+#include "process/log.h"
+#include "settings/settings.h"
+
+namespace tutti::comm {
+namespace {
+
+// The variables that tuttiConfig_t has a field for.
+constexpr settings::Name kShared[] = {"TUTTI_JOIN_TIMEOUT_MS",
+                                      "TUTTI_CONNECT_TIMEOUT_MS",
+                                      "TUTTI_OPERATION_TIMEOUT_MS",
+                                      "TUTTI_HEARTBEAT_MS",
+                                      "TUTTI_CHANNELS",
+                                      "TUTTI_TRANSPORT",
+                                      "TUTTI_ALGO",
+                                      "TUTTI_ENCRYPT",
+                                      "TUTTI_DEVICE"};
+
+Protocol protocolByName(const std::string& name) {
+  for (const ProtocolRow& row : kProtocolRows)
+    if (row.name == settings::lowered(name)) return row.protocol;
+  std::string names;
+  for (const ProtocolRow& row : kProtocolRows)
+    names += fmt::format("{}{}", names.empty() ? "" : &row == std::end(kProtocolRows) - 1 ? " or " : ", ", row.name);
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PROTOCOL={}: {}", name, names));
+}
+
+EngineWish engineByName(const std::string& name) {
+  if (name == "auto") return EngineWish::kAuto;
+  if (name == "kernel") return EngineWish::kKernel;
+  if (name == "copy") return EngineWish::kCopy;
+  if (name == "stream") return EngineWish::kStream;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_ENGINE={}: auto, kernel, copy or stream", name));
+}
+
+// The parsers serve the configuration as well: here their errors get the name of the variable.
+template <class Parse>
+auto parsed(settings::Name variable, Parse&& parse) {
+  try {
+    return parse(settings::text(variable));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", variable.text(), error.what()));
+  }
+}
+
+}  // namespace
+
+Config Config::fromEnvironment() {
+  log::enabled(log::Level::kWarn);  // or it would look for TUTTI_DEBUG later, on any thread
+  Config config;
+  config.joinTimeout = settings::milliseconds("TUTTI_JOIN_TIMEOUT_MS");
+  config.connectTimeout = settings::milliseconds("TUTTI_CONNECT_TIMEOUT_MS");
+  config.operationTimeout = settings::milliseconds("TUTTI_OPERATION_TIMEOUT_MS");
+  config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS"));
+  config.transports = parsed("TUTTI_TRANSPORT", checkedTransports);
+  if (settings::find("TUTTI_ALGO")) config.algorithm = parsed("TUTTI_ALGO", schedule::algorithmByName);
+  if (const auto name = settings::find("TUTTI_PROTOCOL")) config.protocol = protocolByName(*name);
+  config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
+  config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");
+  config.encrypt = settings::isOn("TUTTI_ENCRYPT");
+  config.provesPlans = settings::isOn("TUTTI_VERIFY");
+  config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
+  config.device = parsed("TUTTI_DEVICE", deviceByName);
+  config.engine = engineByName(settings::text("TUTTI_ENGINE"));
+  config.gpuQueues =
+      static_cast<uint32_t>(settings::Environment().number("CUDA_DEVICE_MAX_CONNECTIONS", 1, 32).value_or(8));
+  config.deviceSlotBytes = static_cast<size_t>(settings::number("TUTTI_GPU_BUFFER_MIB")) << 20;
+  config.deviceArgumentBytes = static_cast<size_t>(settings::number("TUTTI_GPU_ARGUMENT_KIB")) << 10;
+  config.llFlagMask = (uint64_t{1} << settings::number("TUTTI_LL_FLAG_BITS")) - 1;
+  for (const settings::Name name : kShared)
+    if (const auto value = settings::find(name)) config.variables.emplace(name.text(), *value);
+  return config;
+}
+
+std::string checkedTransports(std::string list) {
+  link::builtinTransports(list);
+  return list;
+}
+
+int deviceByName(const std::string& name) {
+  if (name.empty() || name == "cpu") return -1;
+  int ordinal = -1;
+  const char* const end = name.data() + name.size();
+  const bool numbered = name.starts_with("cuda:");
+  if (numbered) {
+    const auto [stop, error] = std::from_chars(name.data() + 5, end, ordinal);
+    if (error != std::errc() || stop != end) ordinal = -1;
+  }
+  if (name == "cuda") ordinal = std::max(0, device::currentDevice());
+  if (ordinal < 0)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no device: cpu, cuda or cuda:N", name));
+  return ordinal;
+}
+
+}  // namespace tutti::comm
