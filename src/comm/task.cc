@@ -115,7 +115,7 @@ void Task::report(const engine::LaneFailure& failure) const {
 }
 
 // What came is of a later call than this one: the peer's call of this number has sent nothing here. It is asked what
-// that was, so that both calls can be named; its answer comes through the watch.
+// that was, so that both calls can be named; its answer comes through the detector.
 void Task::disagree(const engine::LaneFailure& failure) {
   const bool isLater = failure.kind == engine::LaneFailure::Kind::kMismatch &&
                        static_cast<int32_t>(failure.theirs.operation - static_cast<uint32_t>(ticket_)) > 0;
@@ -138,17 +138,17 @@ void Task::hold(const Error& error) {
 void Task::cutOff(const engine::LaneFailure& failure) {
   hold(Error(ErrorCode::kRemote,
              fmt::format("{} was cut off during {}: {}", team().rankName(failure.peer), describe(), failure.text)));
-  watch().doubt(failure.peer);
+  detector().doubt(failure.peer);
   cutOffFrom_ = failure.peer;
 }
 
-StallDetector& Task::watch() {
-  if (!watch_) watch_ = std::make_unique<StallDetector>(team(), call_, ticket_, blocking_);
-  return *watch_;
+StallDetector& Task::detector() {
+  if (!detector_) detector_ = std::make_unique<StallDetector>(team(), call_, ticket_, blocking_);
+  return *detector_;
 }
 
 void Task::throwHeld() const {
-  const auto departure = cutOffFrom_ >= 0 ? watch_->departureOf(cutOffFrom_) : std::nullopt;
+  const auto departure = cutOffFrom_ >= 0 ? detector_->departureOf(cutOffFrom_) : std::nullopt;
   throw departure ? *departure : *held_;
 }
 
@@ -199,12 +199,12 @@ void Task::check() noexcept {
     if (team().broken()) throw team().failure(describe());
     if (phase_ == Phase::kHeld) {
       if (heldUntil_.passed()) throwHeld();
-      if (cutOffFrom_ >= 0) watch().doubt(cutOffFrom_);
+      if (cutOffFrom_ >= 0) detector().doubt(cutOffFrom_);
       if (suspect_ < 0) return;
     } else {
       note();
     }
-    watch().look(waitingFor(), progress(), overNetwork(), [this] { return waits(); });
+    detector().look(waitingFor(), progress(), overNetwork(), [this] { return waits(); });
   } catch (const Error& error) {
     failWith(error);
   } catch (const std::exception&) {

@@ -44,7 +44,7 @@ class Task {
   void cutOff(const engine::LaneFailure& failure);
   void disagree(const engine::LaneFailure& failure);
   void hold(const Error& error);
-  StallDetector& watch();
+  StallDetector& detector();
   [[noreturn]] void throwHeld() const;
   void failWith(const Error& error) noexcept;
   [[noreturn]] void report(const engine::LaneFailure& failure) const;
@@ -61,7 +61,7 @@ class Task {
   Phase phase_ = Phase::kTurn;
   BoundPlan* plan_ = nullptr;
   Recorder::Token record_;
-  std::unique_ptr<StallDetector> watch_;  // once the call has had to wait
+  std::unique_ptr<StallDetector> detector_;  // once the call has had to wait
   std::optional<Error> held_;  // went wrong, for a reason that another rank or the control plane can tell better
   Deadline heldUntil_ = Deadline::never();
   int suspect_ = -1;     // whose answer is waited for

@@ -1,6 +1,6 @@
 // The communicators of this process, for a call that stands still because its callers use two communicators in
-// different orders: each rank waits in a call on one for a call on the other, and the watch of a communicator sees its
-// own calls only. Known here is no more than who there is; what they do stands in their flight recorders.
+// different orders: each rank waits in a call on one for a call on the other, and a stall detector sees the calls of
+// its own communicator only. Known here is no more than who there is; what they do stands in their flight recorders.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -46,7 +46,6 @@ class GpuExecutor final : public comm::Executor {
   comm::Rows describe() const override;
 
   // --- of those who launch: one thread at a time ---
-
   device::Device& device() noexcept { return *device_; }
   device::LaunchOrder& order() noexcept { return *order_; }
   const GpuLayout& shape() const noexcept { return shape_; }

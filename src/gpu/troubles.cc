@@ -18,9 +18,9 @@ constexpr std::chrono::seconds kStandsStill(2);
 // A kernel that waits can ask nobody why nothing comes. For a call that stands still on the GPU the rank that it waits
 // for is asked here, as calls on the host do by themselves: so a rank that has left, or is in another call, ends it
 // with an error, and not only its deadline.
-class DeviceWatch {
+class StandingWatch {
  public:
-  explicit DeviceWatch(comm::Team& team) : team_(team) {}
+  explicit StandingWatch(comm::Team& team) : team_(team) {}
   // Every millisecond or so, by one thread. `overNetwork`: see StallDetector.
   void look(const std::optional<StandingCall>& now, bool overNetwork) noexcept;
 
@@ -31,21 +31,21 @@ class DeviceWatch {
   comm::Team& team_;
   std::optional<StandingCall> last_;
   std::chrono::steady_clock::time_point since_;
-  std::unique_ptr<comm::StallDetector> watch_;  // of last_
+  std::unique_ptr<comm::StallDetector> detector_;  // of last_
   bool told_ = false;
 };
 
-bool DeviceWatch::moved(const std::optional<StandingCall>& now) {
+bool StandingWatch::moved(const std::optional<StandingCall>& now) {
   const bool same = now && last_ && now->token == last_->token && now->waitingFor == last_->waitingFor &&
                     now->position == last_->position;
   if (same) return false;
-  watch_.reset();
+  detector_.reset();
   last_ = now;
   since_ = std::chrono::steady_clock::now();
   return true;
 }
 
-void DeviceWatch::look(const std::optional<StandingCall>& now, bool overNetwork) noexcept {
+void StandingWatch::look(const std::optional<StandingCall>& now, bool overNetwork) noexcept {
   if (told_) return;
   try {
     if (!moved(now) && std::chrono::steady_clock::now() - since_ >= kStandsStill) ask(overNetwork);
@@ -56,9 +56,10 @@ void DeviceWatch::look(const std::optional<StandingCall>& now, bool overNetwork)
   }
 }
 
-void DeviceWatch::ask(bool overNetwork) {
-  if (!watch_) watch_ = std::make_unique<comm::StallDetector>(team_, last_->call, last_->number, false);
-  watch_->look(last_->waitingFor, last_->position, overNetwork, [this] { return team_.rankName(last_->waitingFor); });
+void StandingWatch::ask(bool overNetwork) {
+  if (!detector_) detector_ = std::make_unique<comm::StallDetector>(team_, last_->call, last_->number, false);
+  detector_->look(last_->waitingFor, last_->position, overNetwork,
+                  [this] { return team_.rankName(last_->waitingFor); });
 }
 
 // What a kernel met, in words.
@@ -92,7 +93,7 @@ Error explain(const comm::Team& team, const device::Report& report) {
 }  // namespace
 
 DeviceTroubles stopping(comm::Team& team) {
-  const auto watch = std::make_shared<DeviceWatch>(team);
+  const auto standing = std::make_shared<StandingWatch>(team);
   return {[&team](const device::Report& report) { team.fail(explain(team, report)); },
           [&team](int peer, const std::string& text) {
             team.fail(Error(ErrorCode::kRemote, fmt::format("{} was cut off: {}", team.rankName(peer), text)));
@@ -102,7 +103,7 @@ DeviceTroubles stopping(comm::Team& team) {
                                                             "({}): it is damaged, or not to be trusted",
                                                             team.rankName(peer), team.rankName(team.rank()), what)));
           },
-          [watch](const auto& now, bool overNetwork) { watch->look(now, overNetwork); }};
+          [standing](const auto& now, bool overNetwork) { standing->look(now, overNetwork); }};
 }
 
 }  // namespace tutti::gpu
