@@ -20,7 +20,7 @@ uint32_t slotBytesOf(Protocol protocol, const GpuLayout& shape, bool streamed, b
   return scratches ? std::min(bytes, kScratchBytes) : bytes;
 }
 
-size_t bytesOfMessage(const Call& message) { return message.count * sizeOf(message.type); }
+size_t bytesOfMessage(const comm::Call& message) { return message.count * sizeOf(message.type); }
 
 }  // namespace
 
@@ -102,7 +102,7 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
   const bool message = call.collective == Collective::kSendRecv;
   const size_t bytes = message ? bytesOfMessage(call) : call.planBytes(shape_.size);
   const int place = message && !call.sends ? ~call.root : call.root;
-  return programs_.find(PlanQuestion::of(call.collective, place, bytes, streamed), [&]() -> DeviceProgram& {
+  return programs_.find(comm::PlanQuestion::of(call.collective, place, bytes, streamed), [&]() -> DeviceProgram& {
     const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
     return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},
                           [&] { return streamed ? makeStreamed(call, choice) : make(call, choice); });

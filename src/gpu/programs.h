@@ -66,7 +66,7 @@ class DevicePrograms {
   device::Device& device_;
   std::unique_ptr<device::DeviceMemory> arena_, scratch_;
   size_t used_ = 0;  // of the arena
-  PlanCache<Key, DeviceProgram> programs_;
+  comm::PlanCache<Key, DeviceProgram> programs_;
 };
 
 }  // namespace tutti::gpu
