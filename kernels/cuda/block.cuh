@@ -26,7 +26,7 @@ struct Place {
 };
 
 struct Block {
-  Work work;
+  KernelWork work;
   link::Fingerprint fingerprint;
   uint32_t channel, iterations;
   size_t rounds;
@@ -45,7 +45,7 @@ __device__ inline void report(Block& block, const Report& what) {
   storeShared(&block.stop, 1);
   if (atomicExch(block.work.seat.reporting, 1u) != 0) return;
   Report& there = *block.work.seat.report;
-  there.trouble = what.trouble;
+  there.fault = what.fault;
   there.peer = what.peer;
   there.channel = block.channel;
   there.bytes = what.bytes;
@@ -55,21 +55,21 @@ __device__ inline void report(Block& block, const Report& what) {
   storeRelease(&there.ready, 1);  // pairs with the host's acquire: the rest is complete
 }
 
-__device__ inline void reportWait(Block& block, Trouble trouble, int peer) {
+__device__ inline void reportWait(Block& block, Fault fault, int peer) {
   Report what;
-  what.trouble = trouble;
+  what.fault = fault;
   what.peer = peer;
   report(block, what);
 }
 
 // One wait of one thread: what it has to look at between two looks at what it waits for. Of several threads that wait
 // long for different ranks, one has its rank in the record until its wait is over; then another takes its place.
-class Patience {
+class SpinWait {
  public:
-  __device__ Patience(Block& block, int peer) : block_(block), peer_(peer) {}
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
-  __device__ ~Patience() {
+  __device__ SpinWait(Block& block, int peer) : block_(block), peer_(peer) {}
+  SpinWait(const SpinWait&) = delete;
+  SpinWait& operator=(const SpinWait&) = delete;
+  __device__ ~SpinWait() {
     if (began_ != 0 && peekShared(&block_.waitingFor) == rank()) storeShared(&block_.waitingFor, kNobody);
   }
 
@@ -83,9 +83,9 @@ class Patience {
  private:
   __device__ uint32_t rank() const { return static_cast<uint32_t>(peer_); }
   __device__ bool look() {
-    const Seat& seat = block_.work.seat;
+    const DeviceComm& seat = block_.work.seat;
     if (peek(seat.abort) != 0) {
-      reportWait(block_, Trouble::kAborted, peer_);
+      reportWait(block_, Fault::kAborted, peer_);
       return false;
     }
     const uint64_t now = nowNs();
@@ -95,7 +95,7 @@ class Patience {
       storeRelaxed(&seat.progress[block_.channel].waitingFor, rank());
     }
     if (seat.deadlineNs == 0 || now - began_ < seat.deadlineNs) return true;
-    reportWait(block_, Trouble::kDeadline, peer_);
+    reportWait(block_, Fault::kDeadline, peer_);
     return false;
   }
 

@@ -9,12 +9,12 @@
 namespace tutti::cuda {
 namespace {
 
-__global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_constant__ Launch launch) {
-  const Work& work = findWork(launch);
+__global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_constant__ KernelLaunch launch) {
+  const KernelWork& work = findWork(launch);
   EveryProtocol::with(work.protocol, [&](auto protocol) { runWork<decltype(protocol), Anything>(work); });
 }
 
-Kernel kernelFor(const Work& work) {
+Kernel kernelFor(const KernelWork& work) {
   const HotKernels& kernels = *kHotKernels[work.protocol];
   const auto collective = static_cast<Collective>(work.fingerprint.kindAndType >> 4);
   if (collective == Collective::kBarrier) return tuttiAnyCollective;
@@ -26,7 +26,7 @@ Kernel kernelFor(const Work& work) {
 }
 
 // Works beyond those in the launch itself are of a group, and may be anything.
-Kernel kernelFor(const Launch& launch) {
+Kernel kernelFor(const KernelLaunch& launch) {
   if (launch.more != nullptr) return tuttiAnyCollective;
   const Kernel first = kernelFor(launch.works[0]);
   for (uint32_t i = 1; i < launch.count; ++i)
@@ -46,7 +46,7 @@ cudaError_t load(Kernel kernel, int& residentBlocks) {
 
 }  // namespace
 
-cudaError_t launchCollective(const Launch& launch, uint32_t blocks, cudaStream_t stream) {
+cudaError_t launchCollective(const KernelLaunch& launch, uint32_t blocks, cudaStream_t stream) {
   return launchKernel(kernelFor(launch), blocks, kThreads, stream, launch);
 }
 

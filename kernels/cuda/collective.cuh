@@ -6,17 +6,17 @@
 
 namespace tutti::cuda {
 
-__device__ inline const Work& workAt(const Launch& launch, uint32_t number) {
+__device__ inline const KernelWork& workAt(const KernelLaunch& launch, uint32_t number) {
   return launch.more != nullptr ? launch.more[number] : launch.works[number];
 }
 
-__device__ inline const Work& findWork(const Launch& launch) {
+__device__ inline const KernelWork& findWork(const KernelLaunch& launch) {
   uint32_t number = launch.count - 1;
   while (workAt(launch, number).firstBlock > blockIdx.x) --number;
   return workAt(launch, number);
 }
 
-__device__ inline void begin(Block& block, const Work& work) {
+__device__ inline void begin(Block& block, const KernelWork& work) {
   if (threadIdx.x == 0) {
     block.work = work;
     block.channel = blockIdx.x - work.firstBlock;
@@ -35,7 +35,7 @@ __device__ inline void begin(Block& block, const Work& work) {
     storeRelaxed(&progress.iterations, block.iterations);
     storeRelaxed(&progress.begun, block.fingerprint.operation + 1);
   }
-  const Seat& seat = work.seat;
+  const DeviceComm& seat = work.seat;
   const Program& program = work.program;
   const uint32_t channel = blockIdx.x - work.firstBlock;
   for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
@@ -43,13 +43,13 @@ __device__ inline void begin(Block& block, const Work& work) {
   for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
     block.outs[i] = seat.sendEnds[seat.endIndex(work.protocol, channel, program.outPeers[i])];
   __syncthreads();
-  if (work.opened.any()) openOutput(block);
+  if (work.peerWritable.any()) openOutput(block);
 }
 
 // After the last step: the thread that settled an end may be another one than writes its counter back.
 __device__ inline void end(Block& block) {
   __syncthreads();
-  const Seat& seat = block.work.seat;
+  const DeviceComm& seat = block.work.seat;
   const Program& program = block.work.program;
   const Protocol protocol = block.work.protocol;
   for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
@@ -63,11 +63,11 @@ __device__ inline void end(Block& block) {
 }
 
 template <class Protocol, class Arithmetic>
-__device__ void runWork(const Work& work) {
+__device__ void runWork(const KernelWork& work) {
   Block& block = blockShared<Block>();
   begin(block, work);
   if (!runSteps<Protocol, Arithmetic>(block) || !tookAll(block)) return;
-  if (work.lent.any() && !awaitReaders(block)) return;
+  if (work.peerReadable.any() && !awaitReaders(block)) return;
   end(block);
 }
 

@@ -11,7 +11,7 @@ namespace tutti::cuda {
 
 // Queues the kernel over `blocks` blocks on the current device. All works of a launch that have the same protocol and
 // arithmetic run in a kernel made for them, a mixture in one that can do everything.
-cudaError_t launchCollective(const Launch& launch, uint32_t blocks, cudaStream_t stream);
+cudaError_t launchCollective(const KernelLaunch& launch, uint32_t blocks, cudaStream_t stream);
 // Makes every kernel resident on the current device, so that none is loaded later, behind one that waits. Tells how
 // many blocks of the largest one a multiprocessor holds at once.
 cudaError_t loadKernels(int& residentBlocksPerMultiprocessor);

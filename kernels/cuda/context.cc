@@ -23,10 +23,10 @@ OnDevice::~OnDevice() {
   if (changed_) driver().setCurrent(before_);
 }
 
-Aside::Aside(const Context& context) : device_(context) {
+RelaxedCaptureScope::RelaxedCaptureScope(const Context& context) : device_(context) {
   check(cudaThreadExchangeStreamCaptureMode(&mode_), context.ordinal(), "stepping beside a capture");
 }
 
-Aside::~Aside() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+RelaxedCaptureScope::~RelaxedCaptureScope() { cudaThreadExchangeStreamCaptureMode(&mode_); }
 
 }  // namespace tutti::cuda

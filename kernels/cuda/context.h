@@ -39,12 +39,12 @@ class OnDevice {
 
 // For work beside all streams: on the device, and allowed to allocate and to wait even while this or another thread
 // captures a graph. What is done here is no part of that graph.
-class Aside {
+class RelaxedCaptureScope {
  public:
-  explicit Aside(const Context& context);
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  ~Aside();
+  explicit RelaxedCaptureScope(const Context& context);
+  RelaxedCaptureScope(const RelaxedCaptureScope&) = delete;
+  RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
+  ~RelaxedCaptureScope();
 
  private:
   OnDevice device_;

@@ -31,7 +31,7 @@ cudaDeviceProp propertiesOf(int ordinal) {
 
 // Also loads every kernel: later, one that waits for its peers could stand in the way.
 device::DeviceTraits traitsOf(const Context& context) {
-  const Aside aside(context);
+  const RelaxedCaptureScope aside(context);
   const cudaDeviceProp properties = propertiesOf(context.ordinal());
   int resident = 0;
   check(loadKernels(resident), context.ordinal(), "loading the collective kernels");
@@ -49,7 +49,7 @@ device::DeviceTraits traitsOf(const Context& context) {
   return traits;
 }
 
-Collective kindOf(const Work& work) { return static_cast<Collective>(work.fingerprint.kindAndType >> 4); }
+Collective kindOf(const KernelWork& work) { return static_cast<Collective>(work.fingerprint.kindAndType >> 4); }
 
 class Gpu : public device::Device {
  public:
@@ -84,7 +84,7 @@ class Gpu : public device::Device {
   bool goesToOtherHosts(std::span<const std::byte> exported) const override {
     return Exported::read(exported).fabric.has_value();
   }
-  std::vector<device::Joint> jointsTo(std::span<const Bytes> exported, std::string& why) const override;
+  std::vector<device::GpuLinkType> jointsTo(std::span<const Bytes> exported, std::string& why) const override;
   device::BufferOffer offerBuffer(const std::byte* buffer, size_t bytes) override {
     return cuda::offerBuffer(*context_, buffer, bytes);
   }
@@ -106,7 +106,7 @@ class Gpu : public device::Device {
   void giveBack(uint32_t blocks) noexcept override { residency_.giveBack(blocks); }
 
   std::unique_ptr<device::LaunchOrder> newOrder() override { return std::make_unique<Order>(context_); }
-  void launch(const Launch& launch, uint32_t blocks, std::span<const device::DeviceStream> streams,
+  void launch(const KernelLaunch& launch, uint32_t blocks, std::span<const device::DeviceStream> streams,
               std::span<device::LaunchOrder* const> orders) override;
   bool streamsWait(std::string& why) noexcept override;
   std::unique_ptr<device::SideQueue> newSideQueue() override { return std::make_unique<StreamQueue>(context_); }
@@ -158,7 +158,7 @@ std::unique_ptr<device::DeviceMemory> Gpu::importMemory(std::span<const std::byt
   return std::make_unique<BlockMemory>(std::move(block));
 }
 
-std::vector<device::Joint> Gpu::jointsTo(std::span<const Bytes> exported, std::string& why) const {
+std::vector<device::GpuLinkType> Gpu::jointsTo(std::span<const Bytes> exported, std::string& why) const {
   std::vector<device::Uuid> uuids;
   for (const Bytes& record : exported) uuids.push_back(Exported::read(record).uuid);
   return jointsOf(traits_.uuid, uuids, why);
@@ -166,7 +166,7 @@ std::vector<device::Joint> Gpu::jointsTo(std::span<const Bytes> exported, std::s
 
 bool Gpu::reach(int peerOrdinal, std::string& why) {
   if (peerOrdinal == ordinal()) return true;
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, ordinal(), peerOrdinal), ordinal(), "asking whether GPU {} can be reached",
         peerOrdinal);
@@ -183,20 +183,20 @@ bool Gpu::reach(int peerOrdinal, std::string& why) {
 }
 
 void Gpu::copy(void* to, const void* from, size_t bytes) {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, side_.get()), ordinal(), "copying {} bytes", bytes);
   side_.finish("copying");
 }
 
 void Gpu::writePattern(std::byte* to, size_t bytes, uint64_t seed) {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   check(launchWritePattern(to, bytes, seed, side_.get()), ordinal(), "writing a pattern of {} bytes", bytes);
   side_.finish("writing a pattern");
 }
 
 bool Gpu::checkPattern(const std::byte* from, size_t bytes, uint64_t seed) {
   const std::lock_guard lock(checking_);
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   auto* counter = reinterpret_cast<uint32_t*>(wrong_.data());
   uint32_t wrong = 0;
   copy(counter, &wrong, sizeof wrong);
@@ -206,11 +206,11 @@ bool Gpu::checkPattern(const std::byte* from, size_t bytes, uint64_t seed) {
   return wrong == 0;
 }
 
-void Gpu::launch(const Launch& launch, uint32_t blocks, std::span<const device::DeviceStream> streams,
+void Gpu::launch(const KernelLaunch& launch, uint32_t blocks, std::span<const device::DeviceStream> streams,
                  std::span<device::LaunchOrder* const> orders) {
   const TraceRange range(launch.count == 1 ? nameOf(kindOf(launch.works[0])).data() : "group");
   const OnDevice device(*context_);
-  Turn turn(*context_, streams, orders);
+  StreamFork turn(*context_, streams, orders);
   check(launchCollective(launch, blocks, turn.stream()), ordinal(), "launching {} blocks of the collective kernel",
         blocks);
   turn.end();
@@ -233,7 +233,7 @@ void Gpu::beside(std::span<device::SideQueue* const> queues, std::span<const dev
                  std::span<device::LaunchOrder* const> orders, const std::function<void()>& queueAll) {
   const TraceRange range("streamed");
   const OnDevice device(*context_);
-  Turn turn(*context_, streams, orders);
+  StreamFork turn(*context_, streams, orders);
   for (device::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->enter(turn.place());
   const auto join = [&] {
     for (device::SideQueue* const queue : queues) static_cast<StreamQueue*>(queue)->leave(turn.place());
@@ -249,7 +249,7 @@ void Gpu::beside(std::span<device::SideQueue* const> queues, std::span<const dev
 }
 
 void Gpu::writeWords(std::span<const device::WordOp> ops) {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   queueWords(side_.get(), ops, ordinal());
   side_.finish("writing words");
 }

@@ -1,7 +1,7 @@
 // Direct links: a slot need not carry its payload where both ranks reach each other's registered buffers. Each operand
 // is decided by itself, as the step comes:
 //
-//   the value lands (schedule::kLands), and the receiver has opened its output for this operation:
+//   the value lands (schedule::kDirectWrite), and the receiver has opened its output for this operation:
 //                          the sender writes it there, and the slot only says so;
 //   it is a segment of the sender's input as it is, and the sender lends its input:
 //                          the slot says where it lies, the receiver reads it there, and the sender's operation does
@@ -20,7 +20,7 @@ namespace tutti::cuda {
 
 // Tells `spot`, for the other end of a link, where in a buffer of this rank's it is. False: it can not get there.
 __device__ inline bool locate(const Shared& buffer, Direct direct, const std::byte* begin, size_t offset,
-                              link::Spot& spot) {
+                              link::RemoteAddress& spot) {
   if (direct == Direct::kHere && buffer.here)
     spot = {reinterpret_cast<uint64_t>(begin + offset), 0};
   else if (direct == Direct::kMapped && buffer.window != 0)
@@ -31,15 +31,15 @@ __device__ inline bool locate(const Shared& buffer, Direct direct, const std::by
 }
 
 // A spot that the peer may change at any time: read once.
-__device__ inline link::Spot readSpot(const void* at) {
+__device__ inline link::RemoteAddress readSpot(const void* at) {
   const auto* const words = static_cast<const uint64_t*>(at);
   return {peek(words), peek(words + 1)};
 }
 
 // Always false, as whoever calls it returns.
-__device__ inline bool notThere(Block& block, Trouble trouble, int peer, uint64_t bytes) {
+__device__ inline bool notThere(Block& block, Fault fault, int peer, uint64_t bytes) {
   Report what;
-  what.trouble = trouble;
+  what.fault = fault;
   what.peer = peer;
   what.bytes = bytes;
   report(block, what);
@@ -48,19 +48,20 @@ __device__ inline bool notThere(Block& block, Trouble trouble, int peer, uint64_
 
 // Sets `base` to where `bytes` of the peer's, from a spot on, are for this rank. False: there is trouble. A look at the
 // table is enough: the peer named the window after this rank had said that it stands there.
-__device__ inline bool follow(Block& block, Direct direct, const link::Spot& spot, uint64_t bytes, Place& place) {
+__device__ inline bool follow(Block& block, Direct direct, const link::RemoteAddress& spot, uint64_t bytes,
+                              Place& place) {
   uint64_t at = spot.at;
   if (direct == Direct::kHere) {
-    if (spot.window != 0) return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+    if (spot.window != 0) return notThere(block, Fault::kNotWritable, place.peer, bytes);
   } else {
     const MappedWindow* const windows = block.work.seat.windows;
     if (windows == nullptr || spot.window == 0 || spot.window >= kWindows)
-      return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+      return notThere(block, Fault::kNotWritable, place.peer, bytes);
     const MappedWindow& there = windows[static_cast<size_t>(place.peer) * kWindows + spot.window];
     const MappedWindow window{peek(&there.base), peek(&there.bytes)};
-    if (window.base == 0) return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+    if (window.base == 0) return notThere(block, Fault::kNotWritable, place.peer, bytes);
     at = window.find(spot.at, bytes);
-    if (at == 0) return notThere(block, Trouble::kSpot, place.peer, bytes);
+    if (at == 0) return notThere(block, Fault::kSpot, place.peer, bytes);
   }
   place.base = reinterpret_cast<std::byte*>(at);
   return true;
@@ -69,8 +70,8 @@ __device__ inline bool follow(Block& block, Direct direct, const link::Spot& spo
 // The receiver's part at the begin of an operation: its senders may write to its output from now on.
 __device__ inline void openOutput(const Block& block) {
   for (uint32_t i = threadIdx.x; i < block.work.program.inCount; i += kThreads) {
-    link::Spot output;
-    if (!locate(block.work.opened, block.ins[i].direct, block.work.output, 0, output)) continue;
+    link::RemoteAddress output;
+    if (!locate(block.work.peerWritable, block.ins[i].direct, block.work.output, 0, output)) continue;
     link::Counter& line = *block.ins[i].fifo.released;
     line.output = output;
     storeRelease(&line.outputOf, uint64_t{block.fingerprint.operation} + 1);  // pairs with openedOutput
@@ -85,8 +86,8 @@ __device__ inline bool isOpen(const Block& block, const End& end) {
 
 // Whether this rank has opened its output to the sender at the other end.
 __device__ inline bool hasOpened(const Block& block, const End& end) {
-  const Shared& opened = block.work.opened;
-  return end.direct == Direct::kHere ? opened.here : opened.window != 0;
+  const Shared& peerWritable = block.work.peerWritable;
+  return end.direct == Direct::kHere ? peerWritable.here : peerWritable.window != 0;
 }
 
 // Whether the step only hands a segment of the input on.
@@ -105,17 +106,18 @@ __device__ inline link::SlotHeader& headerOf(const End& end) {
 __device__ inline bool chooseCarriage(Block& block, const schedule::Step& step, End& end, const Run& first,
                                       size_t outputEnd, Place& place) {
   link::SlotHeader& header = headerOf(end);
-  link::Spot at;
-  header.carried = link::Carried::kInSlot;
-  if ((step.flags & schedule::kLands) != 0 && isOpen(block, end)) {
+  link::RemoteAddress at;
+  header.carried = link::PayloadLocation::kInSlot;
+  if ((step.flags & schedule::kDirectWrite) != 0 && isOpen(block, end)) {
     if (!follow(block, end.direct, readSpot(&end.fifo.released->output), outputEnd, place)) return false;
-    header.carried = link::Carried::kAtReceiver;
+    header.carried = link::PayloadLocation::kAtReceiver;
     place.kind = PlaceKind::kOutput;
-  } else if (passesInput(block, step) && locate(block.work.lent, end.direct, block.work.input, first.input, at)) {
-    header.carried = link::Carried::kAtSender;
+  } else if (passesInput(block, step) &&
+             locate(block.work.peerReadable, end.direct, block.work.input, first.input, at)) {
+    header.carried = link::PayloadLocation::kAtSender;
     memcpy(header.inlined, &at, sizeof at);
     place.kind = PlaceKind::kNowhere;
-    end.lent = true;
+    end.peerReadable = true;
   } else {
     return true;
   }
@@ -126,12 +128,12 @@ __device__ inline bool chooseCarriage(Block& block, const schedule::Step& step, 
 // The receiver's part: the slot has come, and says where its payload of `bytes` is. False: there is trouble.
 __device__ inline bool followCarriage(Block& block, const End& end, uint64_t bytes, Place& place) {
   const link::SlotHeader& header = headerOf(end);
-  const auto carried = static_cast<link::Carried>(peek(reinterpret_cast<const uint32_t*>(&header.carried)));
-  if (carried == link::Carried::kAtReceiver) {
-    if (!hasOpened(block, end)) return notThere(block, Trouble::kNotOpened, place.peer, bytes);
+  const auto carried = static_cast<link::PayloadLocation>(peek(reinterpret_cast<const uint32_t*>(&header.carried)));
+  if (carried == link::PayloadLocation::kAtReceiver) {
+    if (!hasOpened(block, end)) return notThere(block, Fault::kNotWritable, place.peer, bytes);
     place.base = block.work.output;
     place.kind = PlaceKind::kOutput;
-  } else if (carried == link::Carried::kAtSender) {
+  } else if (carried == link::PayloadLocation::kAtSender) {
     place.kind = PlaceKind::kBuffer;
     return follow(block, end.direct, readSpot(header.inlined), bytes, place);
   }
@@ -163,9 +165,9 @@ __device__ inline bool awaitReaders(Block& block) {
   bool failed = false;
   for (uint32_t i = threadIdx.x; i < block.work.program.outCount && !failed; i += kThreads) {
     End& end = block.outs[i];
-    if (!end.lent) continue;
+    if (!end.peerReadable) continue;
     const auto* const released = reinterpret_cast<const uint64_t*>(&end.fifo.released->value);
-    Patience patience(block, block.work.program.outPeers[i]);
+    SpinWait patience(block, block.work.program.outPeers[i]);
     while (loadAcquire(released) != end.passed && !failed) failed = !patience.goesOn();  // pairs with releaseSlot
   }
   return !__syncthreads_or(failed);

@@ -11,7 +11,7 @@
 namespace tutti::cuda {
 
 template <class Protocol, class Arithmetic>
-__global__ void __launch_bounds__(kThreads, 1) tuttiCollective(const __grid_constant__ Launch launch) {
+__global__ void __launch_bounds__(kThreads, 1) tuttiCollective(const __grid_constant__ KernelLaunch launch) {
   runWork<Protocol, Arithmetic>(findWork(launch));
 }
 

@@ -46,7 +46,7 @@ class Tickets {
 class Mapped : public device::DeviceMemory {
  public:
   Mapped(SharedContext context, const Exported& exported) : context_(std::move(context)) {
-    const Aside aside(*context_);
+    const RelaxedCaptureScope aside(*context_);
     void* mapped = nullptr;
     const auto handle = std::bit_cast<cudaIpcMemHandle_t>(*exported.handle);
     check(cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess), context_->ordinal(),
@@ -59,7 +59,7 @@ class Mapped : public device::DeviceMemory {
   }
   ~Mapped() override {
     try {
-      const Aside aside(*context_);
+      const RelaxedCaptureScope aside(*context_);
       complain(cudaIpcCloseMemHandle(base_), context_->ordinal(), "unmapping another process's memory");
     } catch (const std::exception&) {
       complain(cudaErrorDevicesUnavailable, context_->ordinal(), "unmapping another process's memory");
@@ -67,7 +67,7 @@ class Mapped : public device::DeviceMemory {
   }
   // The record's word is not enough: the mapping must be as long as it says.
   void checkLength() const {
-    const Aside aside(*context_);
+    const RelaxedCaptureScope aside(*context_);
     const Allocation all = allocationAround(*context_, base_);
     const auto inFront = static_cast<size_t>(base_ - all.begin);
     const size_t mapped = all.bytes - inFront;
@@ -113,7 +113,7 @@ std::optional<device::MemoryHandle> fabricHandleOf(const DeviceBytes& block) {
 }  // namespace
 
 Bytes exportBlock(const std::shared_ptr<const DeviceBytes>& block, const Uuid& uuid) {
-  const Aside aside(block->context());
+  const RelaxedCaptureScope aside(block->context());
   const bool isWhole = block->asVirtual() != nullptr;
   const Allocation all =
       isWhole ? Allocation{block->data(), block->bytes()} : allocationAround(block->context(), block->data());

@@ -8,7 +8,7 @@
 
 namespace tutti::cuda {
 
-using Kernel = void (*)(const Launch);
+using Kernel = void (*)(const KernelLaunch);
 
 // The types whose sum, or average, has kernels of its own (docs/decisions/0008).
 inline constexpr DataType kHotTypes[] = {DataType::kFloat32, DataType::kFloat16, DataType::kBfloat16};

@@ -53,7 +53,7 @@ struct LLProtocol {
       return true;
     }
     const uint32_t flag = flagOf(block, place);
-    Patience patience(block, place.peer);
+    SpinWait patience(block, place.peer);
     for (;;) {
       const LLLine line = loadLine(from + at / kGrain.payload * kGrain.bytes);
       if (line.flag1 == flag && line.flag2 == flag) {

@@ -62,7 +62,7 @@ struct LL128Protocol {
   // The lanes of a warp wait, and give up, together. A line is stored as a whole, but its lanes' loads may be made one
   // after the other: what came with the first look at the flag may be older than the flag. So it is loaded again.
   static __device__ bool loadLines(Block& block, const Place& place, const std::byte* from, Pack& pack) {
-    Patience patience(block, place.peer);
+    SpinWait patience(block, place.peer);
     for (;;) {
       pack = loadLine128(from);
       if (__all_sync(0xffffffff, !hasFlag() || pack.high == place.number + 1)) {

@@ -20,24 +20,24 @@ struct Reduction {
 
 // Elements of one word in the type that they are accumulated in.
 template <class Element, class Word>
-struct Group {
+struct Unpacked {
   static constexpr uint32_t kElements = sizeof(Word) / sizeof(typename Element::Storage);
   typename Element::Accumulator values[kElements];
 };
 
 template <class Element, class Word>
-__device__ inline Group<Element, Word> unpack(const Word& word) {
-  typename Element::Storage stored[Group<Element, Word>::kElements];
+__device__ inline Unpacked<Element, Word> unpack(const Word& word) {
+  typename Element::Storage stored[Unpacked<Element, Word>::kElements];
   memcpy(stored, &word, sizeof word);
-  Group<Element, Word> group;
+  Unpacked<Element, Word> group;
 #pragma unroll
   for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = Element::load(stored[i]);
   return group;
 }
 
 template <class Element, class Word>
-__device__ inline Word pack(const Group<Element, Word>& group) {
-  typename Element::Storage stored[Group<Element, Word>::kElements];
+__device__ inline Word pack(const Unpacked<Element, Word>& group) {
+  typename Element::Storage stored[Unpacked<Element, Word>::kElements];
 #pragma unroll
   for (uint32_t i = 0; i < group.kElements; ++i) stored[i] = Element::store(group.values[i]);
   Word word;
@@ -51,7 +51,7 @@ struct CopyMath {
   static constexpr uint32_t kDepth = 4;  // words that a thread has under way
   using Storage = uint8_t;
   template <class Word>
-  using Groups = Word;
+  using UnpackedOf = Word;
   template <class Word>
   static __device__ Word load(const Reduction&, const Word& word, int) {
     return word;
@@ -72,18 +72,18 @@ struct SumMath {
   static constexpr uint32_t kDepth = sizeof(typename Element::Storage) == 4 ? 4 : 2;
   using Storage = typename Element::Storage;
   template <class Word>
-  using Groups = Group<Element, Word>;
+  using UnpackedOf = Unpacked<Element, Word>;
   template <class Word>
-  static __device__ Groups<Word> load(const Reduction&, const Word& word, int) {
+  static __device__ UnpackedOf<Word> load(const Reduction&, const Word& word, int) {
     return unpack<Element>(word);
   }
   template <class Word>
-  static __device__ void fold(const Reduction&, Group<Element, Word>& sum, const Group<Element, Word>& more) {
+  static __device__ void fold(const Reduction&, Unpacked<Element, Word>& sum, const Unpacked<Element, Word>& more) {
 #pragma unroll
     for (uint32_t i = 0; i < sum.kElements; ++i) sum.values[i] += more.values[i];
   }
   template <class Word>
-  static __device__ Word store(const Reduction& reduction, Group<Element, Word> group) {
+  static __device__ Word store(const Reduction& reduction, Unpacked<Element, Word> group) {
     if (reduction.divisor > 1) {
 #pragma unroll
       for (uint32_t i = 0; i < group.kElements; ++i)
@@ -100,13 +100,13 @@ struct AnyMath {
   static constexpr uint32_t kDepth = 1;
   using Storage = typename Element::Storage;
   template <class Word>
-  using Groups = Group<Element, Word>;
+  using UnpackedOf = Unpacked<Element, Word>;
   using Accumulator = typename Element::Accumulator;
   using OrderedAccumulator = typename Ordered::Accumulator;
 
   template <class Word>
-  static __device__ Groups<Word> load(const Reduction& reduction, const Word& word, int source) {
-    Groups<Word> group = unpack<Element>(word);
+  static __device__ UnpackedOf<Word> load(const Reduction& reduction, const Word& word, int source) {
+    UnpackedOf<Word> group = unpack<Element>(word);
     if (source != reduction.scaledSource) return group;
     typename Element::Storage stored;
     memcpy(&stored, &reduction.factor, sizeof stored);
@@ -129,8 +129,8 @@ struct AnyMath {
     }
   }
   template <class Word>
-  static __device__ void fold(const Reduction& reduction, Group<Element, Word>& result,
-                              const Group<Element, Word>& more) {
+  static __device__ void fold(const Reduction& reduction, Unpacked<Element, Word>& result,
+                              const Unpacked<Element, Word>& more) {
     for (uint32_t i = 0; i < result.kElements; ++i)
       result.values[i] = apply(reduction.fold, result.values[i], more.values[i]);
   }
@@ -143,7 +143,7 @@ struct AnyMath {
       return static_cast<Accumulator>(kernels::divide(static_cast<OrderedAccumulator>(value), divisor));
   }
   template <class Word>
-  static __device__ Word store(const Reduction& reduction, Group<Element, Word> group) {
+  static __device__ Word store(const Reduction& reduction, Unpacked<Element, Word> group) {
     if (reduction.divisor > 1)
       for (uint32_t i = 0; i < group.kElements; ++i) group.values[i] = quotient(group.values[i], reduction.divisor);
     return pack<Element, Word>(group);

@@ -15,7 +15,7 @@ namespace {
 template <class Free>
 void giveBack(const Context& context, const char* attempt, Free&& free) noexcept {
   try {
-    const Aside aside(context);
+    const RelaxedCaptureScope aside(context);
     complain(free(), context.ordinal(), attempt);
   } catch (const std::exception& error) {
     log::warn("{}", error.what());
@@ -37,7 +37,7 @@ void requireSameAddress(const Context& context, std::byte* host) {
 class Pinned : public device::DeviceMemory {
  public:
   Pinned(SharedContext context, size_t count) : context_(std::move(context)) {
-    const Aside aside(*context_);
+    const RelaxedCaptureScope aside(*context_);
     void* made = nullptr;
     check(cudaHostAlloc(&made, std::max<size_t>(count, 1), cudaHostAllocMapped | cudaHostAllocPortable),
           context_->ordinal(), "allocating {} bytes of pinned memory of the host", count);
@@ -58,7 +58,7 @@ class Pinned : public device::DeviceMemory {
 class Registered : public device::DeviceMemory {
  public:
   Registered(SharedContext context, std::byte* host, size_t count) : context_(std::move(context)) {
-    const Aside aside(*context_);
+    const RelaxedCaptureScope aside(*context_);
     check(cudaHostRegister(host, count, cudaHostRegisterMapped | cudaHostRegisterPortable), context_->ordinal(),
           "pinning {} bytes of the host's memory (the limit is `ulimit -l`)", count);
     data = host;
@@ -75,7 +75,7 @@ class Registered : public device::DeviceMemory {
 
 template <class Memory>
 std::unique_ptr<device::DeviceMemory> checked(std::unique_ptr<Memory> memory) {
-  const Aside aside(memory->context());
+  const RelaxedCaptureScope aside(memory->context());
   requireSameAddress(memory->context(), memory->data);
   return memory;
 }
@@ -89,7 +89,7 @@ void complain(cudaError_t status, int ordinal, const char* attempt) noexcept {
 
 DeviceBytes::DeviceBytes(SharedContext context, size_t bytes, cudaStream_t side)
     : context_(std::move(context)), bytes_(bytes) {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   const int gpu = context_->ordinal();
   void* made = nullptr;
   check(cudaMalloc(&made, std::max<size_t>(bytes, 1)), gpu, "allocating {} bytes", bytes);
@@ -102,7 +102,7 @@ DeviceBytes::DeviceBytes(SharedContext context, size_t bytes, cudaStream_t side)
 
 DeviceBytes::DeviceBytes(SharedContext context, std::unique_ptr<Virtual> memory, size_t bytes, cudaStream_t side)
     : context_(std::move(context)), virtual_(std::move(memory)), data_(virtual_->data()), bytes_(bytes) {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   check(clear(side), context_->ordinal(), "zeroing {} bytes", bytes);
 }
 

@@ -11,7 +11,7 @@
 namespace tutti::cuda {
 namespace {
 
-using device::Joint;
+using device::GpuLinkType;
 using device::Uuid;
 
 // NVML's numbers: of a call that went well; of what two GPUs may share, NVLink; and that they share it.
@@ -33,13 +33,13 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml() { shutdown_(); }
 
-  Joint joint(const Uuid& one, const Uuid& other, std::string& why) const try {
+  GpuLinkType joint(const Uuid& one, const Uuid& other, std::string& why) const try {
     int status = 0;
     check(peerStatus_(gpu(one), gpu(other), kNvlink, &status), "does not tell what joins two GPUs");
-    return status == kShared ? Joint::kNvlink : Joint::kPcie;
+    return status == kShared ? GpuLinkType::kNvlink : GpuLinkType::kPcie;
   } catch (const Error& error) {
     why = error.what();
-    return Joint::kUnknown;
+    return GpuLinkType::kUnknown;
   }
 
  private:
@@ -51,11 +51,11 @@ class Nvml {
     if (function == nullptr)
       throw Error(ErrorCode::kSystem, fmt::format("NVML has no {}: install a newer driver", name));
   }
-  void check(int status, const std::string& trouble) const {
+  void check(int status, const std::string& fault) const {
     if (status == kSuccess) return;
     const char* const text = errorString_(status);
     throw Error(ErrorCode::kSystem,
-                fmt::format("NVML {}: {} ({})", trouble, text != nullptr ? text : "unknown error", status));
+                fmt::format("NVML {}: {} ({})", fault, text != nullptr ? text : "unknown error", status));
   }
   Gpu gpu(const Uuid& uuid) const {
     Gpu found = nullptr;
@@ -74,14 +74,15 @@ class Nvml {
 
 }  // namespace
 
-std::vector<Joint> jointsOf(const Uuid& own, std::span<const Uuid> others, std::string& why, const char* library) {
-  std::vector<Joint> joints;
-  for (const Uuid& other : others) joints.push_back(other == own ? Joint::kSameGpu : Joint::kUnknown);
-  if (std::ranges::count(joints, Joint::kUnknown) == 0) return joints;
+std::vector<GpuLinkType> jointsOf(const Uuid& own, std::span<const Uuid> others, std::string& why,
+                                  const char* library) {
+  std::vector<GpuLinkType> joints;
+  for (const Uuid& other : others) joints.push_back(other == own ? GpuLinkType::kSameGpu : GpuLinkType::kUnknown);
+  if (std::ranges::count(joints, GpuLinkType::kUnknown) == 0) return joints;
   try {
     const Nvml nvml(library);
     for (size_t i = 0; i < others.size(); ++i)
-      if (joints[i] == Joint::kUnknown) joints[i] = nvml.joint(own, others[i], why);
+      if (joints[i] == GpuLinkType::kUnknown) joints[i] = nvml.joint(own, others[i], why);
   } catch (const Error& error) {
     why = error.what();
   }

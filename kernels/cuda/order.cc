@@ -48,7 +48,7 @@ StreamState StreamState::of(cudaStream_t stream, int ordinal) {
 }
 
 Event::Event(const Context& context) {
-  const Aside aside(context);
+  const RelaxedCaptureScope aside(context);
   check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), context.ordinal(), "making an event");
 }
 
@@ -96,12 +96,12 @@ void Order::join(const StreamState& place, const StreamState& other) {
 }
 
 void Order::drain() {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   check(cudaEventSynchronize(eager_.event.get()), context_->ordinal(), "waiting for the last launch");
 }
 
 bool Order::finished() noexcept try {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   const cudaError_t status = cudaEventQuery(eager_.event.get());
   if (status != cudaSuccess) cudaGetLastError();  // looking is no error
   return status != cudaErrorNotReady;
@@ -109,8 +109,8 @@ bool Order::finished() noexcept try {
   return true;
 }
 
-Turn::Turn(const Context& context, std::span<const device::DeviceStream> streams,
-           std::span<device::LaunchOrder* const> orders)
+StreamFork::StreamFork(const Context& context, std::span<const device::DeviceStream> streams,
+                       std::span<device::LaunchOrder* const> orders)
     : context_(context), streams_(streams), orders_(orders) {
   if (streams.empty() || orders.empty())
     throw Error(ErrorCode::kInternal, "a launch has no stream or belongs to no communicator");
@@ -124,7 +124,7 @@ Turn::Turn(const Context& context, std::span<const device::DeviceStream> streams
   for (device::LaunchOrder* order : orders) orderOf(order).follow(first_);
 }
 
-void Turn::end() {
+void StreamFork::end() {
   cudaEvent_t launched = nullptr;
   for (device::LaunchOrder* order : orders_) launched = orderOf(order).mark(first_);
   for (const device::DeviceStream stream : streams_.subspan(1)) {

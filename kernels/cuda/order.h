@@ -76,10 +76,10 @@ class Order : public device::LaunchOrder {
 
 // A launch that counts for several streams: it goes to the first, which waits for what the others hold by now, and
 // they wait for it. All of them must capture into one graph, or none; else Error(kInvalidUsage).
-class Turn {
+class StreamFork {
  public:
-  Turn(const Context& context, std::span<const device::DeviceStream> streams,
-       std::span<device::LaunchOrder* const> orders);
+  StreamFork(const Context& context, std::span<const device::DeviceStream> streams,
+             std::span<device::LaunchOrder* const> orders);
   cudaStream_t stream() const noexcept { return first_.stream; }
   const StreamState& place() const noexcept { return first_; }
   // Call it once the launch is queued.

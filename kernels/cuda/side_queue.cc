@@ -31,7 +31,7 @@ CUstreamBatchMemOpParams paramsOf(const device::WordOp& op) {
 }  // namespace
 
 OwnStream::OwnStream(SharedContext context, bool urgent) : context_(std::move(context)) {
-  const Aside aside(*context_);
+  const RelaxedCaptureScope aside(*context_);
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), context_->ordinal(), "asking for streams' priorities");
   check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? greatest : least), context_->ordinal(),

@@ -72,7 +72,7 @@ struct SimpleProtocol {
   static __device__ void words(Address address, const schedule::Step& step, const Reduction& reduction, uint32_t from,
                                uint32_t to) {
     constexpr uint32_t kStride = kThreads * sizeof(Word);
-    typename Math::template Groups<Word> groups[kDeep];
+    typename Math::template UnpackedOf<Word> groups[kDeep];
     for (uint32_t at = from + threadIdx.x * sizeof(Word); at < to; at += kDeep * kStride) {
       const auto load = [&](uint32_t source, auto take) {
         const std::byte* const base = address(source);

@@ -43,7 +43,7 @@ __device__ inline bool matches(Block& block, const link::Said& said, int peer, u
   const bool same = said.fingerprint == block.fingerprint;
   if (same && said.bytes == bytes) return true;
   Report what;
-  what.trouble = same ? Trouble::kBytes : Trouble::kMismatch;
+  what.fault = same ? Fault::kBytes : Fault::kMismatch;
   what.peer = peer;
   what.bytes = said.bytes;
   what.expected = bytes;
@@ -55,7 +55,7 @@ __device__ inline bool matches(Block& block, const link::Said& said, int peer, u
 // Acquire: pairs with the release in postSlot, here or on the host; the header and, in Simple, the data are complete.
 __device__ inline bool awaitPosted(Block& block, const End& end, int peer, uint32_t bytes) {
   const uint64_t* const sequence = sequenceOf(end.fifo, end.passed);
-  Patience patience(block, peer);
+  SpinWait patience(block, peer);
   while (loadAcquire(sequence) != end.passed + 1)
     if (!patience.goesOn()) return false;
   return matches(block, readSaid(headerOf(end)), peer, bytes);
@@ -65,7 +65,7 @@ __device__ inline bool awaitPosted(Block& block, const End& end, int peer, uint3
 __device__ inline bool awaitRoom(Block& block, const End& end, int peer) {
   const auto* const released = reinterpret_cast<const uint64_t*>(&end.fifo.released->value);
   if (end.passed < end.fifo.depth) return true;
-  Patience patience(block, peer);
+  SpinWait patience(block, peer);
   while (end.passed - loadAcquire(released) >= end.fifo.depth)
     if (!patience.goesOn()) return false;
   return true;
@@ -116,7 +116,7 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
     else if (block.work.direct())
       hold.failed = !chooseCarriage(block, step, end, first, outputEnd, place);
     else
-      headerOf(end).carried = link::Carried::kInSlot;
+      headerOf(end).carried = link::PayloadLocation::kInSlot;
     return hold;
   }
   if (operand.kind() == Kind::kInput)

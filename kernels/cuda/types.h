@@ -6,22 +6,22 @@
 namespace tutti::cuda {
 
 using device::chunkBytes;
+using device::DeviceComm;
 using device::Direct;
 using device::End;
+using device::Fault;
 using device::Fold;
+using device::KernelLaunch;
+using device::KernelWork;
 using device::kMaxInlineWorks;
 using device::kMaxLinks;
 using device::kMostFolded;
 using device::kNobody;
 using device::kWindows;
-using device::Launch;
 using device::MappedWindow;
 using device::Program;
 using device::Progress;
 using device::Report;
-using device::Seat;
 using device::Shared;
-using device::Trouble;
-using device::Work;
 
 }  // namespace tutti::cuda

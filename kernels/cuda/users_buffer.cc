@@ -66,7 +66,7 @@ bool says(CUpointer_attribute attribute, const std::byte* buffer) {
 }  // namespace
 
 device::BufferOffer offerBuffer(const Context& context, const std::byte* buffer, size_t bytes) {
-  const Aside aside(context);
+  const RelaxedCaptureScope aside(context);
   const Held held(context, buffer);
   const Allocation all = allocationOf(context, buffer, bytes);
   device::BufferOffer offer;
@@ -97,7 +97,7 @@ std::unique_ptr<device::DeviceMemory> acceptBuffer(const SharedContext& context,
 // Memory of cudaMalloc is open to every GPU that has enabled peer access, which reach() does. That of the driver's
 // virtual memory management is open to whom its maker opened it. Of pools, which are opened one by one, we use nothing.
 bool opensTo(const Context& context, const std::byte* buffer, int peerOrdinal) {
-  const Aside aside(context);
+  const RelaxedCaptureScope aside(context);
   if (says(CU_POINTER_ATTRIBUTE_IS_MANAGED, buffer) || says(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, buffer))
     return true;
   CUmemLocation location{};

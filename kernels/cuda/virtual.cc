@@ -51,7 +51,7 @@ std::unique_ptr<Virtual> Virtual::make(const SharedContext& context, size_t byte
 }
 
 std::unique_ptr<Virtual> Virtual::tryToMake(const SharedContext& context, size_t bytes, int handles) try {
-  const Aside aside(*context);
+  const RelaxedCaptureScope aside(*context);
   std::unique_ptr<Virtual> made(new Virtual(context));
   made->bytes_ = wholeBytes(*context, bytes, handles);
   made->create(propertiesFor(*context, handles));
@@ -66,7 +66,7 @@ std::unique_ptr<Virtual> Virtual::tryToMake(const SharedContext& context, size_t
 
 std::unique_ptr<Virtual> Virtual::import(const SharedContext& context, void* shareable, CUmemAllocationHandleType type,
                                          size_t wholeBytes, const char* remedy) {
-  const Aside aside(*context);
+  const RelaxedCaptureScope aside(*context);
   std::unique_ptr<Virtual> made(new Virtual(context));
   made->bytes_ = wholeBytes;
   CUmemGenericAllocationHandle physical = 0;

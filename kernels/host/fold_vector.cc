@@ -48,18 +48,18 @@ struct Kernel {
     const Accumulators plain = Lanes::load(from);
     if (!kScaled || source != job.scaledSource) return plain;
     const auto factor = repeated<hn::Vec<D>, kParts>(hn::Set(D(), Lanes::scalar(job.factor)));
-    return Lanes::rounded(combineGroups<Product>(D(), plain, factor));
+    return Lanes::rounded(combinePacks<Product>(D(), plain, factor));
   }
 
   static HWY_INLINE Accumulators fold(const Accumulators& a, const Accumulators& b) {
-    return combineGroups<Op>(D(), a, b);
+    return combinePacks<Op>(D(), a, b);
   }
 
   static HWY_INLINE typename Lanes::Stored finish(const Job& job, Accumulators result) {
     if constexpr (kDivides) {
       if (job.divisor > 1) {
         const auto divisor = hn::Set(D(), static_cast<hn::TFromD<D> >(job.divisor));
-        result = combineGroups<Quotient>(D(), result, repeated<hn::Vec<D>, kParts>(divisor));
+        result = combinePacks<Quotient>(D(), result, repeated<hn::Vec<D>, kParts>(divisor));
       }
     }
     return Lanes::encode(result);

@@ -25,26 +25,26 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // A few vectors that are treated alike. (A plain array would be kept in memory by some compilers.)
 template <class V, int kParts>
-struct Group {
+struct Pack {
   V head;
-  Group<V, kParts - 1> rest;
+  Pack<V, kParts - 1> rest;
 };
 template <class V>
-struct Group<V, 1> {
+struct Pack<V, 1> {
   V head;
 };
 
 template <class Op, class D, class V, int kParts>
-HWY_INLINE Group<V, kParts> combineGroups(D d, const Group<V, kParts>& a, const Group<V, kParts>& b) {
+HWY_INLINE Pack<V, kParts> combinePacks(D d, const Pack<V, kParts>& a, const Pack<V, kParts>& b) {
   if constexpr (kParts == 1) {
     return {Op::apply(d, a.head, b.head)};
   } else {
-    return {Op::apply(d, a.head, b.head), combineGroups<Op>(d, a.rest, b.rest)};
+    return {Op::apply(d, a.head, b.head), combinePacks<Op>(d, a.rest, b.rest)};
   }
 }
 
 template <class V, int kParts>
-HWY_INLINE Group<V, kParts> repeated(V value) {
+HWY_INLINE Pack<V, kParts> repeated(V value) {
   if constexpr (kParts == 1) {
     return {value};
   } else {
@@ -114,7 +114,7 @@ struct Smaller {
 template <class T>
 struct PlainLanes {
   using D = hn::ScalableTag<T>;
-  using Accumulators = Group<hn::Vec<D>, 1>;
+  using Accumulators = Pack<hn::Vec<D>, 1>;
   using Stored = hn::Vec<D>;
 
   static HWY_INLINE size_t bytes() { return hn::Lanes(D()) * sizeof(T); }
@@ -143,7 +143,7 @@ struct PlainLanes {
 // bfloat16 as 32-bit words of two elements each, which are converted where they stand: nothing moves between lanes.
 struct Bfloat16Lanes {
   using D = FloatTag;
-  using Accumulators = Group<Floats, 2>;
+  using Accumulators = Pack<Floats, 2>;
   using Stored = Words;
 
   static HWY_INLINE Words high() { return hn::Set(WordTag(), 0xffff0000); }
@@ -188,8 +188,8 @@ struct Bfloat16Lanes {
 struct Float16Lanes {
   using D = FloatTag;
   using Half = hn::Rebind<hwy::float16_t, FloatTag>;
-  using Accumulators = Group<Floats, 2>;
-  using Stored = Group<hn::Vec<Half>, 2>;
+  using Accumulators = Pack<Floats, 2>;
+  using Stored = Pack<hn::Vec<Half>, 2>;
 
   static HWY_INLINE Floats loadHalf(const std::byte* from) {
     return hn::PromoteTo(FloatTag(), hn::LoadU(Half(), reinterpret_cast<const hwy::float16_t*>(from)));

@@ -10,7 +10,7 @@
 
 struct CUstream_st {
   uint32_t generation = 0;                        // of the process that made it: see process/fork.h
-  std::shared_ptr<tutti::engine::Stream> stream;  // null once destroyed; the shell stays (api/shelf.h)
+  std::shared_ptr<tutti::engine::Stream> stream;  // null once destroyed; the shell stays (api/handle_pool.h)
 };
 
 namespace tutti::api {

@@ -31,7 +31,7 @@ tuttiResult_t operation(const char* name, Collective collective, const Given& gi
                         tuttiStream_t stream, Fill&& fill) noexcept {
   return guarded(comm, [&] {
     try {
-      Visit visit(comm, name);
+      CallGuard visit(comm, name);
       comm::Call call;
       call.collective = collective;
       call.type = checkType(given.type, name);

@@ -15,7 +15,7 @@
 #include "job/ranks.h"
 #include "join/open_root.h"
 #include "launch/launcher.h"
-#include "launch/meeting.h"
+#include "launch/rendezvous.h"
 #include "process/settings_warnings.h"
 
 using namespace tutti;
@@ -76,7 +76,7 @@ std::vector<tuttiComm_t> makeHandles(const std::vector<std::shared_ptr<comm::Com
     for (const auto& communicator : made) handles.push_back(makeHandle(communicator));
   } catch (...) {
     for (const tuttiComm_t handle : handles) {
-      const Visit visit(handle, call);
+      const CallGuard visit(handle, call);
       destroyHandle(handle);
     }
     throw;
@@ -115,8 +115,8 @@ Deadline timeToMeet(const comm::Config& settings, const comm::Self& self) {
   return Deadline::in(self.lack ? std::min(kOnlyToTell, settings.joinTimeout) : settings.joinTimeout);
 }
 
-control::UniqueId meetingPlaceFor(const control::Launch& launch, const comm::Self& self,
-                                  const control::Patience& patience) try {
+control::UniqueId meetingPlaceFor(const control::LaunchInfo& launch, const comm::Self& self,
+                                  const control::BoundedWait& patience) try {
   return control::meetingPlace(launch, self.network, patience);
 } catch (const Error&) {
   self.check();
@@ -124,7 +124,7 @@ control::UniqueId meetingPlaceFor(const control::Launch& launch, const comm::Sel
 }
 
 // What is misspelt may be what is missing.
-control::Launch launchOrHints() {
+control::LaunchInfo launchOrHints() {
   try {
     return control::readLaunch();
   } catch (const Error&) {
@@ -174,7 +174,7 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   const tuttiResult_t failed = guarded(nullptr, [&] {
     checkPointer(comm, name, "comm");
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    const control::Launch launch = launchOrHints();
+    const control::LaunchInfo launch = launchOrHints();
     tellOverridden(settings, launch.rank);
     const auto self = comm::Self::find(settings);
     result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {
@@ -198,7 +198,7 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices
 tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child, const tuttiConfig_t* config) {
   const char* name = "tuttiCommSplit";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     orTellTheOthers(visit->team(), [&](const auto& begun) {
       checkPointer(child, name, "child");
       if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
@@ -212,7 +212,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
 tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config) {
   const char* name = "tuttiCommShrink";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     checkPointer(child, name, "child");
     *child = makeHandle(visit->shrink(resolveForChild(config, visit->team(), name)));
   });
@@ -220,7 +220,7 @@ tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiC
 
 tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
   return guarded(comm, [&] {
-    Visit visit(comm, "tuttiCommFinalize");
+    CallGuard visit(comm, "tuttiCommFinalize");
     visit->executor().waitUntilIdle();
   });
 }
@@ -230,7 +230,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
   return guarded(comm, [&] {
     checkHandle(comm, "tuttiCommDestroy");
     if (dropStray(comm)) return;
-    Visit visit(comm, "tuttiCommDestroy");
+    CallGuard visit(comm, "tuttiCommDestroy");
     visit->executor().waitUntilIdle();
     destroyHandle(comm);
   });
@@ -245,7 +245,7 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 
 tuttiResult_t tuttiCommRevoke(tuttiComm_t comm) {
   return guarded(comm, [&] {
-    const auto communicator = reach(comm, "tuttiCommRevoke");
+    const auto communicator = lookUp(comm, "tuttiCommRevoke");
     if (!communicator) return;
     const std::string text = fmt::format("{} revoked the communicator", communicator->team().rankName(comm->rank));
     communicator->team().stop(control::Stop::kRevoke, Error(ErrorCode::kRemote, text));
@@ -256,7 +256,7 @@ tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path) {
   const char* name = "tuttiCommDump";
   return guarded(comm, [&] {
     checkPointer(path, name, "path");
-    const auto communicator = reach(comm, name);
+    const auto communicator = lookUp(comm, name);
     if (!communicator) invalid(name, fmt::format("comm (rank {}) is gone", comm->rank));
     comm::writeDump(communicator->executor(), path, name);
   });
@@ -287,7 +287,7 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
 
 tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count) {
   return guarded(comm, [&] {
-    Visit visit(comm, "tuttiCommCount");
+    CallGuard visit(comm, "tuttiCommCount");
     checkPointer(count, "tuttiCommCount", "count");
     *count = comm->size;
   });
@@ -295,7 +295,7 @@ tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count) {
 
 tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
   return guarded(comm, [&] {
-    Visit visit(comm, "tuttiCommUserRank");
+    CallGuard visit(comm, "tuttiCommUserRank");
     checkPointer(rank, "tuttiCommUserRank", "rank");
     *rank = comm->rank;
   });
@@ -303,7 +303,7 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return guarded(comm, [&] {
-    Visit visit(comm, "tuttiCommDevice");
+    CallGuard visit(comm, "tuttiCommDevice");
     checkPointer(device, "tuttiCommDevice", "device");
     *device = visit->team().config().device;
   });
@@ -312,7 +312,7 @@ tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
 tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
   const char* name = "tuttiCommGetStats";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     checkPointer(stats, name, "stats");
     if (stats->size < sizeof(size_t) || stats->size > sizeof(tuttiCommStats_t))
       invalid(name, fmt::format("stats->size is {}; set it to sizeof(tuttiCommStats_t)", stats->size));

@@ -84,7 +84,7 @@ void runGroup(Group* ended, bool lacksMemory) {
   if (lacksMemory) throw std::bad_alloc();
   if (ended == nullptr || ended->calls.empty()) return;
   refuseLonely(*ended);
-  std::deque<Visit> visits;
+  std::deque<CallGuard> visits;
   for (tuttiComm_t handle : ended->handles) visits.emplace_back(handle, "tuttiGroupEnd");
   comm::launchGroup(ended->calls);
 }
@@ -114,7 +114,7 @@ void spoilGroup(const Error& error) noexcept {
 
 void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
 
-void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
+void submit(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   comm::Executor& executor = visit->executor();
   refuseLonely(executor, call, name);
   comm::CallStream on = checkStream(executor, stream, name);

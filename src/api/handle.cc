@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "api/shelf.h"
+#include "api/handle_pool.h"
 #include "process/fork.h"
 
 namespace tutti::api {
@@ -14,7 +14,7 @@ namespace {
 constexpr auto kBoth = std::memory_order_acq_rel;
 
 tuttiComm_t newShell(int rank, int size) {
-  const tuttiComm_t shell = shelfOf<tuttiComm>.take();
+  const tuttiComm_t shell = poolOf<tuttiComm>.take();
   shell->rank = rank;
   shell->size = size;
   shell->generation = fork::generation();
@@ -44,7 +44,7 @@ void leave(tuttiComm& comm) {
   const uint32_t before = comm.state.fetch_and(~kInside, kBoth);
   if (!(before & (kAborted | kGone))) return;
   comm.communicator.reset();
-  shelfOf<tuttiComm>.putBack(&comm);
+  poolOf<tuttiComm>.putBack(&comm);
 }
 
 [[noreturn]] void refuse(const tuttiComm& comm, const char* call, uint32_t state) {
@@ -79,7 +79,8 @@ tuttiComm_t makePendingHandle(int rank, int size) {
 void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> communicator) noexcept {
   comm->stopper = communicator;
   comm->communicator = std::move(communicator);
-  // Acquire-release: pairs with the operations of Visit and abortHandle; they see the communicator, this sees an abort.
+  // Acquire-release: pairs with the operations of CallGuard and abortHandle; they see the communicator, this sees an
+  // abort.
   const uint32_t before = comm->state.fetch_and(~kJoining, kBoth);
   if (before & kAborted) stopAborted(*comm);
   leave(*comm);
@@ -95,12 +96,12 @@ void failHandle(tuttiComm_t comm, const Error& error) noexcept {
   uint32_t before = comm->state.load(std::memory_order_relaxed);
   while (!comm->state.compare_exchange_weak(before, before & kAborted ? kStray | kAborted | kGone : kStray, kBoth)) {
   }
-  if (before & kAborted) shelfOf<tuttiComm>.putBack(comm);
+  if (before & kAborted) poolOf<tuttiComm>.putBack(comm);
 }
 
 void dropPending(tuttiComm_t comm) {
   comm->state.store(kGone, std::memory_order_release);
-  shelfOf<tuttiComm>.putBack(comm);
+  poolOf<tuttiComm>.putBack(comm);
 }
 
 bool isCommunicator(tuttiComm_t comm) noexcept {
@@ -108,7 +109,7 @@ bool isCommunicator(tuttiComm_t comm) noexcept {
   thread_local constinit std::array<tuttiComm_t, 8> known{};
   tuttiComm_t& last = known[reinterpret_cast<uintptr_t>(comm) / sizeof(tuttiComm) % known.size()];
   if (comm == nullptr || comm == last) return comm != nullptr;
-  if (!shelfOf<tuttiComm>.holds(comm)) return false;
+  if (!poolOf<tuttiComm>.holds(comm)) return false;
   last = comm;
   return true;
 }
@@ -128,7 +129,7 @@ void refuseGone(const tuttiComm& comm, const char* call, uint32_t state) {
   if ((state & kGone) && !(state & kAborted)) refuse(comm, call, kGone);
 }
 
-Visit::Visit(tuttiComm_t comm, const char* call) : comm_(comm) {
+CallGuard::CallGuard(tuttiComm_t comm, const char* call) : comm_(comm) {
   checkHandle(comm, call);
   const uint32_t before = comm->state.fetch_or(kInside, kBoth);
   if (before & kInside) refuse(*comm, call, before);
@@ -138,9 +139,9 @@ Visit::Visit(tuttiComm_t comm, const char* call) : comm_(comm) {
   }
 }
 
-Visit::~Visit() { leave(*comm_); }
+CallGuard::~CallGuard() { leave(*comm_); }
 
-std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call) {
+std::shared_ptr<comm::Communicator> lookUp(tuttiComm_t comm, const char* call) {
   checkHandle(comm, call);
   const uint32_t state = comm->state.load(std::memory_order_acquire);
   if (state & kJoining) refuse(*comm, call, state);
@@ -149,9 +150,9 @@ std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call) {
 }
 
 bool dropStray(tuttiComm_t comm) {
-  uint32_t stray = kStray;
-  if (!comm->state.compare_exchange_strong(stray, kStray | kGone, kBoth)) return false;
-  shelfOf<tuttiComm>.putBack(comm);
+  uint32_t joinFailed = kStray;
+  if (!comm->state.compare_exchange_strong(joinFailed, kStray | kGone, kBoth)) return false;
+  poolOf<tuttiComm>.putBack(comm);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// What a tuttiComm_t points to: a small shell around a communicator. It outlives the communicator (api/shelf.h), so
-// that using one after its end is an error with a text and not a crash.
+// What a tuttiComm_t points to: a small shell around a communicator. It outlives the communicator (api/handle_pool.h),
+// so that using one after its end is an error with a text and not a crash.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -58,12 +58,12 @@ void dropPending(tuttiComm_t comm);
 
 // A thread's stay inside a communicator for one call. Throws Error: kInvalidArgument for NULL, a foreign pointer or a
 // destroyed communicator, kInvalidUsage when another thread is inside.
-class Visit {
+class CallGuard {
  public:
-  Visit(tuttiComm_t comm, const char* call);
-  ~Visit();
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
+  CallGuard(tuttiComm_t comm, const char* call);
+  ~CallGuard();
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
   comm::Communicator& operator*() const noexcept { return *comm_->communicator; }
   comm::Communicator* operator->() const noexcept { return comm_->communicator.get(); }
 
@@ -79,11 +79,11 @@ void checkHandle(tuttiComm_t comm, const char* call);
 void refuseGone(const tuttiComm& comm, const char* call, uint32_t state);
 // The communicator, for a thread that is not inside; null once it is aborted. Throws Error while it is joining, and
 // when it was destroyed.
-std::shared_ptr<comm::Communicator> reach(tuttiComm_t comm, const char* call);
+std::shared_ptr<comm::Communicator> lookUp(tuttiComm_t comm, const char* call);
 // True for one that could not join and is not ended yet: it has nothing to leave, and is gone now. Any thread.
 bool dropStray(tuttiComm_t comm);
 // Any thread; once more does no harm. Throws Error when it was destroyed.
 void abortHandle(tuttiComm_t comm, const char* call);
-void destroyHandle(tuttiComm_t comm);  // by a thread that is inside (holds a Visit)
+void destroyHandle(tuttiComm_t comm);  // by a thread that is inside (holds a CallGuard)
 
 }  // namespace tutti::api

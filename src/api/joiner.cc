@@ -1,12 +1,12 @@
 #include "api/joiner.h"
 
-#include "process/keeper.h"
+#include "process/background_threads.h"
 
 namespace tutti::api {
 namespace {
 
 // A join under way. A process that ends meanwhile ends it.
-class Joiner : public Kept {
+class Joiner : public Service {
  public:
   Joiner(tuttiComm_t comm, Join join) : comm_(comm), join_(std::move(join)) {}
   void run() override {
@@ -33,7 +33,7 @@ class Joiner : public Kept {
 tuttiComm_t joinInBackground(int rank, int size, Join join) {
   const tuttiComm_t comm = makePendingHandle(rank, size);
   try {
-    Keeper::instance().start(std::make_shared<Joiner>(comm, std::move(join)));
+    BackgroundThreads::instance().start(std::make_shared<Joiner>(comm, std::move(join)));
   } catch (const std::exception&) {
     dropPending(comm);
     throw;

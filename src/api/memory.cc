@@ -95,7 +95,7 @@ tuttiResult_t tuttiMemFree(void* pointer) {
 tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle) {
   const char* name = "tuttiCommRegister";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     checkPointer(buffer, name, "buffer");
     checkPointer(handle, name, "handle");
     checkRange(buffer, bytes, name);
@@ -106,7 +106,7 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, vo
 tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   const char* name = "tuttiCommDeregister";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     if (!visit->endBuffer(handle))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}: handle was not made by tuttiCommRegister on this communicator", name));
@@ -117,7 +117,7 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
                                         tuttiScalarResidence_t residence, tuttiComm_t comm) {
   const char* name = "tuttiRedOpCreatePreMulSum";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     checkPointer(op, name, "op");
     checkPointer(scalar, name, "scalar");
     if (residence != tuttiScalarDevice && residence != tuttiScalarHostImmediate)
@@ -135,7 +135,7 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
 tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
   const char* name = "tuttiRedOpDestroy";
   return guarded(comm, [&] {
-    Visit visit(comm, name);
+    CallGuard visit(comm, name);
     const int number = static_cast<int>(op);
     const size_t index = number < 0 ? SIZE_MAX : static_cast<size_t>(number - tuttiNumOps);
     if (number < tuttiNumOps || index >= comm->operators.size() || !comm->operators[index].alive)

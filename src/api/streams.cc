@@ -1,7 +1,7 @@
 // Streams of host communicators. As with communicators, the shell behind a handle outlives what it is for.
 #include "api/check.h"
 #include "api/guard.h"
-#include "api/shelf.h"
+#include "api/handle_pool.h"
 #include "process/fork.h"
 
 using namespace tutti;
@@ -11,7 +11,7 @@ namespace {
 
 tuttiStream_t makeStream() {
   auto stream = std::make_shared<engine::Stream>();
-  const tuttiStream_t shell = shelfOf<CUstream_st>.take();
+  const tuttiStream_t shell = poolOf<CUstream_st>.take();
   shell->generation = fork::generation();
   shell->stream = std::move(stream);
   return shell;
@@ -20,7 +20,7 @@ tuttiStream_t makeStream() {
 // Its queue, which lives on until what is queued is done; the handle is a destroyed stream's from now on.
 std::shared_ptr<engine::Stream> retire(tuttiStream_t stream, std::shared_ptr<engine::Stream> queue) {
   stream->stream.reset();
-  shelfOf<CUstream_st>.putBack(stream);
+  poolOf<CUstream_st>.putBack(stream);
   return queue;
 }
 
@@ -33,7 +33,7 @@ std::shared_ptr<engine::Stream> needStream(tuttiStream_t stream, const char* cal
 
 namespace tutti::api {
 
-bool isStream(tuttiStream_t stream) { return shelfOf<CUstream_st>.holds(stream); }
+bool isStream(tuttiStream_t stream) { return poolOf<CUstream_st>.holds(stream); }
 
 }  // namespace tutti::api
 

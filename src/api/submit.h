@@ -8,7 +8,7 @@ namespace tutti::api {
 
 bool inGroup() noexcept;
 // Throws the Error of a call that ran. `visit` is the caller's stay in the communicator.
-void submit(Visit& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
+void submit(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
 // A call failed between GroupStart and GroupEnd: the group will not run.
 void spoilGroup(const Error& error) noexcept;
 void spoilGroup() noexcept;  // for lack of memory

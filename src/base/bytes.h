@@ -1,4 +1,4 @@
-// A length-checked writer and reader of little-endian records: control messages, cards, unique ids.
+// A length-checked writer and reader of little-endian records: control messages, unique ids.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include "diagnose/banner.h"
 #include "diagnose/dumper.h"
 #include "diagnose/neighbours.h"
-#include "gpu/launcher.h"
+#include "gpu/group_launcher.h"
 #include "join/last_call.h"
 
 namespace tutti::comm {
@@ -16,7 +16,7 @@ namespace {
 
 // Here alone it is asked where the buffers are.
 std::unique_ptr<Executor> executorFor(Team& team) {
-  const bool onGpus = std::ranges::any_of(team.cards(), [](const auto& card) { return card.device >= 0; });
+  const bool onGpus = std::ranges::any_of(team.infos(), [](const auto& info) { return info.device >= 0; });
   if (onGpus) return gpu::makeGpuExecutor(team);
   return std::make_unique<HostExecutor>(team);
 }
@@ -47,8 +47,9 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   if (self.lack)
     control::tellRoot(request, [&] { return fmt::format("rank {} could not join: {}", rank, self.lack->text); });
   self.check();
+  if (!config.dumpDirectory.empty()) Dumper::instance().begin();
   constexpr std::chrono::milliseconds kLook(10);
-  const control::Patience patience(request.deadline, cancelled, rank);
+  const control::BoundedWait patience(request.deadline, cancelled, rank);
   auto plane = control::Plane::begin(request);
   if (begun) begun();
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "comm/self.h"
 #include "control/plane.h"
-#include "launch/patience.h"
+#include "launch/bounded_wait.h"
 #include "team/config.h"
 #include "team/executor.h"
 #include "team/registered.h"

@@ -40,7 +40,7 @@ auto findPart(std::vector<StreamsPart>& parts, const std::shared_ptr<engine::Str
 }
 
 // Side by side: those without a stream here, to their end.
-class HostLauncher final : public Launcher {
+class HostLauncher final : public GroupLauncher {
  public:
   bool runs() const noexcept override { return true; }
   void launch(std::span<PendingCall> calls) const override;

@@ -8,8 +8,8 @@ namespace tutti::comm {
 namespace {
 
 Plans plansFor(Team& team, Links& links) {
-  const auto groups = groupsOf(team.cards(), team.config().groupSize);
-  return Plans(team.rank(), team.size(), team.config(), machineOf(team.cards(), groups, team.registry()), groups,
+  const auto groups = groupsOf(team.infos(), team.config().groupSize);
+  return Plans(team.rank(), team.size(), team.config(), machineOf(team.infos(), groups, team.registry()), groups,
                links);
 }
 
@@ -17,7 +17,7 @@ Plans plansFor(Team& team, Links& links) {
 
 HostState::HostState(Team& team)
     : team_(team),
-      links_(team.plane(), team.registry(), team.cards(), team.config().connectTimeout),
+      links_(team.plane(), team.registry(), team.infos(), team.config().connectTimeout),
       plans_(plansFor(team, links_)),
       sends_(static_cast<size_t>(team.size())),
       receives_(sends_.size()) {}

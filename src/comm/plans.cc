@@ -7,7 +7,8 @@
 
 namespace tutti::comm {
 
-Plans::Plans(int rank, int size, const Config& config, plan::Machine machine, std::vector<int> groupOf, Links& links)
+Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf,
+             Links& links)
     : rank_(rank),
       size_(size),
       config_(config),

@@ -33,7 +33,7 @@ size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes);
 
 class Plans {
  public:
-  Plans(int rank, int size, const Config& config, plan::Machine machine, std::vector<int> groupOf, Links& links);
+  Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf, Links& links);
 
   // The plan of a call; its links may still have to be made. Throws Error. Collectives: one thread at a time, in turn;
   // messages: one thread at a time for each peer and direction.
@@ -59,7 +59,7 @@ class Plans {
 
   int rank_, size_;
   const Config& config_;
-  plan::Machine machine_;
+  plan::ClusterModel machine_;
   std::vector<int> groupOf_;
   Links& links_;
   std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};

@@ -7,25 +7,25 @@
 #include "diagnose/respond.h"
 #include "process/log.h"
 #include "team/agreement.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 namespace {
 
-topology::Card describeSelf(const Config& config, const Network& network) {
-  topology::Card card = topology::describeSelf();
-  card.unixSockets = network.unixSockets;
-  if (config.device < 0) return card;
+topology::PeerInfo describeSelf(const Config& config, const Network& network) {
+  topology::PeerInfo info = topology::describeSelf();
+  info.unixSockets = network.unixSockets;
+  if (config.device < 0) return info;
   const auto device = device::openDevice(config.device);
   const auto words = std::bit_cast<std::array<uint64_t, 2>>(device->traits().uuid);
-  card.device = config.device;
-  card.gpu = words[0] ^ std::rotl(words[1], 1);
-  card.gpuBlocks = device->freeBlocks();
+  info.device = config.device;
+  info.gpu = words[0] ^ std::rotl(words[1], 1);
+  info.gpuBlocks = device->freeBlocks();
   std::string why;
-  card.gpuQueues = device->streamsWait(why) ? config.gpuQueues : 0;
-  card.gpuEngine = static_cast<uint8_t>(config.engine);
+  info.gpuQueues = device->streamsWait(why) ? config.gpuQueues : 0;
+  info.gpuEngine = static_cast<uint8_t>(config.engine);
   if (!why.empty()) log::info("{}", why);
-  return card;
+  return info;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ topology::Card describeSelf(const Config& config, const Network& network) {
 Self Self::find(const Config& config) {
   Self self{{}, Network::fromEnvironment(), {}};
   try {
-    self.card = topology::encode(describeSelf(config, self.network));
+    self.info = topology::encode(describeSelf(config, self.network));
   } catch (const Error& error) {
     self.lack = {error.code(), error.what()};
   }
@@ -46,7 +46,7 @@ void Self::check() const {
 
 control::JoinRequest requestFor(const Config& config, const Self& self, std::shared_ptr<const Recorder> recorder) {
   control::JoinRequest request;
-  request.card = self.card;
+  request.info = self.info;
   request.network = self.network;
   request.deadline = Deadline::in(config.joinTimeout);
   request.heartbeat = config.heartbeat;

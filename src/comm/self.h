@@ -15,7 +15,7 @@ namespace tutti::comm {
 // Made while the caller is in the call: while a thread in the background looked through the environment, the program
 // might change it.
 struct Self {
-  Bytes card;
+  Bytes info;
   Network network;
   std::optional<control::Refusal> lack;    // what of the machine is not there, such as the GPU: join() tells the others
   static Self find(const Config& config);  // throws Error

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/member.h"
+#include "control/control_node.h"
 #include "job/invitation.h"
 #include "job/ranks.h"
 #include "join/last_call.h"
@@ -16,61 +16,61 @@ namespace {
 
 class TreePlane : public Plane {
  public:
-  explicit TreePlane(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+  explicit TreePlane(std::shared_ptr<ControlNode> node) : node_(std::move(node)) {}
   ~TreePlane() override { leave(); }
   void leave() noexcept override {
     if (std::exchange(left_, true)) return;
     try {
-      member_->leave();
+      node_->leave();
     } catch (const std::exception& e) {  // only for lack of memory
       log::warn("rank {} could not leave in good order: {}", rank(), e.what());
     }
   }
 
-  bool awaitJoined(Deadline until) override { return member_->desk().awaitJoined(until); }
-  uint64_t id() const noexcept override { return member_->id(); }
-  int rank() const noexcept override { return member_->rank(); }
-  int size() const noexcept override { return member_->size(); }
-  std::span<const std::byte> card(int rank) const override { return member_->card(rank); }
-  bool isHere(int rank) const override { return member_->isHere(rank); }
+  bool awaitJoined(Deadline until) override { return node_->mailbox().awaitJoined(until); }
+  uint64_t id() const noexcept override { return node_->id(); }
+  int rank() const noexcept override { return node_->rank(); }
+  int size() const noexcept override { return node_->size(); }
+  std::span<const std::byte> info(int rank) const override { return node_->info(rank); }
+  bool isHere(int rank) const override { return node_->isHere(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline deadline) override {
     // A table of ranks that had all begun before they knew of the failure would still come: none is begun after it.
     if (const auto known = failure()) throw Error(known->code, known->text);
     const uint64_t sequence = ++sequence_;
-    member_->desk().expectTable(sequence);
-    member_->startGather(sequence, mine);
-    return member_->desk().awaitTable(sequence, deadline);
+    node_->mailbox().expectTable(sequence);
+    node_->startGather(sequence, mine);
+    return node_->mailbox().awaitTable(sequence, deadline);
   }
-  void post(int to, uint64_t key, std::span<const std::byte> message) override { member_->post(to, key, message); }
-  std::optional<Bytes> poll(int from, uint64_t key) override { return member_->desk().poll(from, key); }
-  void requestStream(int peer, uint64_t key, StreamKind kind) override { member_->requestStream(peer, key, kind); }
+  void post(int to, uint64_t key, std::span<const std::byte> message) override { node_->post(to, key, message); }
+  std::optional<Bytes> poll(int from, uint64_t key) override { return node_->mailbox().poll(from, key); }
+  void requestStream(int peer, uint64_t key, StreamKind kind) override { node_->requestStream(peer, key, kind); }
   std::optional<SecureSocket> pollStream(int peer, uint64_t key) override {
-    return member_->desk().pollStream(peer, key);
+    return node_->mailbox().pollStream(peer, key);
   }
-  void ask(int rank, std::span<const std::byte> question) override { member_->ask(rank, question); }
-  std::optional<Answer> lastAnswer(int rank) const override { return member_->desk().lastAnswer(rank); }
+  void ask(int rank, std::span<const std::byte> question) override { node_->ask(rank, question); }
+  std::optional<Answer> lastAnswer(int rank) const override { return node_->mailbox().lastAnswer(rank); }
   std::vector<int> wayTo(int to) const override { return tree::between(rank(), to); }
-  const std::atomic<bool>& failed() const noexcept override { return member_->desk().failed(); }
-  std::optional<Failure> failure() const override { return member_->desk().failure(); }
-  void fail(const Failure& failure) noexcept override { member_->fail(failure); }
+  const std::atomic<bool>& failed() const noexcept override { return node_->mailbox().failed(); }
+  std::optional<Failure> failure() const override { return node_->mailbox().failure(); }
+  void fail(const Failure& failure) noexcept override { node_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
-    return std::make_unique<TreePlane>(member_->shrink(like));
+    return std::make_unique<TreePlane>(node_->shrink(like));
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
     const Secret drawn = place.id.secret;
-    place.id = member_->childId(place.id);
+    place.id = node_->childId(place.id);
     const UniqueId id = openRootAt(place, network, lifetime);
     std::vector<noise::Key> keys;
-    for (const int rank : members) keys.push_back(member_->person(rank).endpoint.key);
-    return invite(id, drawn, keys, member_->key());
+    for (const int rank : members) keys.push_back(node_->who(rank).endpoint.key);
+    return invite(id, drawn, keys, node_->key());
   }
   UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
-    return member_->childId(invitationOf(told, place, member_->person(leader).endpoint.key, member_->key()));
+    return node_->childId(invitationOf(told, place, node_->who(leader).endpoint.key, node_->key()));
   }
 
  private:
-  std::shared_ptr<Member> member_;
+  std::shared_ptr<ControlNode> node_;
   uint64_t sequence_ = 0;
   bool left_ = false;
 };
@@ -81,9 +81,9 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
   if (const auto wrong = wrongPlace(request.rank, request.size))
     throw Error(ErrorCode::kInvalidArgument, fmt::format("rank {} of {}: {}", request.rank, request.size, *wrong));
   try {
-    auto member = std::make_shared<Member>(request);
-    Keeper::instance().start(member);
-    return std::make_unique<TreePlane>(std::move(member));
+    auto node = std::make_shared<ControlNode>(request);
+    BackgroundThreads::instance().start(node);
+    return std::make_unique<TreePlane>(std::move(node));
   } catch (const std::exception& error) {
     tellRoot(request,
              [&] { return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()); });

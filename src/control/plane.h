@@ -1,7 +1,7 @@
 // The control plane of one communicator: it brings the ranks together and watches over them afterwards. Never data.
 //
 // Ranks first meet at the root, whose addresses the unique id carries; each is told its parent in a tree, connects to
-// it, and the tree then gathers everyone's card and hands the table down: O(log n) rounds. The tree stays up: it routes
+// it, and the tree then gathers everyone's info and hands the table down: O(log n) rounds. The tree stays up: it routes
 // mailbox messages, carries failures and abort, and is kept by one thread per rank that sleeps in epoll.
 // Every connection, to the root, in the tree or a data stream, proves the secret (net/handshake.h) before a byte is
 // allocated for it; frames are versioned and length-checked.
@@ -44,7 +44,7 @@ class Plane {
   virtual uint64_t id() const noexcept = 0;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  virtual std::span<const std::byte> card(int rank) const = 0;
+  virtual std::span<const std::byte> info(int rank) const = 0;
   // Whether that rank has joined in this process, as the process itself knows. Ranks get there one after the other: it
   // is certain of all after an exchange.
   virtual bool isHere(int rank) const = 0;
@@ -82,7 +82,7 @@ class Plane {
   // The survivors' way on after a failure (a death, an abort, a revoke): agrees with the others on who is still there,
   // and joins a new plane with them, with ranks in the old order. Collective over the survivors: a rank that is alive
   // but does not call it is waited for until the deadline. Ranks that die meanwhile are left out as well. `like` gives
-  // the new plane's card, network, deadline, heartbeat, encryption, agreement and respond; its id, rank and size are
+  // the new plane's info, network, deadline, heartbeat, encryption, agreement and respond; its id, rank and size are
   // not read. Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when
   // fail() is called meanwhile.
   virtual std::unique_ptr<Plane> shrink(const JoinRequest& like) = 0;

@@ -18,7 +18,7 @@ const char* nameOf(StreamKind kind) noexcept { return kind == StreamKind::kUnix 
 
 }  // namespace
 
-void Streams::request(const Person& peer, const HandshakeContext& context, uint64_t key, StreamKind kind) {
+void Streams::request(const RankAddress& peer, const HandshakeContext& context, uint64_t key, StreamKind kind) {
   if (self_ > peer.rank) return;
   const Wanted wanted{peer, key, kind};
   const auto call = calls_.insert(calls_.end(), Call{});
@@ -67,8 +67,8 @@ void Streams::won(CallAt call, const Wanted& wanted, Line& line) {
     return giveUp(call, wanted);
   }
   end(call);
-  if (!desk_.park(wanted.peer.rank, wanted.key, wanted.kind, std::move(socket)))
-    desk_.noStream(wanted.peer.rank, wanted.key, wanted.kind, "too many streams to that rank wait to be taken");
+  if (!mailbox_.park(wanted.peer.rank, wanted.key, wanted.kind, std::move(socket)))
+    mailbox_.noStream(wanted.peer.rank, wanted.key, wanted.kind, "too many streams to that rank wait to be taken");
 }
 
 // What leaves the host is sealed or does not leave: no matter what the hello came to, this rank has been told.
@@ -81,7 +81,7 @@ void Streams::giveUp(CallAt call, const Wanted& wanted) {
       fmt::format("no {} stream between rank {} and {}: {}", nameOf(wanted.kind), self_, describe(wanted.peer),
                   call->lastRefusal.empty() ? "no answer" : call->lastRefusal);
   end(call);
-  desk_.noStream(wanted.peer.rank, wanted.key, wanted.kind, why);
+  mailbox_.noStream(wanted.peer.rank, wanted.key, wanted.kind, why);
   sendMail_({self_, wanted.peer.rank, wanted.key,
              wanted.kind == StreamKind::kUnix ? MailUse::kNoUnixStream : MailUse::kNoTcpStream, encodeWords(why)});
 }
@@ -92,14 +92,15 @@ void Streams::admit(const StreamHello& hello, SecureSocket socket) {
         ErrorCode::kRemote,
         fmt::format("a stream from rank {}, which rank {} calls and not the other way round", hello.from, self_));
   if (inTheClear(socket, hello.kind)) throw Error(ErrorCode::kRemote, kInTheClear);
-  if (!desk_.park(hello.from, hello.key, hello.kind, std::move(socket)))
+  if (!mailbox_.park(hello.from, hello.key, hello.kind, std::move(socket)))
     throw Error(ErrorCode::kRemote,
-                fmt::format("rank {} has {} streams here that nobody takes", hello.from, Desk::mostStreams()));
+                fmt::format("rank {} has {} streams here that nobody takes", hello.from, Mailbox::mostStreams()));
 }
 
 void Streams::refused(const Mail& mail) {
   const std::string why = decodeWords(mail.body);
-  desk_.noStream(mail.from, mail.key, mail.use == MailUse::kNoUnixStream ? StreamKind::kUnix : StreamKind::kTcp, why);
+  mailbox_.noStream(mail.from, mail.key, mail.use == MailUse::kNoUnixStream ? StreamKind::kUnix : StreamKind::kTcp,
+                    why);
 }
 
 void Streams::stop() noexcept {

@@ -4,7 +4,7 @@
 #include <list>
 #include <memory>
 
-#include "control/desk.h"
+#include "control/mailbox.h"
 #include "wire/dial.h"
 
 namespace tutti::control {
@@ -13,11 +13,11 @@ class Streams {
  public:
   // Sends a mail to its rank, wherever that is.
   using SendMail = std::function<void(Mail)>;
-  Streams(Reactor& reactor, Desk& desk, int self, Encryption encryption, SendMail sendMail)
-      : reactor_(reactor), desk_(desk), self_(self), encryption_(encryption), sendMail_(std::move(sendMail)) {}
+  Streams(Reactor& reactor, Mailbox& mailbox, int self, Encryption encryption, SendMail sendMail)
+      : reactor_(reactor), mailbox_(mailbox), self_(self), encryption_(encryption), sendMail_(std::move(sendMail)) {}
 
   // This rank wants a stream to `peer`, and proves `context` there. The higher rank has only to wait.
-  void request(const Person& peer, const HandshakeContext& context, uint64_t key, StreamKind kind);
+  void request(const RankAddress& peer, const HandshakeContext& context, uint64_t key, StreamKind kind);
   // One has come, from the rank that `hello` names. Throws Error(kRemote) where it may not.
   void admit(const StreamHello& hello, SecureSocket socket);
   // The peer could not reach this rank.
@@ -33,7 +33,7 @@ class Streams {
   };
   using CallAt = std::list<Call>::iterator;
   struct Wanted {
-    Person peer;
+    RankAddress peer;
     uint64_t key;
     StreamKind kind;
   };
@@ -44,7 +44,7 @@ class Streams {
   void end(CallAt call) noexcept;
 
   Reactor& reactor_;
-  Desk& desk_;
+  Mailbox& mailbox_;
   int self_;
   Encryption encryption_;
   SendMail sendMail_;

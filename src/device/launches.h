@@ -27,7 +27,7 @@ class LaunchPort {
   virtual std::unique_ptr<LaunchOrder> newOrder() = 0;
   // Queues one launch of `blocks` blocks as if on each of `streams` at once, behind the earlier launches of every one
   // of `orders`. Returns before it runs. Nothing is allocated; legal during a capture.
-  virtual void launch(const Launch& launch, uint32_t blocks, std::span<const DeviceStream> streams,
+  virtual void launch(const KernelLaunch& launch, uint32_t blocks, std::span<const DeviceStream> streams,
                       std::span<LaunchOrder* const> orders) = 0;
   // Whether what is queued on the stream now goes into a graph.
   virtual bool captures(DeviceStream stream) = 0;

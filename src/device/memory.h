@@ -13,7 +13,7 @@
 namespace tutti::device {
 
 // What joins two GPUs. Within one, and over NVLink, 128 bytes that a warp stores arrive as a whole; over PCIe not.
-enum class Joint : uint8_t { kUnknown, kPcie, kNvlink, kSameGpu };
+enum class GpuLinkType : uint8_t { kUnknown, kPcie, kNvlink, kSameGpu };
 
 // Memory that is freed, or unmapped, with its last owner.
 struct DeviceMemory {
@@ -59,7 +59,7 @@ class MemoryPort {
   virtual bool opensTo(const std::byte* buffer, int peerOrdinal) = 0;
   // What joins this GPU to those that have the memory of such records of exportMemory(), as far as this host knows; and
   // why not, where it does not know. Throws Error(kRemote) for what is no such record.
-  virtual std::vector<Joint> jointsTo(std::span<const Bytes> exported, std::string& why) const = 0;
+  virtual std::vector<GpuLinkType> jointsTo(std::span<const Bytes> exported, std::string& why) const = 0;
   // Lets kernels of this device use memory of another device of this process. False: it cannot be had (`why`).
   virtual bool reach(int peerOrdinal, std::string& why) = 0;
   // Copies to or from the GPU beside all streams, also while one of them captures a graph, and waits for that copy.

@@ -59,7 +59,7 @@ struct End {
   link::Fifo fifo;
   uint64_t passed = 0;  // slots posted so far (sender) or taken (receiver)
   Direct direct = Direct::kNever;
-  bool lent = false;  // during an operation: the peer has been told to read this rank's input in place
+  bool peerReadable = false;  // during an operation: the peer has been told to read this rank's input in place
 };
 
 // A rank's schedule in the memory of its GPU. `inPeers` and `outPeers` are ranks, as in schedule::Schedule.
@@ -76,13 +76,14 @@ struct Program {
 };
 
 // kSpot: what a peer says of its memory, or has done in this rank's, lies outside of what one has shared with the
-// other. kNotOpened: the peer speaks of a buffer that this rank has not mapped, or of an output that it has not opened.
-enum class Trouble : uint32_t { kNone, kMismatch, kBytes, kDeadline, kAborted, kSpot, kNotOpened };
+// other. kNotWritable: the peer speaks of a buffer that this rank has not mapped, or of an output that it has not
+// opened.
+enum class Fault : uint32_t { kNone, kMismatch, kBytes, kDeadline, kAborted, kSpot, kNotWritable };
 
 // The first trouble that a block of this communicator met, in host memory. `ready` is set last.
 struct alignas(128) Report {
   uint32_t ready = 0;
-  Trouble trouble = Trouble::kNone;
+  Fault fault = Fault::kNone;
   int32_t peer = -1;  // whom the block waited for, or whose slot it was
   uint32_t channel = 0;
   uint64_t bytes = 0, expected = 0;  // kBytes; kSpot: in `bytes`, how many there should be
@@ -102,7 +103,7 @@ struct alignas(64) Progress {
 //
 // Collectives and each message between two ranks are numbered apart, and may run at the same time: `operations` and
 // `progress` are those of this work, the ends are those of its channels, from `firstChannel` on.
-struct Seat {
+struct DeviceComm {
   End* sendEnds = nullptr;  // at endIndex()
   End* recvEnds = nullptr;
   uint32_t* operations = nullptr;         // a counter a channel: numbers the operations for their fingerprints
@@ -125,8 +126,8 @@ struct Seat {
 };
 
 // One call of one rank.
-struct Work {
-  Seat seat;
+struct KernelWork {
+  DeviceComm seat;
   Program program;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -137,18 +138,19 @@ struct Work {
   uint32_t firstBlock = 0;         // of the launch; the work has layout.channels of them
   Protocol protocol = Protocol::kSimple;
   bool scalesInput = false;  // pre-mul-sum: every read of the input is multiplied by the factor
-  Shared lent, opened;       // over direct links: the input, for peers to read, and the output, for peers to write
+  Shared peerReadable,
+      peerWritable;  // over direct links: the input, for peers to read, and the output, for peers to write
 
-  constexpr bool direct() const noexcept { return lent.any() || opened.any(); }
+  constexpr bool direct() const noexcept { return peerReadable.any() || peerWritable.any(); }
 };
 
 // The arguments of a launch.
 inline constexpr uint32_t kMaxInlineWorks = 10;
-struct Launch {
+struct KernelLaunch {
   uint32_t count = 0;
-  const Work* more = nullptr;  // where the GPU can read them, when there are more than fit in here; else null
-  Work works[kMaxInlineWorks];
+  const KernelWork* more = nullptr;  // where the GPU can read them, when there are more than fit in here; else null
+  KernelWork works[kMaxInlineWorks];
 };
-static_assert(sizeof(Launch) <= 4096);
+static_assert(sizeof(KernelLaunch) <= 4096);
 
 }  // namespace tutti::device

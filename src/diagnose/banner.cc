@@ -30,28 +30,28 @@ struct Host {
 };
 
 // In the order of their lowest rank.
-std::vector<Host> hostsOf(std::span<const topology::Card> cards) {
+std::vector<Host> hostsOf(std::span<const topology::PeerInfo> infos) {
   std::vector<Host> hosts;
   std::map<uint64_t, size_t> numbers;
-  for (size_t r = 0; r < cards.size(); ++r) {
-    const auto [at, isNew] = numbers.emplace(cards[r].hostId, hosts.size());
-    if (isNew) hosts.push_back({cards[r].hostName, {}, {}, 0});
+  for (size_t r = 0; r < infos.size(); ++r) {
+    const auto [at, isNew] = numbers.emplace(infos[r].hostId, hosts.size());
+    if (isNew) hosts.push_back({infos[r].hostName, {}, {}, 0});
     Host& host = hosts[at->second];
     host.ranks.push_back(static_cast<int>(r));
-    host.processes.insert(cards[r].processToken);
-    host.cores = std::max(host.cores, cards[r].cores);
+    host.processes.insert(infos[r].processToken);
+    host.cores = std::max(host.cores, infos[r].cores);
   }
   return hosts;
 }
 
-// The first two ranks, if there are any, of which the second's card passes `is` beside the first's.
-using Pair = std::pair<const topology::Card*, const topology::Card*>;
+// The first two ranks, if there are any, of which the second's info passes `is` beside the first's.
+using Pair = std::pair<const topology::PeerInfo*, const topology::PeerInfo*>;
 template <class KeyOf, class Is>
-std::optional<Pair> pairOf(std::span<const topology::Card> cards, KeyOf keyOf, Is is) {
-  std::map<uint64_t, const topology::Card*> first;
-  for (const topology::Card& card : cards) {
-    const auto [at, isNew] = first.emplace(keyOf(card), &card);
-    if (!isNew && is(*at->second, card)) return Pair{at->second, &card};
+std::optional<Pair> pairOf(std::span<const topology::PeerInfo> infos, KeyOf keyOf, Is is) {
+  std::map<uint64_t, const topology::PeerInfo*> first;
+  for (const topology::PeerInfo& info : infos) {
+    const auto [at, isNew] = first.emplace(keyOf(info), &info);
+    if (!isNew && is(*at->second, info)) return Pair{at->second, &info};
   }
   return std::nullopt;
 }
@@ -104,12 +104,12 @@ Rows describeSettings(const Config& config) {
 
 std::string headOf(const Team& team) {
   const std::string& name = team.config().name;
-  const size_t hosts = hostsOf(team.cards()).size();
+  const size_t hosts = hostsOf(team.infos()).size();
   const auto count = [](size_t number, const char* what) {
     return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
   };
   return fmt::format("tutti {}, communicator {:016x}{}: {} on {}; {} speaks for all", kVersion, team.id(),
-                     name.empty() ? "" : fmt::format(" \"{}\"", name), count(team.cards().size(), "rank"),
+                     name.empty() ? "" : fmt::format(" \"{}\"", name), count(team.infos().size(), "rank"),
                      count(hosts, "host"), team.rankName(team.rank()));
 }
 
@@ -127,8 +127,8 @@ std::string asTable(const std::string& head, const std::vector<Rows>& parts) {
 std::string bannerOf(const Executor& executor, const Network& network) {
   const Team& team = executor.team();
   const PlanOf planOf = [&](Collective collective, size_t bytes) { return planned(executor, collective, bytes); };
-  return asTable(headOf(team), {describeHosts(team.cards()), describeInterfaces(network), executor.describe(),
-                                describeLinks(team.registry(), team.cards()), describePlans(planOf),
+  return asTable(headOf(team), {describeHosts(team.infos()), describeInterfaces(network), executor.describe(),
+                                describeLinks(team.registry(), team.infos()), describePlans(planOf),
                                 describeSettings(team.config())});
 }
 
@@ -139,8 +139,8 @@ void tellVersion() {
 
 }  // namespace
 
-Rows describeHosts(std::span<const topology::Card> cards) {
-  const std::vector<Host> hosts = hostsOf(cards);
+Rows describeHosts(std::span<const topology::PeerInfo> infos) {
+  const std::vector<Host> hosts = hostsOf(infos);
   Rows rows;
   size_t ranks = 0;
   for (const Host& host : hosts) {
@@ -152,7 +152,7 @@ Rows describeHosts(std::span<const topology::Card> cards) {
   }
   if (hosts.size() > kMostHosts)
     rows.emplace_back("others",
-                      fmt::format("{} more hosts with {} ranks", hosts.size() - kMostHosts, cards.size() - ranks));
+                      fmt::format("{} more hosts with {} ranks", hosts.size() - kMostHosts, infos.size() - ranks));
   return rows;
 }
 
@@ -166,16 +166,17 @@ Rows describeInterfaces(const Network& network) {
   }
 }
 
-Rows describeLinks(const link::Registry& registry, std::span<const topology::Card> cards) {
-  using topology::Card;
-  const auto process = [](const Card& card) { return card.processToken ^ card.hostId; };
-  const auto host = [](const Card& card) { return card.hostId; };
-  const auto all = [](const Card&) { return uint64_t{0}; };
+Rows describeLinks(const link::Registry& registry, std::span<const topology::PeerInfo> infos) {
+  using topology::PeerInfo;
+  const auto process = [](const PeerInfo& info) { return info.processToken ^ info.hostId; };
+  const auto host = [](const PeerInfo& info) { return info.hostId; };
+  const auto all = [](const PeerInfo&) { return uint64_t{0}; };
   const std::pair<const char*, std::optional<Pair>> kinds[] = {
-      {"links in a process", pairOf(cards, process, [](const Card&, const Card&) { return true; })},
+      {"links in a process", pairOf(infos, process, [](const PeerInfo&, const PeerInfo&) { return true; })},
       {"links in a host",
-       pairOf(cards, host, [](const Card& a, const Card& b) { return a.processToken != b.processToken; })},
-      {"links between hosts", pairOf(cards, all, [](const Card& a, const Card& b) { return a.hostId != b.hostId; })}};
+       pairOf(infos, host, [](const PeerInfo& a, const PeerInfo& b) { return a.processToken != b.processToken; })},
+      {"links between hosts",
+       pairOf(infos, all, [](const PeerInfo& a, const PeerInfo& b) { return a.hostId != b.hostId; })}};
   Rows rows;
   for (const auto& [kind, pair] : kinds)
     if (pair) rows.emplace_back(kind, transportBetween(registry, *pair));

@@ -11,16 +11,16 @@
 #include "link/registry.h"
 #include "net/network.h"
 #include "team/executor.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 
 // The ranks of each host. Of many hosts the last share a row.
-Rows describeHosts(std::span<const topology::Card> cards);
+Rows describeHosts(std::span<const topology::PeerInfo> infos);
 // The addresses that this process advertises, with their interfaces. Throws nothing.
 Rows describeInterfaces(const Network& network);
 // What the registry would take for each kind of link that there is, and why nothing that comes before it.
-Rows describeLinks(const link::Registry& registry, std::span<const topology::Card> cards);
+Rows describeLinks(const link::Registry& registry, std::span<const topology::PeerInfo> infos);
 // What is planned for so many bytes, in words; sizes that are planned alike become one range.
 using PlanOf = std::function<std::string(Collective collective, size_t bytes)>;
 Rows describePlans(const PlanOf& planOf);

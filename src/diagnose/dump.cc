@@ -48,8 +48,8 @@ const char* nameOf(ErrorCode code) noexcept {
 Json describeRanks(const Team& team) {
   Json ranks = Json::array();
   for (int rank = 0; rank < team.size(); ++rank) {
-    const topology::Card& card = team.card(rank);
-    ranks.push_back({{"rank", rank}, {"host", card.hostName}, {"pid", card.pid}});
+    const topology::PeerInfo& info = team.info(rank);
+    ranks.push_back({{"rank", rank}, {"host", info.hostName}, {"pid", info.pid}});
   }
   return ranks;
 }
@@ -89,7 +89,7 @@ Json describeError(const Team& team) {
 
 std::string toJson(Executor& executor, const std::string& why) {
   const Team& team = executor.team();
-  const topology::Card& self = team.card(team.rank());
+  const topology::PeerInfo& self = team.info(team.rank());
   Json root;
   root["tutti"] = {{"version", kVersion}, {"format", kDumpFormat}};
   root["communicator"] = {{"id", fmt::format("{:016x}", team.id())},

@@ -81,10 +81,10 @@ int hindrance(const std::string& folder) noexcept {
 
 // Each host may have a folder of its own: the first rank there speaks.
 bool speaksForHost(const Team& team) noexcept {
-  const auto cards = team.cards();
-  const uint64_t mine = cards[static_cast<size_t>(team.rank())].hostId;
-  const auto first = std::ranges::find(cards, mine, &topology::Card::hostId);
-  return first - cards.begin() == team.rank();
+  const auto infos = team.infos();
+  const uint64_t mine = infos[static_cast<size_t>(team.rank())].hostId;
+  const auto first = std::ranges::find(infos, mine, &topology::PeerInfo::hostId);
+  return first - infos.begin() == team.rank();
 }
 
 // Said while there is time to make the folder, and not when the record is lost. Without memory for it, it is not said.
@@ -103,7 +103,7 @@ void warnIfUseless(const Team& team) noexcept try {
 }  // namespace
 
 // The thread, which ends when the process does.
-class Dumper::Writer : public Kept {
+class Dumper::Writer : public Service {
  public:
   Writer(Dumper& dumper, bool takesSignal) : dumper_(dumper), takesSignal_(takesSignal) {}
   void run() override {
@@ -128,7 +128,7 @@ void Dumper::start() {
   const bool free = signalIsFree(), takes = free && !signalIsHeld();
   wake_ = std::move(wake);
   try {
-    Keeper::instance().start(std::make_shared<Writer>(*this, takes));
+    BackgroundThreads::instance().start(std::make_shared<Writer>(*this, takes));
   } catch (const std::exception&) {
     wake_.reset();
     throw;
@@ -136,6 +136,11 @@ void Dumper::start() {
   wakeProcess.store(fork::generation(), std::memory_order_relaxed);
   wakeFd.store(wake_.get(), std::memory_order_relaxed);
   if (free) listenForSignal();
+}
+
+void Dumper::begin() {
+  std::lock_guard lock(mutex_);
+  start();
 }
 
 void Dumper::end() {
@@ -173,7 +178,10 @@ std::vector<Dumper::Living> Dumper::living() {
 }
 
 void Dumper::queueAll() {
-  for (Living& executor : living()) queue(std::move(executor), "SIGUSR2");
+  const std::vector<Living> all = living();
+  if (all.empty())
+    log::warn("SIGUSR2: no record is written, for no communicator is there: its ranks may still be joining");
+  for (const Living& executor : all) queue(executor, "SIGUSR2");
 }
 
 // A rank that is making no call learns nothing itself of another's failure. What ends with its process has not failed:

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "process/background_threads.h"
 #include "process/fd.h"
-#include "process/keeper.h"
 #include "team/executor.h"
 
 namespace tutti::comm {
@@ -20,8 +20,10 @@ namespace tutti::comm {
 class Dumper {
  public:
   static Dumper& instance();
-  // The handler for SIGUSR2 is set when the first is added, unless the program has one of its own. Warns, once in a
-  // process, when nothing can be written to the directory.
+  // Sets the handler for SIGUSR2, unless the program has one of its own: before a rank joins, since the signal would
+  // end a process that asked for records. Any thread. Throws Error.
+  void begin();
+  // Begins, and warns, once in a process, when nothing can be written to the directory.
   void add(const std::shared_ptr<Executor>& executor);
   // Queues one record; what is queued is written before the process ends in good order. Any thread, never blocks.
   void request(std::shared_ptr<Executor> executor, std::string why);

@@ -25,7 +25,7 @@ class Neighbours {
   std::shared_ptr<const Team> owing(const Elsewhere& there);
 
  private:
-  struct Member {
+  struct ControlNode {
     uint64_t id;
     int rank;
     // Where answers are made nothing may hold a communicator: the last to let go of it ends the answering thread.
@@ -34,7 +34,7 @@ class Neighbours {
   };
 
   std::mutex mutex_;
-  std::vector<Member> members_;
+  std::vector<ControlNode> members_;
 };
 
 }  // namespace tutti::comm

@@ -22,7 +22,7 @@ void Binding::prepare(uint32_t bytesPerSlot) {
                std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
 }
 
-void Lane::start(Binding& binding, const Work& work) noexcept {
+void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   binding_ = &binding;
   work_ = work;
   iteration_ = 0;

@@ -29,7 +29,7 @@ struct Binding {
 };
 
 // What a lane works on: one call's memory, arithmetic and identity.
-struct Work {
+struct LaneWork {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   kernels::Layout layout;
@@ -51,7 +51,7 @@ struct LaneFailure {
 
 class Lane {
  public:
-  void start(Binding& binding, const Work& work) noexcept;
+  void start(Binding& binding, const LaneWork& work) noexcept;
   // Goes on until it can not. `moved` is set when at least one step was done.
   LaneState run(bool& moved) noexcept;
   const LaneFailure& failure() const noexcept { return failure_; }
@@ -93,7 +93,7 @@ class Lane {
   bool driveSenders(const link::Driver* driven) noexcept;
 
   Binding* binding_ = nullptr;
-  Work work_;
+  LaneWork work_;
   size_t iteration_ = 0, iterations_ = 0, rounds_ = 0;
   uint32_t step_ = 0;
   int waitingFor_ = -1;

@@ -46,7 +46,7 @@ bool Sleeper::woken(long result) const noexcept {
   return errno == ETIMEDOUT ? false : sleepBlind();
 }
 
-void Sleeper::hear(link::Bell& bell, link::Ear* ear) noexcept {
+void Sleeper::hear(link::Doorbell& bell, link::Ear* ear) noexcept {
   if (std::ranges::find(bells_, &bell, &Heard::bell) != bells_.end()) return;
   try {
     bells_.push_back({&bell, ear, 0});

@@ -21,7 +21,7 @@ class Sleeper {
   ~Sleeper() { rise(); }
   // What could wake the thread, each once however often it is named. Bells come first, then the caller looks at its
   // lanes once more, then come the drivers. `ear`: null where the bell has none. Without memory for it, it is left out.
-  void hear(link::Bell& bell, link::Ear* ear) noexcept;
+  void hear(link::Doorbell& bell, link::Ear* ear) noexcept;
   void watch(link::Driver& driver) noexcept;
   // Until there may be news. Drivers that have some are driven: a lane looks only at the link that it waits for, and
   // what nobody takes would end the next sleep at once. Returns whether something ended the sleep before its time.
@@ -31,7 +31,7 @@ class Sleeper {
 
  private:
   struct Heard {
-    link::Bell* bell;
+    link::Doorbell* bell;
     link::Ear* ear;
     uint32_t rings;  // when last looked
   };

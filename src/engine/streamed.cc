@@ -23,12 +23,12 @@ uint64_t mixed(uint64_t x) noexcept {
 
 // The number of the operation is no part of it: that is one when a graph is captured and another when it is replayed,
 // and ranks need not capture the same calls.
-uint64_t stampOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept {
+uint64_t tagOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept {
   link::Fingerprint unnumbered = fingerprint;
   unnumbered.operation = 0;
   const auto [first, second] = unnumbered.words();
-  const uint64_t stamp = mixed(mixed(mixed(first) ^ second) ^ bytes);
-  return stamp != 0 ? stamp : 1;
+  const uint64_t tag = mixed(mixed(mixed(first) ^ second) ^ bytes);
+  return tag != 0 ? tag : 1;
 }
 
 link::Fingerprint fingerprintOf(uint64_t first, uint64_t second) noexcept {
@@ -36,12 +36,12 @@ link::Fingerprint fingerprintOf(uint64_t first, uint64_t second) noexcept {
 }
 
 // Acquire: pairs with the stream's write; the place had been there before.
-uint64_t Whereabouts::place() const noexcept {
+uint64_t StreamCursor::place() const noexcept {
   return std::atomic_ref(const_cast<uint64_t&>(position)).load(std::memory_order_acquire) & ~kLookedAt;
 }
 
 // Relaxed: what the stream has written at its place is read by whoever asked place() for it.
-bool Whereabouts::stands() noexcept {
+bool StreamCursor::stands() noexcept {
   const std::atomic_ref word(position);
   uint64_t now = word.load(std::memory_order_relaxed);
   if (now == 0 || (now & kLookedAt) != 0) return now != 0;
@@ -49,23 +49,23 @@ bool Whereabouts::stands() noexcept {
   return false;
 }
 
-uint64_t Trail::end() const {
+uint64_t WaitJournal::end() const {
   std::lock_guard lock(mutex_);
   return first_ + begins_.size() + 1;  // a trail without places has a position of its own, too
 }
 
-uint64_t Trail::addPlace() {
+uint64_t WaitJournal::addPlace() {
   std::lock_guard lock(mutex_);
   begins_.push_back(awaited_.size());
   return first_ + begins_.size() - 1;
 }
 
-void Trail::add(const Awaited& awaited) {
+void WaitJournal::add(const Awaited& awaited) {
   std::lock_guard lock(mutex_);
   awaited_.push_back(awaited);
 }
 
-std::vector<Awaited> Trail::at(uint64_t position) const {
+std::vector<Awaited> WaitJournal::at(uint64_t position) const {
   std::lock_guard lock(mutex_);
   const uint64_t place = position - first_;
   if (position < first_ || place >= begins_.size()) return {};
@@ -73,11 +73,11 @@ std::vector<Awaited> Trail::at(uint64_t position) const {
   return {awaited_.begin() + static_cast<std::ptrdiff_t>(begin), awaited_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-void StreamedQueue::arrive() { write(&whereabouts_.position, trail_->addPlace()); }
+void StreamedQueue::arrive() { write(&whereabouts_.position, journal_->addPlace()); }
 
 void StreamedQueue::await(const Awaited& awaited) {
   pending_.push_back({device::WordOp::Kind::kWait, awaited.word, awaited.value});
-  trail_->add(awaited);
+  journal_->add(awaited);
 }
 
 device::SideQueue& StreamedQueue::queue() {
@@ -88,16 +88,16 @@ device::SideQueue& StreamedQueue::queue() {
 
 void StreamedQueue::end() {
   write(&whereabouts_.position, 0);
-  if (!trail_->ofGraph()) write(&whereabouts_.ended, trail_->end());
+  if (!journal_->ofGraph()) write(&whereabouts_.ended, journal_->end());
   queue();
 }
 
 // Relaxed: only how far it is counts.
 uint64_t StreamedQueue::ahead() const {
-  if (trail_->ofGraph()) return 0;
+  if (journal_->ofGraph()) return 0;
   const uint64_t place = whereabouts_.place();
-  const bool known = place != 0 && place < Trail::kOfGraphs;
-  return trail_->end() - (known ? place : std::atomic_ref(whereabouts_.ended).load(std::memory_order_relaxed));
+  const bool known = place != 0 && place < WaitJournal::kOfGraphs;
+  return journal_->end() - (known ? place : std::atomic_ref(whereabouts_.ended).load(std::memory_order_relaxed));
 }
 
 StreamedLane::StreamedLane(StreamedWork work)
@@ -153,8 +153,8 @@ void StreamedLane::prepare(const Step& step, uint64_t bytes, StreamedQueue& queu
   queue.arrive();
   for (const Operand operand : schedule.from(step)) {
     if (!operand.isLink()) continue;
-    Mark& mark = source(operand).mark();
-    queue.await({&mark.full, stampOf(mine, bytes), source(operand).end->peer, &mark, bytes, mine});
+    SlotFlag& mark = source(operand).mark();
+    queue.await({&mark.full, tagOf(mine, bytes), source(operand).end->peer, &mark, bytes, mine});
   }
   for (const Operand operand : schedule.to(step))
     if (operand.isLink())
@@ -178,17 +178,17 @@ void StreamedLane::settle(const Step& step, uint64_t bytes, StreamedQueue& queue
   }
   for (const Operand operand : schedule.to(step)) {
     if (!operand.isLink()) continue;
-    Mark& mark = destination(operand).mark();
+    SlotFlag& mark = destination(operand).mark();
     queue.write(&mark.first, mine.words()[0]);
     queue.write(&mark.second, mine.words()[1]);
     queue.write(&mark.bytes, bytes);
-    queue.write(&mark.full, stampOf(mine, bytes));
+    queue.write(&mark.full, tagOf(mine, bytes));
     ++passedOut_[static_cast<size_t>(operand.index())];
   }
 }
 
 std::byte* StreamedLane::placeOf(Operand operand, bool isSource, const kernels::Piece& run, size_t slotOffset) const {
-  const Work& work = work_.work;
+  const LaneWork& work = work_.work;
   switch (operand.kind()) {
     case Operand::Kind::kInput:
       return const_cast<std::byte*>(work.input) + run.input * work.elementBytes;

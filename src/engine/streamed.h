@@ -30,7 +30,7 @@
 namespace tutti::engine {
 
 // Of one slot, with the receiver. What lies behind `full` tells people what `full` is a stamp of.
-struct Mark {
+struct SlotFlag {
   uint64_t full = 0;
   uint64_t first = 0, second = 0;  // a link::Fingerprint
   uint64_t bytes = 0;              // that go with the step, in all rounds
@@ -39,13 +39,13 @@ struct Mark {
 // One end of one direction of a link.
 struct StreamedEnd {
   std::byte* slots = nullptr;
-  Mark* marks = nullptr;
+  SlotFlag* marks = nullptr;
   uint64_t* taken = nullptr;
   uint32_t slotBytes = 0, depth = 0;
   int peer = -1;
 };
 
-uint64_t stampOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept;
+uint64_t tagOf(const link::Fingerprint& fingerprint, uint64_t bytes) noexcept;
 link::Fingerprint fingerprintOf(uint64_t first, uint64_t second) noexcept;
 
 // What a stream waits for at one place, for whoever looks why it does not go on.
@@ -53,13 +53,13 @@ struct Awaited {
   uint64_t* word = nullptr;
   uint64_t value = 0;
   int peer = -1;
-  const Mark* mark = nullptr;  // of a slot that is to be full; null: one that is to be free
-  uint64_t bytes = 0;          // that are expected, see Mark
+  const SlotFlag* mark = nullptr;  // of a slot that is to be full; null: one that is to be free
+  uint64_t bytes = 0;              // that are expected, see SlotFlag
   link::Fingerprint mine;
 };
 
 // Words in pinned memory that a stream writes as it goes.
-struct Whereabouts {
+struct StreamCursor {
   uint64_t position = 0;  // of the place where it is, and waits or works; 0: at none; perhaps with kLookedAt
   uint64_t ended = 0;     // the end of the trail that ended last, those of graphs apart
 
@@ -73,10 +73,10 @@ struct Whereabouts {
 
 // The places of what was queued at once on one stream. Positions run on from trail to trail; those of graphs, which the
 // stream comes to again and again, lie above.
-class Trail {
+class WaitJournal {
  public:
   static constexpr uint64_t kOfGraphs = uint64_t{1} << 63;
-  explicit Trail(uint64_t first) : first_(first) {}  // not 0
+  explicit WaitJournal(uint64_t first) : first_(first) {}  // not 0
   bool ofGraph() const noexcept { return first_ >= kOfGraphs; }
   uint64_t end() const;  // beyond the last place
   // One thread adds, a place and then what is waited for there, while others look. Returns the place's position.
@@ -95,8 +95,8 @@ class Trail {
 // A queue with what leads to the next move, which goes to the driver in one call.
 class StreamedQueue {
  public:
-  StreamedQueue(device::SideQueue& queue, Whereabouts& whereabouts, std::shared_ptr<Trail> trail)
-      : queue_(queue), whereabouts_(whereabouts), trail_(std::move(trail)) {}
+  StreamedQueue(device::SideQueue& queue, StreamCursor& whereabouts, std::shared_ptr<WaitJournal> journal)
+      : queue_(queue), whereabouts_(whereabouts), journal_(std::move(journal)) {}
   // Begins a place; its waits follow.
   void arrive();
   void await(const Awaited& awaited);
@@ -109,15 +109,15 @@ class StreamedQueue {
 
  private:
   device::SideQueue& queue_;
-  Whereabouts& whereabouts_;
-  std::shared_ptr<Trail> trail_;
+  StreamCursor& whereabouts_;
+  std::shared_ptr<WaitJournal> journal_;
   std::vector<device::WordOp> pending_;
 };
 
 // What a streamed lane works on. The layout's tables are the host's.
 struct StreamedWork {
   const schedule::Schedule* schedule = nullptr;
-  Work work;
+  LaneWork work;
   const void* factorAt = nullptr;  // see device::Fold
   std::byte* scratch = nullptr;    // buffers of `scratchBytes` each
   uint32_t scratchBytes = 0;
@@ -135,7 +135,7 @@ class StreamedLane {
   struct Slot {
     const StreamedEnd* end = nullptr;
     uint32_t number = 0;
-    Mark& mark() const noexcept { return end->marks[number]; }
+    SlotFlag& mark() const noexcept { return end->marks[number]; }
     uint64_t* taken() const noexcept { return end->taken + number; }
     std::byte* data() const noexcept { return end->slots + size_t{number} * end->slotBytes; }
   };

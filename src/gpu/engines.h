@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/types.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::gpu {
 
@@ -16,7 +16,7 @@ struct DeviceEngines {
 };
 
 // Throws Error(kInvalidUsage) where neither can run what is asked for.
-DeviceEngines enginesFor(std::span<const topology::Card> cards);
+DeviceEngines enginesFor(std::span<const topology::PeerInfo> infos);
 
 // Whether it can be done by copies alone.
 constexpr bool onlyMoves(Collective collective) noexcept {

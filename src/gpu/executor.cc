@@ -50,18 +50,18 @@ size_t outputCount(const kernels::Layout& layout) {
 
 }  // namespace
 
-GpuExecutor::GpuExecutor(comm::Team& team, const comm::Launcher& launcher, DeviceTroubles onTrouble)
+GpuExecutor::GpuExecutor(comm::Team& team, const comm::GroupLauncher& launcher, GpuFaults onFault)
     : comm::Executor(team, launcher, {.takesCudaStreams = true, .readsFactorsLate = true}),
       config_(team.config()),
-      onTrouble_(std::move(onTrouble)),
-      links_(team.plane(), team.registry(), team.cards(), config_.connectTimeout),
-      shape_(layoutOf(team.cards(), config_.channels, config_.deviceSlotBytes)),
+      onFault_(std::move(onFault)),
+      links_(team.plane(), team.registry(), team.infos(), config_.connectTimeout),
+      shape_(layoutOf(team.infos(), config_.channels, config_.deviceSlotBytes)),
       device_(device::openDevice(config_.device)),
       promise_(*device_, shape_.blocks()),
-      peers_(team.plane(), *device_, team.cards(), shape_, Deadline::in(config_.joinTimeout)),
-      windows_(team.plane(), *device_, peers_, team.cards()),
+      peers_(team.plane(), *device_, team.infos(), shape_, Deadline::in(config_.joinTimeout)),
+      windows_(team.plane(), *device_, peers_, team.infos()),
       bridges_(links_, *device_, peers_.unreached(), shape_.allChannels(), Deadline::in(config_.connectTimeout)),
-      programs_(team.rank(), config_, bridgedLayout(), comm::groupsOf(team.cards(), config_.groupSize), *device_),
+      programs_(team.rank(), config_, bridgedLayout(), comm::groupsOf(team.infos(), config_.groupSize), *device_),
       state_(device_->allocate(stateBytes(shape_))),
       words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(device::Progress))),
       arguments_(device_->allocatePinned(config_.deviceArgumentBytes)),
@@ -97,7 +97,7 @@ void GpuExecutor::end() noexcept {
 }
 
 std::unique_ptr<DeviceStreamed> GpuExecutor::makeStreamed() {
-  const DeviceEngines engines = enginesFor(team().cards());
+  const DeviceEngines engines = enginesFor(team().infos());
   if (!engines.why.empty()) log::info("{}", engines.why);
   if (!engines.streams) return nullptr;
   if (!peers_.anyUnreached()) return std::make_unique<DeviceStreamed>(*device_, peers_, config_.operationTimeout);
@@ -215,8 +215,8 @@ std::byte* GpuExecutor::placeArguments(const void* data, size_t bytes, bool stay
   return arguments_->data + at;
 }
 
-const device::Work* GpuExecutor::placeWorks(std::span<const device::Work> works, bool stays) {
-  return reinterpret_cast<const device::Work*>(placeArguments(works.data(), works.size_bytes(), stays));
+const device::KernelWork* GpuExecutor::placeWorks(std::span<const device::KernelWork> works, bool stays) {
+  return reinterpret_cast<const device::KernelWork*>(placeArguments(works.data(), works.size_bytes(), stays));
 }
 
 const size_t* GpuExecutor::placeTable(const std::vector<size_t>& table, bool stays) {
@@ -234,14 +234,15 @@ void GpuExecutor::placeTables(const comm::Call& call, kernels::Layout& layout, b
 
 // What peers may use in place: registered buffers, and where input and output are the same memory only if the schedule
 // is right then. Offsets of tables are this rank's own, so nobody else can know where to write.
-void GpuExecutor::openBuffers(const comm::Call& call, const DeviceProgram& program, device::Work& work, bool stays) {
+void GpuExecutor::openBuffers(const comm::Call& call, const DeviceProgram& program, device::KernelWork& work,
+                              bool stays) {
   if (windows_.empty()) return;
   const size_t size = sizeOf(call.type);
   const comm::Range input{call.send, inputCount(work.layout) * size},
       output{call.recv, outputCount(work.layout) * size};
   if (input.overlaps(output) && !program.schedule.directInPlace) return;
-  work.lent = windows_.share(input, stays);
-  if (!call.tables) work.opened = windows_.share(output, stays);
+  work.peerReadable = windows_.share(input, stays);
+  if (!call.tables) work.peerWritable = windows_.share(output, stays);
 }
 
 uint64_t GpuExecutor::directSlots() const {
@@ -256,9 +257,9 @@ void GpuExecutor::beginGroup() {
   record_.beginGroup();
 }
 
-device::Work GpuExecutor::workFor(const comm::Call& call, const DeviceProgram& program, bool stays) {
-  const engine::Work plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
-  device::Work work;
+device::KernelWork GpuExecutor::workFor(const comm::Call& call, const DeviceProgram& program, bool stays) {
+  const engine::LaneWork plain = toWork(call, 0, program.schedule, program.chunkBytes, 0, program.channels);
+  device::KernelWork work;
   work.seat = seat_;
   work.program = program.program;
   work.input = plain.input;
@@ -290,7 +291,7 @@ uint64_t GpuExecutor::nextNumber(const comm::Call& call) const noexcept {
   return (call.sends ? sent_ : received_)[static_cast<size_t>(call.root)];
 }
 
-void GpuExecutor::launched(const comm::Call& call, const DeviceProgram& program, const device::Work& work) {
+void GpuExecutor::launched(const comm::Call& call, const DeviceProgram& program, const device::KernelWork& work) {
   calls_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t number = nextNumber(call);
   if (call.collective != Collective::kSendRecv) {
@@ -306,7 +307,7 @@ void GpuExecutor::launched(const comm::Call& call, const DeviceProgram& program,
 
 // The recorder learns nothing of it but that the GPU has ended it, or that a later call has begun.
 void GpuExecutor::launchedInStream(const comm::Call& call, const DeviceProgram& program) {
-  device::Work unknown;
+  device::KernelWork unknown;
   unknown.seat.progress = reinterpret_cast<device::Progress*>(words_->data + kProgressAt);
   launched(call, program, unknown);
 }
@@ -334,12 +335,12 @@ void GpuExecutor::attend() {
 
 // Without the mutex: whoever hears of it may end this communicator, or ask this object something.
 void GpuExecutor::tell(const News& news) noexcept try {
-  if (lie_) onTrouble_.lie(lie_->peer, lie_->what);
+  if (lie_) onFault_.lie(lie_->peer, lie_->what);
   lie_.reset();
-  if (news.kernel) onTrouble_.kernel(*news.kernel);
-  if (news.cutOff) onTrouble_.cutOff(news.cutOff->peer, news.cutOff->text);
+  if (news.kernel) onFault_.kernel(*news.kernel);
+  if (news.cutOff) onFault_.cutOff(news.cutOff->peer, news.cutOff->text);
   toldOfCut_ = toldOfCut_ || news.cutOff;
-  if (news.looked) onTrouble_.standing(news.standing, bridges_.needDriving());
+  if (news.looked) onFault_.standing(news.standing, bridges_.needDriving());
 } catch (const std::exception&) {  // no memory for the words: the kernels end all the same
   std::atomic_ref(abortWord()).store(1, std::memory_order_release);
 }
@@ -360,7 +361,7 @@ std::optional<device::Report> GpuExecutor::lookAtKernels() {
   // Acquire: pairs with the kernel's release; the report is complete.
   if (told_ || std::atomic_ref(report().ready).load(std::memory_order_acquire) == 0) return std::nullopt;
   told_ = true;
-  if (report().trouble == device::Trouble::kAborted) return std::nullopt;
+  if (report().fault == device::Fault::kAborted) return std::nullopt;
   return report();
 }
 

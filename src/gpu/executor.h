@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "gpu/faults.h"
 #include "gpu/host_staged_links.h"
 #include "gpu/layout.h"
 #include "gpu/peers.h"
@@ -19,7 +20,6 @@
 #include "gpu/record.h"
 #include "gpu/remote_buffers.h"
 #include "gpu/streamed.h"
-#include "gpu/troubles.h"
 #include "team/call.h"
 #include "team/executor.h"
 #include "team/links.h"
@@ -29,7 +29,7 @@ namespace tutti::gpu {
 class GpuExecutor final : public comm::Executor {
  public:
   // Collective over the team. Blocks, at most for config.joinTimeout; throws Error.
-  GpuExecutor(comm::Team& team, const comm::Launcher& launcher, DeviceTroubles onTrouble);
+  GpuExecutor(comm::Team& team, const comm::GroupLauncher& launcher, GpuFaults onFault);
   ~GpuExecutor() override;
 
   // --- the port ---
@@ -54,7 +54,7 @@ class GpuExecutor final : public comm::Executor {
   // What runs the call, for as long as this lives; and the call as a kernel sees it, all but its place in the launch.
   // `stays`: a graph keeps it. Both throw Error. One thread at a time.
   const DeviceProgram& programFor(const comm::Call& call) { return programs_.find(call, streams(call)); }
-  device::Work workFor(const comm::Call& call, const DeviceProgram& program, bool stays);
+  device::KernelWork workFor(const comm::Call& call, const DeviceProgram& program, bool stays);
   // Whether the call waits in a stream and not in a kernel, and then what is queued. As workFor().
   bool streams(const comm::Call& call) const noexcept;
   DeviceStreamed& streamed() noexcept { return *streamed_; }
@@ -62,9 +62,9 @@ class GpuExecutor final : public comm::Executor {
     return streamed_->laneFor(call, program, nextNumber(call), barrierByte_);
   }
   // Works that do not fit into a launch's arguments, where the GPU can read them.
-  const device::Work* placeWorks(std::span<const device::Work> works, bool stays);
+  const device::KernelWork* placeWorks(std::span<const device::KernelWork> works, bool stays);
   // It is in a launch that has been queued, as `work`.
-  void launched(const comm::Call& call, const DeviceProgram& program, const device::Work& work);
+  void launched(const comm::Call& call, const DeviceProgram& program, const device::KernelWork& work);
   void launchedInStream(const comm::Call& call, const DeviceProgram& program);
   // The number that the next call of its line gets: as on the host, the same at both ends of a line.
   uint64_t nextNumber(const comm::Call& call) const noexcept;
@@ -80,7 +80,7 @@ class GpuExecutor final : public comm::Executor {
   std::byte* placeArguments(const void* data, size_t bytes, bool stays);
   const size_t* placeTable(const std::vector<size_t>& table, bool stays);
   void placeTables(const comm::Call& call, kernels::Layout& layout, bool stays);
-  void openBuffers(const comm::Call& call, const DeviceProgram& program, device::Work& work, bool stays);
+  void openBuffers(const comm::Call& call, const DeviceProgram& program, device::KernelWork& work, bool stays);
   GpuLayout bridgedLayout() const;
   device::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
@@ -102,7 +102,7 @@ class GpuExecutor final : public comm::Executor {
   uint32_t& abortWord() const noexcept;
 
   const comm::Config& config_;
-  DeviceTroubles onTrouble_;
+  GpuFaults onFault_;
   comm::Links links_;  // through the host
   GpuLayout shape_;    // first: it is what tells ranks that do not go together
   std::shared_ptr<device::Device> device_;
@@ -124,7 +124,7 @@ class GpuExecutor final : public comm::Executor {
   std::byte* barrierByte_ = nullptr;  // of the GPU: what a barrier reduces
   std::unique_ptr<device::LaunchOrder> order_;
   std::unique_ptr<DeviceStreamed> streamed_;  // null: kernels run everything
-  device::Seat seat_;
+  device::DeviceComm seat_;
   std::atomic<uint64_t> calls_{0};
   std::atomic<schedule::Algorithm> lastAlgorithm_{schedule::Algorithm::kRing};  // of a collective
   uint64_t collectives_ = 0;                                                    // so far

@@ -18,38 +18,39 @@ constexpr uint32_t kMostBridgeChannels = 2;
 constexpr uint32_t kMostChannels = 32, kMostMessageChannels = 4;
 
 // Blocks that each rank of the most crowded GPU can have.
-uint32_t blocksForEach(std::span<const topology::Card> cards) {
+uint32_t blocksForEach(std::span<const topology::PeerInfo> infos) {
   struct Gpu {
     uint32_t ranks = 0, blocks = ~0u;
   };
   std::map<uint64_t, Gpu> gpus;
-  for (const auto& card : cards) {
-    Gpu& gpu = gpus[card.gpu];
+  for (const auto& info : infos) {
+    Gpu& gpu = gpus[info.gpu];
     ++gpu.ranks;
-    gpu.blocks = std::min(gpu.blocks, card.gpuBlocks);
+    gpu.blocks = std::min(gpu.blocks, info.gpuBlocks);
   }
   uint32_t least = ~0u;
   for (const auto& [id, gpu] : gpus) least = std::min(least, gpu.blocks / gpu.ranks);
   return least;
 }
 
-void checkKinds(std::span<const topology::Card> cards) {
-  for (size_t rank = 1; rank < cards.size(); ++rank)
-    if ((cards[rank].device < 0) != (cards[0].device < 0))
+void checkKinds(std::span<const topology::PeerInfo> infos) {
+  for (size_t rank = 1; rank < infos.size(); ++rank)
+    if ((infos[rank].device < 0) != (infos[0].device < 0))
       throw Error(
           ErrorCode::kInvalidUsage,
           fmt::format("rank 0 has its buffers {}, rank {} {}: all ranks of a communicator have them on GPUs, or "
                       "none (TUTTI_DEVICE, or config.device)",
-                      cards[0].device < 0 ? "in host memory" : "on a GPU", rank,
-                      cards[rank].device < 0 ? "in host memory" : "on a GPU"));
+                      infos[0].device < 0 ? "in host memory" : "on a GPU", rank,
+                      infos[rank].device < 0 ? "in host memory" : "on a GPU"));
 }
 
 uint32_t slotBytesFor(size_t budget, size_t count, size_t most) {
   return static_cast<uint32_t>(std::clamp(std::bit_floor(budget / count), slots::kLeastBytesOnGpu, most));
 }
 
-void layOutChannels(GpuLayout& shape, std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
-  const uint32_t blocks = blocksForEach(cards);
+void layOutChannels(GpuLayout& shape, std::span<const topology::PeerInfo> infos, int forcedChannels,
+                    size_t slotBudget) {
+  const uint32_t blocks = blocksForEach(infos);
   if (blocks < shape.blocks())
     throw Error(
         ErrorCode::kInvalidUsage,
@@ -58,31 +59,31 @@ void layOutChannels(GpuLayout& shape, std::span<const topology::Card> cards, int
                     "not needed any more",
                     blocks, shape.blocks()));
   shape.messageChannels = std::clamp(blocks / 4, 1u, kMostMessageChannels);
-  const bool oneHost = std::ranges::all_of(cards, [&](const auto& card) { return card.hostId == cards[0].hostId; });
+  const bool oneHost = std::ranges::all_of(infos, [&](const auto& info) { return info.hostId == infos[0].hostId; });
   const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
   shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
   shape.messageChannels = std::min(shape.messageChannels, shape.channels);
-  const size_t count = size_t{shape.allChannels()} * shape.depth * cards.size();
+  const size_t count = size_t{shape.allChannels()} * shape.depth * infos.size();
   const uint32_t slotBytes = slotBytesFor(slotBudget, count, slots::kMostBytesOnGpu);
   for (const Protocol each : kEveryProtocol) shape.slotBytes[each] = std::min(slotBytes, rowOf(each).mostSlotBytes);
 }
 
 }  // namespace
 
-GpuLayout layoutOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget) {
-  checkKinds(cards);
-  const DeviceEngines engines = enginesFor(cards);
+GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, int forcedChannels, size_t slotBudget) {
+  checkKinds(infos);
+  const DeviceEngines engines = enginesFor(infos);
   GpuLayout shape;
-  shape.size = static_cast<int>(cards.size());
+  shape.size = static_cast<int>(infos.size());
   shape.kernels = engines.kernels;
   if (engines.kernels && engines.streams) slotBudget /= 2;
   if (engines.kernels)
-    layOutChannels(shape, cards, forcedChannels, slotBudget);
+    layOutChannels(shape, infos, forcedChannels, slotBudget);
   else
     shape.channels = shape.messageChannels = 0;
   if (engines.streams)
     shape.streamSlotBytes =
-        slotBytesFor(slotBudget, size_t{shape.kStreamDepth} * cards.size(), slots::kMostBytesInStreams);
+        slotBytesFor(slotBudget, size_t{shape.kStreamDepth} * infos.size(), slots::kMostBytesInStreams);
   return shape;
 }
 
@@ -92,7 +93,7 @@ PoolLayout::PoolLayout(const GpuLayout& shape) : shape_(shape) {
   releasedAt_ = peers * kPatternBytes;
   inboundAt_ = releasedAt_ + peers * shape.allChannels() * kProtocols * sizeof(link::Counter);
   takenAt_ = inboundAt_ + peers * shape.allChannels() * perChannel_;
-  static_assert(GpuLayout::kStreamDepth * sizeof(engine::Mark) <= kMarkBytes);
+  static_assert(GpuLayout::kStreamDepth * sizeof(engine::SlotFlag) <= kMarkBytes);
   static_assert(GpuLayout::kStreamDepth * sizeof(uint64_t) <= kTakenBytes);
   inboundStreamAt_ = takenAt_ + peers * kTakenBytes;
   bytes_ = inboundStream(shape.streamSlotBytes != 0 ? shape.size : 0);

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "device/program.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::gpu {
 
@@ -20,7 +20,7 @@ struct GpuLayout {
   uint32_t messageChannels = 1;  // of a message between two ranks; they come behind those of collectives
   uint32_t depth = slots::kDepthOnGpu;
   PerProtocol<uint32_t> slotBytes;
-  // Every link moves a line of 128 bytes as a whole; known once the peers are (device/joints.h).
+  // Every link moves a line of 128 bytes as a whole; known once the peers are (device/gpu_links.h).
   bool linesMoveWhole = false;
   // Some links go through host memory, whose slots have a length of their own and know Simple alone.
   bool bridged = false;
@@ -33,7 +33,7 @@ struct GpuLayout {
 // The same on every rank. `forcedChannels`: 0 leaves the choice; `slotBudget`: bytes that a rank may spend on the slots
 // of Simple, which get shorter where there are many. Throws Error(kInvalidUsage) when the ranks can not all be on their
 // GPUs at once, or when some have a GPU and some have none; see also enginesFor().
-GpuLayout layoutOf(std::span<const topology::Card> cards, int forcedChannels, size_t slotBudget);
+GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, int forcedChannels, size_t slotBudget);
 
 // A rank's pool. Its owner reads what peers put into `inbound`, and peers raise its `released`.
 class PoolLayout {

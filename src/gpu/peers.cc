@@ -19,41 +19,41 @@ uint64_t seedOf(uint64_t communicator, int from, int to) {
 
 }  // namespace
 
-DevicePeers::DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::Card> cards,
+DevicePeers::DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::PeerInfo> infos,
                          const GpuLayout& shape, Deadline deadline)
     : plane_(plane),
       device_(device),
-      cards_(cards),
+      infos_(infos),
       shape_(shape),
       layout_(shape),
       own_(device.allocateForPeers(layout_.bytes())),
-      mapped_(cards.size()),
-      pools_(cards.size()) {
+      mapped_(infos.size()),
+      pools_(infos.size()) {
   const auto exported = plane_.allGather(device_.exportMemory(*own_), deadline);
-  std::vector<std::string> troubles(cards.size());
+  std::vector<std::string> faults(infos.size());
   for (int peer = 0; peer < plane_.size(); ++peer)
-    troubles[static_cast<size_t>(peer)] = map(peer, exported[static_cast<size_t>(peer)]);
+    faults[static_cast<size_t>(peer)] = map(peer, exported[static_cast<size_t>(peer)]);
   // Everyone has written to everyone whom it can reach; then everyone looks at what has come.
   plane_.allGather({}, deadline);
   for (int peer = 0; peer < plane_.size(); ++peer) {
-    std::string& trouble = troubles[static_cast<size_t>(peer)];
-    if (trouble.empty()) trouble = tryOut(peer, seedOf(plane_.id(), peer, plane_.rank()));
+    std::string& fault = faults[static_cast<size_t>(peer)];
+    if (fault.empty()) fault = tryOut(peer, seedOf(plane_.id(), peer, plane_.rank()));
   }
-  const bool reachesAll = std::ranges::all_of(troubles, &std::string::empty);
-  agree(troubles, reachesAll && shape_.kernels ? joints(exported) : device::JointView{}, deadline);
+  const bool reachesAll = std::ranges::all_of(faults, &std::string::empty);
+  agree(faults, reachesAll && shape_.kernels ? joints(exported) : device::JointView{}, deadline);
 }
 
 // Returns what is in the way, or nothing. Writes the peer's pattern at once.
 std::string DevicePeers::map(int peer, std::span<const std::byte> exported) try {
   const auto at = static_cast<size_t>(peer);
-  const bool here = cards_[at].hostId == cards_[static_cast<size_t>(plane_.rank())].hostId;
+  const bool here = infos_[at].hostId == infos_[static_cast<size_t>(plane_.rank())].hostId;
   if (!here && !device_.goesToOtherHosts(exported)) return "they are on different hosts, and no fabric joins these";
   if (peer == plane_.rank()) {
     pools_[at] = own_->data;
   } else {
     std::string why;
-    const bool together = cards_[at].processToken == cards_[static_cast<size_t>(plane_.rank())].processToken;
-    if (together && !device_.reach(cards_[at].device, why)) return why;
+    const bool together = infos_[at].processToken == infos_[static_cast<size_t>(plane_.rank())].processToken;
+    if (together && !device_.reach(infos_[at].device, why)) return why;
     mapped_[at] = device_.importMemory(exported, together);
     if (mapped_[at]->bytes != layout_.bytes())
       return fmt::format("its memory has {} bytes where {} were expected", mapped_[at]->bytes, layout_.bytes());
@@ -78,16 +78,16 @@ std::string DevicePeers::tryOut(int peer, uint64_t seed) try {
 device::JointView DevicePeers::joints(std::span<const Bytes> exported) const {
   device::JointView view;
   view.joints = device_.jointsTo(exported, view.why);
-  for (size_t peer = 0; peer < cards_.size(); ++peer)
-    if (cards_[peer].hostId != cards_[static_cast<size_t>(plane_.rank())].hostId)
-      view.joints[peer] = device::Joint::kNvlink;
+  for (size_t peer = 0; peer < infos_.size(); ++peer)
+    if (infos_[peer].hostId != infos_[static_cast<size_t>(plane_.rank())].hostId)
+      view.joints[peer] = device::GpuLinkType::kNvlink;
   return view;
 }
 
 // A pair is of use only when both can: everyone tells whom it can reach, and over what.
-void DevicePeers::agree(const std::vector<std::string>& troubles, const device::JointView& joints, Deadline deadline) {
+void DevicePeers::agree(const std::vector<std::string>& faults, const device::JointView& joints, Deadline deadline) {
   Bytes reached;
-  for (const std::string& trouble : troubles) reached.push_back(std::byte{trouble.empty()});
+  for (const std::string& fault : faults) reached.push_back(std::byte{fault.empty()});
   const auto told = plane_.allGather(Writer().block(reached).block(encode(joints)).take(), deadline);
   std::vector<std::span<const std::byte>> all;
   std::vector<device::JointView> views;
@@ -104,7 +104,7 @@ void DevicePeers::agree(const std::vector<std::string>& troubles, const device::
     if (reaches(self, peer) && reaches(peer, self)) continue;
     unreached_.push_back(static_cast<int>(peer));
     log::info("GPU {} and that of rank {} do not reach each other's memory ({}); their links go through the host",
-              cards_[self].device, peer, troubles[peer].empty() ? "as that rank found" : troubles[peer]);
+              infos_[self].device, peer, faults[peer].empty() ? "as that rank found" : faults[peer]);
   }
   if (anyUnreached_ || !shape_.kernels) return;
   const device::JointVerdict verdict = device::judge(views);
@@ -126,11 +126,11 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
 // Ranks of another process map all of these slots, and could write addresses into them: where there is one, nobody
 // follows any.
 device::Direct DevicePeers::direct(int peer) const noexcept {
-  if (!shape_.kernels || cards_.size() > proof::kMostDirect || std::ranges::count(unreached_, peer) != 0)
+  if (!shape_.kernels || infos_.size() > proof::kMostDirect || std::ranges::count(unreached_, peer) != 0)
     return device::Direct::kNever;
-  const auto process = cards_[static_cast<size_t>(plane_.rank())].processToken;
-  if (cards_[static_cast<size_t>(peer)].processToken != process) return device::Direct::kMapped;
-  const bool alone = std::ranges::all_of(cards_, [&](const auto& card) { return card.processToken == process; });
+  const auto process = infos_[static_cast<size_t>(plane_.rank())].processToken;
+  if (infos_[static_cast<size_t>(peer)].processToken != process) return device::Direct::kMapped;
+  const bool alone = std::ranges::all_of(infos_, [&](const auto& info) { return info.processToken == process; });
   return alone ? device::Direct::kHere : device::Direct::kNever;
 }
 
@@ -144,7 +144,7 @@ device::End DevicePeers::recvEnd(Protocol protocol, uint32_t channel, int peer) 
 
 engine::StreamedEnd DevicePeers::streamed(int from, int to, int peer) const noexcept {
   return {poolOf(to) + layout_.streamSlots(from),
-          reinterpret_cast<engine::Mark*>(poolOf(to) + layout_.marks(from)),
+          reinterpret_cast<engine::SlotFlag*>(poolOf(to) + layout_.marks(from)),
           reinterpret_cast<uint64_t*>(poolOf(from) + layout_.taken(to)),
           shape_.streamSlotBytes,
           GpuLayout::kStreamDepth,

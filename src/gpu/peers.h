@@ -9,7 +9,7 @@
 #include "base/deadline.h"
 #include "control/plane.h"
 #include "device/device.h"
-#include "device/joints.h"
+#include "device/gpu_links.h"
 #include "engine/streamed.h"
 #include "gpu/layout.h"
 
@@ -18,7 +18,7 @@ namespace tutti::gpu {
 class DevicePeers {
  public:
   // Collective over the plane: allocates, tells, maps and tests. Blocks, at most until the deadline. Throws Error.
-  DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::Card> cards,
+  DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::PeerInfo> infos,
               const GpuLayout& shape, Deadline deadline);
 
   size_t bytes() const noexcept { return own_->bytes; }
@@ -41,14 +41,14 @@ class DevicePeers {
   std::string map(int peer, std::span<const std::byte> exported);
   std::string tryOut(int peer, uint64_t seed);
   device::JointView joints(std::span<const Bytes> exported) const;
-  void agree(const std::vector<std::string>& troubles, const device::JointView& joints, Deadline deadline);
+  void agree(const std::vector<std::string>& faults, const device::JointView& joints, Deadline deadline);
   std::byte* poolOf(int rank) const noexcept { return pools_[static_cast<size_t>(rank)]; }
   engine::StreamedEnd streamed(int from, int to, int peer) const noexcept;
   link::Fifo fifo(Protocol protocol, uint32_t channel, int from, int to) const noexcept;
 
   control::Plane& plane_;
   device::Device& device_;
-  std::span<const topology::Card> cards_;
+  std::span<const topology::PeerInfo> infos_;
   GpuLayout shape_;
   PoolLayout layout_;
   std::unique_ptr<device::DeviceMemory> own_;

@@ -48,7 +48,7 @@ device::Progress* DeviceRecord::place(bool stays) noexcept {
 }
 
 void DeviceRecord::launched(const comm::Call& call, uint64_t number, const link::Fingerprint& planned,
-                            const device::Work& work) {
+                            const device::KernelWork& work) {
   const comm::Recorder::Token token = recorder_.begin(call, call.fingerprint(number), false);
   recorder_.started(token, planned);
   recorder_.moved(token, comm::CallState::kQueued);  // all its links stand

@@ -36,7 +36,8 @@ class DeviceRecord {
   // The words for a call that is being prepared. `stays`: a graph keeps it.
   device::Progress* place(bool stays) noexcept;
   // `work` has been queued, with the words that it got.
-  void launched(const comm::Call& call, uint64_t number, const link::Fingerprint& planned, const device::Work& work);
+  void launched(const comm::Call& call, uint64_t number, const link::Fingerprint& planned,
+                const device::KernelWork& work);
   bool empty() const noexcept { return running_.empty(); }
 
   // Brings the lines up to date. Cheap: a few cache lines for each call under way.

@@ -30,18 +30,18 @@ class Untrue : public Error {
 }  // namespace
 
 RemoteBuffers::RemoteBuffers(control::Plane& plane, device::Device& device, const DevicePeers& peers,
-                             std::span<const topology::Card> cards)
+                             std::span<const topology::PeerInfo> infos)
     : plane_(plane), device_(device) {
-  const topology::Card& own = cards[static_cast<size_t>(plane.rank())];
+  const topology::PeerInfo& own = infos[static_cast<size_t>(plane.rank())];
   for (int rank = 0; rank < plane.size(); ++rank) {
-    const topology::Card& card = cards[static_cast<size_t>(rank)];
+    const topology::PeerInfo& info = infos[static_cast<size_t>(rank)];
     const device::Direct direct = peers.direct(rank);
-    if (direct == device::Direct::kHere && card.gpu != own.gpu) gpusHere_.insert(card.device);
+    if (direct == device::Direct::kHere && info.gpu != own.gpu) gpusHere_.insert(info.device);
     if (direct != device::Direct::kMapped) continue;
-    severalHosts_ = severalHosts_ || card.hostId != own.hostId;
+    severalHosts_ = severalHosts_ || info.hostId != own.hostId;
     peers_.emplace_back().rank = rank;
   }
-  if (!peers_.empty()) table_ = device.allocate(cards.size() * device::kWindows * sizeof(device::MappedWindow));
+  if (!peers_.empty()) table_ = device.allocate(infos.size() * device::kWindows * sizeof(device::MappedWindow));
 }
 
 void RemoteBuffers::add(const void* handle, const comm::Range& buffer) {

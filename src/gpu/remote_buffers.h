@@ -26,9 +26,9 @@ namespace tutti::gpu {
 class RemoteBuffers {
  public:
   RemoteBuffers(control::Plane& plane, device::Device& device, const DevicePeers& peers,
-                std::span<const topology::Card> cards);
+                std::span<const topology::PeerInfo> infos);
 
-  // The table for Seat::windows. Null where no peer is in another process.
+  // The table for DeviceComm::windows. Null where no peer is in another process.
   const device::MappedWindow* table() const noexcept {
     return reinterpret_cast<const device::MappedWindow*>(table_ ? table_->data : nullptr);
   }

@@ -8,7 +8,7 @@
 namespace tutti::gpu {
 
 using engine::Awaited;
-using engine::Trail;
+using engine::WaitJournal;
 
 namespace {
 
@@ -16,9 +16,9 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenLooks(10);
 constexpr std::chrono::milliseconds kLettingGo(20);  // at a time
 
-device::Report reportOf(device::Trouble trouble, const Awaited& awaited) {
+device::Report reportOf(device::Fault fault, const Awaited& awaited) {
   device::Report report;
-  report.trouble = trouble;
+  report.fault = fault;
   report.peer = awaited.peer;
   report.expected = awaited.bytes;
   report.mine = awaited.mine;
@@ -31,9 +31,9 @@ DeviceStreamed::DeviceStreamed(device::Device& device, const DevicePeers& peers,
     : device_(device),
       peers_(peers),
       timeout_(timeout),
-      whereabouts_(device.allocatePinned(sizeof(engine::Whereabouts))),
+      whereabouts_(device.allocatePinned(sizeof(engine::StreamCursor))),
       queue_(device.newSideQueue()) {
-  new (whereabouts_->data) engine::Whereabouts;
+  new (whereabouts_->data) engine::StreamCursor;
 }
 
 engine::StreamedLane DeviceStreamed::laneFor(const comm::Call& call, const DeviceProgram& program, uint64_t number,
@@ -54,24 +54,24 @@ engine::StreamedLane DeviceStreamed::laneFor(const comm::Call& call, const Devic
 // Those that have ended, but for those of graphs. Needs the mutex. Acquire: pairs with the stream's write.
 void DeviceStreamed::throwAwayTrails() {
   const uint64_t ended = std::atomic_ref(whereabouts().ended).load(std::memory_order_acquire);
-  trails_.erase(trails_.begin(), trails_.lower_bound(ended));
+  journals_.erase(journals_.begin(), journals_.lower_bound(ended));
 }
 
-engine::StreamedQueue DeviceStreamed::newTrail(bool stays) {
+engine::StreamedQueue DeviceStreamed::newJournal(bool stays) {
   std::lock_guard lock(mutex_);
   throwAwayTrails();
   constexpr uint64_t kPlacesOfGraph = uint64_t{1} << 32;  // at most
-  const uint64_t first = stays ? Trail::kOfGraphs + graphs_++ * kPlacesOfGraph : last_ ? last_->end() : 1;
-  auto trail = std::make_shared<Trail>(first);
-  trails_[first] = trail;
-  if (!stays) last_ = trail;
-  return {*queue_, whereabouts(), trail};
+  const uint64_t first = stays ? WaitJournal::kOfGraphs + graphs_++ * kPlacesOfGraph : last_ ? last_->end() : 1;
+  auto journal = std::make_shared<WaitJournal>(first);
+  journals_[first] = journal;
+  if (!stays) last_ = journal;
+  return {*queue_, whereabouts(), journal};
 }
 
 std::vector<Awaited> DeviceStreamed::awaited(uint64_t position) const {
   std::lock_guard lock(mutex_);
-  const auto next = trails_.upper_bound(position);
-  return next == trails_.begin() ? std::vector<Awaited>() : std::prev(next)->second->at(position);
+  const auto next = journals_.upper_bound(position);
+  return next == journals_.begin() ? std::vector<Awaited>() : std::prev(next)->second->at(position);
 }
 
 // A slot that is full, but not of what is expected.
@@ -82,8 +82,8 @@ std::optional<device::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
   const auto theirs =
       engine::fingerprintOf(device_.readWord(&awaited.mark->first), device_.readWord(&awaited.mark->second));
   const uint64_t bytes = device_.readWord(&awaited.mark->bytes);
-  const bool sameCall = engine::stampOf(theirs, awaited.bytes) == awaited.value;
-  device::Report report = reportOf(sameCall ? device::Trouble::kBytes : device::Trouble::kMismatch, awaited);
+  const bool sameCall = engine::tagOf(theirs, awaited.bytes) == awaited.value;
+  device::Report report = reportOf(sameCall ? device::Fault::kBytes : device::Fault::kMismatch, awaited);
   report.bytes = bytes;
   report.theirs = theirs;
   return report;
@@ -107,7 +107,7 @@ std::optional<device::Report> DeviceStreamed::look() {
   const auto missing =
       std::ranges::find_if(all, [this](const Awaited& one) { return device_.readWord(one.word) != one.value; });
   if (missing == all.end() || !stood(now)) return std::nullopt;
-  return reportOf(device::Trouble::kDeadline, *missing);
+  return reportOf(device::Fault::kDeadline, *missing);
 }
 
 void DeviceStreamed::letGo() {

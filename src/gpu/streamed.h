@@ -27,7 +27,7 @@ class DeviceStreamed {
   engine::StreamedLane laneFor(const comm::Call& call, const DeviceProgram& program, uint64_t number,
                                std::byte* barrierByte);
   // Where what is queued next leaves its places. `stays`: a graph keeps it.
-  engine::StreamedQueue newTrail(bool stays);
+  engine::StreamedQueue newJournal(bool stays);
 
   // --- of the attendant ---
   // Whom the stream has waited for too long, or who sent what it did not expect. Throws Error.
@@ -38,8 +38,8 @@ class DeviceStreamed {
   bool atRest() const noexcept { return position() == 0; }
 
  private:
-  engine::Whereabouts& whereabouts() const noexcept {
-    return *reinterpret_cast<engine::Whereabouts*>(whereabouts_->data);
+  engine::StreamCursor& whereabouts() const noexcept {
+    return *reinterpret_cast<engine::StreamCursor*>(whereabouts_->data);
   }
   uint64_t position() const noexcept { return whereabouts().place(); }
   bool stood(std::chrono::steady_clock::time_point now) noexcept;
@@ -53,9 +53,9 @@ class DeviceStreamed {
   std::unique_ptr<device::DeviceMemory> whereabouts_;  // of the host
   std::unique_ptr<device::SideQueue> queue_;
 
-  mutable std::mutex mutex_;                                   // guards what follows
-  std::map<uint64_t, std::shared_ptr<engine::Trail>> trails_;  // by their first positions
-  std::shared_ptr<engine::Trail> last_;                        // of those that are of no graph
+  mutable std::mutex mutex_;                                           // guards what follows
+  std::map<uint64_t, std::shared_ptr<engine::WaitJournal>> journals_;  // by their first positions
+  std::shared_ptr<engine::WaitJournal> last_;                          // of those that are of no graph
   uint64_t graphs_ = 0;
 
   // Of the attendant: since when the stream has been where it is, and when its words were looked at.

@@ -70,16 +70,16 @@ class Streams {
         queueTogether({from, to});
         from = to;
       }
-      for (auto& [side, trail] : trails_) trail.end();
+      for (auto& [side, journal] : journals_) journal.end();
     });
     for (const Part& part : parts_) part.call->side->launchedInStream(*part.call->call, *part.program);
   }
 
  private:
   void add(const StreamedCall& one) {
-    auto found = trails_.find(one.side);
-    if (found == trails_.end()) {
-      found = trails_.emplace(one.side, one.side->streamed().newTrail(stays_)).first;
+    auto found = journals_.find(one.side);
+    if (found == journals_.end()) {
+      found = journals_.emplace(one.side, one.side->streamed().newJournal(stays_)).first;
       queues_.push_back(&one.side->streamed().queue());
       orders_.push_back(&one.side->order());
     }
@@ -90,7 +90,7 @@ class Streams {
 
   device::Device& device_;
   bool stays_ = false;  // a graph keeps it
-  std::map<GpuExecutor*, engine::StreamedQueue> trails_;
+  std::map<GpuExecutor*, engine::StreamedQueue> journals_;
   std::vector<Part> parts_;
   std::vector<device::SideQueue*> queues_;
   std::vector<device::DeviceStream> streams_;

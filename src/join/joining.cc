@@ -52,8 +52,8 @@ void Joining::onRoot(std::shared_ptr<Line> line) {
   events.closed = [this](const std::string& why) { onRootGone(why); };
   root_->setEvents(std::move(events));
   root_->send(Kind::kHello, encode(helloOf(request_, self_, *root_)));
-  pulse_.watch(root_,
-               [this](const std::string& how) { fail(ErrorCode::kRemote, rootProcess(request_.id) + " " + how); });
+  heartbeat_.watch(root_,
+                   [this](const std::string& how) { fail(ErrorCode::kRemote, rootProcess(request_.id) + " " + how); });
 }
 
 void Joining::onRootFrame(Frame& frame) try {
@@ -108,7 +108,7 @@ void Joining::learn(std::span<const std::byte> wrapped) {
   events_.learned(secret);
 }
 
-void Joining::callParent(const Person& parent) {
+void Joining::callParent(const RankAddress& parent) {
   calling_ = "its parent in the tree, " + describe(parent);
   lastRefusal_.clear();
   dial_ = Dial::start(

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "wire/dial.h"
+#include "wire/heartbeat.h"
 #include "wire/join_request.h"
 #include "wire/messages.h"
-#include "wire/pulse.h"
 
 namespace tutti::control {
 
@@ -21,13 +21,18 @@ class Joining {
     // What the root has heard of all ranks' records: all have come.
     std::function<void(const Digest&)> digest;
     // The parent's line and who it is; without a line for rank 0.
-    std::function<void(std::shared_ptr<Line>, const Person&)> placed;
+    std::function<void(std::shared_ptr<Line>, const RankAddress&)> placed;
     std::function<void(ErrorCode, const std::string&)> failed;  // once
     std::function<std::string()> missing;  // what is known here about ranks that have not been heard of
   };
-  Joining(Reactor& reactor, Pulse& pulse, const JoinRequest& request, const Person& self, const noise::KeyPair& key,
-          Events events)
-      : reactor_(reactor), pulse_(pulse), request_(request), self_(self), key_(key), events_(std::move(events)) {}
+  Joining(Reactor& reactor, Heartbeat& heartbeat, const JoinRequest& request, const RankAddress& self,
+          const noise::KeyPair& key, Events events)
+      : reactor_(reactor),
+        heartbeat_(heartbeat),
+        request_(request),
+        self_(self),
+        key_(key),
+        events_(std::move(events)) {}
 
   void start();
   // A neighbour in the tree is gone. The root will say why; if it does not, this is the reason.
@@ -53,14 +58,14 @@ class Joining {
   void onRootGone(const std::string& why);
   void onDigest(const Bytes& payload);
   void learn(std::span<const std::byte> wrapped);
-  void callParent(const Person& parent);
+  void callParent(const RankAddress& parent);
   std::string obstacle() const;  // to the connection that is being tried
   void onDeadline();
 
   Reactor& reactor_;
-  Pulse& pulse_;
+  Heartbeat& heartbeat_;
   const JoinRequest& request_;
-  const Person& self_;
+  const RankAddress& self_;
   const noise::KeyPair& key_;
   Events events_;
   std::shared_ptr<Dial> dial_;

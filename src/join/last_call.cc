@@ -36,7 +36,7 @@ class LastCall {
  private:
   // As a rank that comes and gives up: so the root knows who it is.
   void say(Line& line) {
-    const Person self{request_.rank, hostName(), ::getpid(), {}};
+    const RankAddress self{request_.rank, hostName(), ::getpid(), {}};
     line.send(Kind::kHello, encode(helloOf(request_, self, line)));
     line.send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, why_}));
     line.finish([this] { reactor_.stop(); });

@@ -74,7 +74,7 @@ class RootsHere {
 std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
   auto root = std::make_shared<Root>(place, network, lifetime);
   ofThisProcess<RootsHere>().add(root);
-  Keeper::instance().start(root);
+  BackgroundThreads::instance().start(root);
   return root;
 }
 
@@ -92,7 +92,7 @@ bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& wh
 // One that has come has a line of its own to say so over: this is of another job that met here before.
 void Root::giveUp(int rank, const std::string& why) {
   reactor_.post([this, rank, why] {
-    if (!guests_.contains(rank)) refuse(ErrorCode::kRemote, why);
+    if (!pendingRanks_.contains(rank)) refuse(ErrorCode::kRemote, why);
   });
 }
 
@@ -118,7 +118,7 @@ Root::Root(const RootPlace& place, const Network& network, Deadline lifetime)
   // By who makes it: for lack of memory there is no root then, and not one that ends at once.
   reactor_.after(lifetime.left(), [this] {
     if (!refused_ && size_ > 0 && placed_ < size_)
-      refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", guests_.size(), size_,
+      refuse(ErrorCode::kTimeout, fmt::format("{} of {} ranks came: {}; missing: {}. {}{}", pendingRanks_.size(), size_,
                                               rootIsOver(id_), nameRanks(missing()), lookForThem(id_), suspicion()));
     reactor_.stop();
   });
@@ -168,27 +168,27 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
 }
 
 std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
-  const int rank = hello.person.rank;
+  const int rank = hello.who.rank;
   if (const auto wrong = wrongPlace(rank, hello.size))
     return Refusal{ErrorCode::kInvalidUsage,
-                   fmt::format("{} wants to join a job of size {}: {}", describe(hello.person), hello.size, *wrong)};
-  if (const auto at = guests_.find(rank); at != guests_.end())
-    return Refusal{ErrorCode::kInvalidUsage,
-                   fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. {}", rank,
-                               at->second.person.host, at->second.person.pid, hello.person.host, hello.person.pid,
-                               whenTwoAreOneRank(id_))};
+                   fmt::format("{} wants to join a job of size {}: {}", describe(hello.who), hello.size, *wrong)};
+  if (const auto at = pendingRanks_.find(rank); at != pendingRanks_.end())
+    return Refusal{
+        ErrorCode::kInvalidUsage,
+        fmt::format("two processes claim rank {}: host {}, pid {} and host {}, pid {}. {}", rank, at->second.who.host,
+                    at->second.who.pid, hello.who.host, hello.who.pid, whenTwoAreOneRank(id_))};
   if (size_ != 0 && hello.size != size_)
     return Refusal{
         ErrorCode::kInvalidUsage,
         fmt::format("the ranks disagree on the size of the job: {} says {}, {} says {}. Start all with one size",
-                    describe(guests_.begin()->second.person), size_, describe(hello.person), hello.size)};
-  if (!guests_.empty() && guests_.begin()->second.encrypts != encrypts) {
-    const Person& other = guests_.begin()->second.person;
+                    describe(pendingRanks_.begin()->second.who), size_, describe(hello.who), hello.size)};
+  if (!pendingRanks_.empty() && pendingRanks_.begin()->second.encrypts != encrypts) {
+    const RankAddress& other = pendingRanks_.begin()->second.who;
     return Refusal{
         ErrorCode::kInvalidUsage,
         fmt::format("the ranks disagree on encryption: {} has it on (TUTTI_ENCRYPT=1), {} has it off. Set it "
                     "on every rank or on none",
-                    describe(encrypts ? hello.person : other), describe(encrypts ? other : hello.person))};
+                    describe(encrypts ? hello.who : other), describe(encrypts ? other : hello.who))};
   }
   if (const std::string other = differenceOfSecrets(hello); !other.empty())
     return Refusal{
@@ -207,33 +207,33 @@ std::string Root::differenceFrom(const Hello& hello) const {
     for (const Agreed& first : first_.agreement)
       if (first.name == theirs.name && first.value != theirs.value)
         text += fmt::format("{}{} is {} on {} and {} on {}", text.empty() ? "" : "; ", first.name, first.value,
-                            describe(first_.person), theirs.value, describe(hello.person));
+                            describe(first_.who), theirs.value, describe(hello.who));
   return text;
 }
 
 // Of what was given beside the id: "rank 0 (…) has one, rank 1 (…) has none".
 std::string Root::differenceOfSecrets(const Hello& hello) const {
-  if (guests_.empty() || hello.mark == first_.mark) return {};
+  if (pendingRanks_.empty() || hello.mark == first_.mark) return {};
   const bool both = !hello.mark.empty() && !first_.mark.empty();
   const Hello& one = first_.mark.empty() ? hello : first_;
   const Hello& other = first_.mark.empty() ? first_ : hello;
-  return fmt::format("{} has one, {} has {}", describe(one.person), describe(other.person), both ? "another" : "none");
+  return fmt::format("{} has one, {} has {}", describe(one.who), describe(other.who), both ? "another" : "none");
 }
 
 void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
-  if (guests_.empty()) first_ = hello;
+  if (pendingRanks_.empty()) first_ = hello;
   size_ = hello.size;
-  const int rank = hello.person.rank;
-  guests_[rank] = {std::move(hello.person), hello.record, line, line->peerEncrypts(), false, false};
+  const int rank = hello.who.rank;
+  pendingRanks_[rank] = {std::move(hello.who), hello.record, line, line->peerEncrypts(), false, false};
   Line::Events events;
   events.frame = [this, rank](Frame& frame) { onFrame(rank, frame); };
   events.closed = [this, rank](const std::string& why) { onGone(rank, why); };
   line->setEvents(std::move(events));
-  if (!pulse_) pulse_.emplace(reactor_, std::min(kMaxHeartbeat, std::chrono::milliseconds(hello.heartbeatMs)));
-  pulse_->watch(line, [this, rank](const std::string& how) { onSilence(rank, how); });
+  if (!heartbeat_) heartbeat_.emplace(reactor_, std::min(kMaxHeartbeat, std::chrono::milliseconds(hello.heartbeatMs)));
+  heartbeat_->watch(line, [this, rank](const std::string& how) { onSilence(rank, how); });
   reactor_.after(std::chrono::milliseconds(std::max<int64_t>(0, hello.leftMs)),
                  [this, rank, ms = hello.leftMs] { onDeadline(rank, ms); });
-  const bool all = guests_.size() == static_cast<size_t>(size_);
+  const bool all = pendingRanks_.size() == static_cast<size_t>(size_);
   // Nobody else is to come: the address is free for the next job before anyone can have joined this one.
   if (all) {
     name_.withdraw();
@@ -246,21 +246,21 @@ void Root::seat(const std::shared_ptr<Line>& line, Hello hello) {
 
 void Root::tellDigest() {
   std::vector<Digest> records;
-  for (const auto& [rank, guest] : guests_) records.push_back(guest.record);
+  for (const auto& [rank, pendingRank] : pendingRanks_) records.push_back(pendingRank.record);
   const Digest digest = digestOfAll(records);
   const auto told = std::make_shared<const Bytes>(digest.begin(), digest.end());
-  for (const auto& [rank, guest] : guests_) guest.line->send(Kind::kDigest, told);
+  for (const auto& [rank, pendingRank] : pendingRanks_) pendingRank.line->send(Kind::kDigest, told);
 }
 
 // A rank whose parent has yet to come is placed when that one comes.
 void Root::place(int rank) {
-  const auto at = guests_.find(rank);
-  if (at == guests_.end() || at->second.placed) return;
+  const auto at = pendingRanks_.find(rank);
+  if (at == pendingRanks_.end() || at->second.placed) return;
   Place answer{draw_, {}, {}};
   if (rank > 0) {
-    const auto parent = guests_.find(tree::parentOf(rank));
-    if (parent == guests_.end()) return;
-    answer.parent = parent->second.person;
+    const auto parent = pendingRanks_.find(tree::parentOf(rank));
+    if (parent == pendingRanks_.end()) return;
+    answer.parent = parent->second.who;
   }
   if (isPublic(id_)) answer.secret = at->second.line->wrap(drawn_);
   at->second.placed = true;
@@ -269,10 +269,10 @@ void Root::place(int rank) {
 }
 
 void Root::onFrame(int rank, Frame& frame) {
-  Guest& guest = guests_.at(rank);
-  if (static_cast<Kind>(frame.type) == Kind::kDone && !guest.done) {
-    guest.done = true;
-    guest.line->close();
+  PendingRank& pendingRank = pendingRanks_.at(rank);
+  if (static_cast<Kind>(frame.type) == Kind::kDone && !pendingRank.done) {
+    pendingRank.done = true;
+    pendingRank.line->close();
     if (++done_ == size_) reactor_.stop();
   } else if (static_cast<Kind>(frame.type) == Kind::kRefuse) {
     std::string why = "it gave up";
@@ -285,35 +285,36 @@ void Root::onFrame(int rank, Frame& frame) {
 }
 
 void Root::onGone(int rank, const std::string& why) {
-  Guest& guest = guests_.at(rank);
-  guest.line->close();
-  if (!guest.done) refuse(ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(guest.person), why));
+  PendingRank& pendingRank = pendingRanks_.at(rank);
+  pendingRank.line->close();
+  if (!pendingRank.done)
+    refuse(ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(pendingRank.who), why));
   endIfIdle();
 }
 
 void Root::onSilence(int rank, const std::string& how) {
-  Guest& guest = guests_.at(rank);
-  const std::string text = fmt::format("{}, while joining, {}", describe(guest.person), how);
-  guest.line->send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, text}));
-  guest.line->close();
+  PendingRank& pendingRank = pendingRanks_.at(rank);
+  const std::string text = fmt::format("{}, while joining, {}", describe(pendingRank.who), how);
+  pendingRank.line->send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, text}));
+  pendingRank.line->close();
   refuse(ErrorCode::kRemote, text);
 }
 
 std::vector<int> Root::missing() const {
   std::vector<int> ranks;
   for (int r = 0; r < size_; ++r)
-    if (!guests_.contains(r)) ranks.push_back(r);
+    if (!pendingRanks_.contains(r)) ranks.push_back(r);
   return ranks;
 }
 
 void Root::onDeadline(int rank, int64_t afterMs) {
-  if (refused_ || guests_.at(rank).done) return;
+  if (refused_ || pendingRanks_.at(rank).done) return;
   const auto absent = missing();
   const std::string limit = fmt::format("the {} ms that rank {} waited, by its {}", afterMs, rank, kJoinDeadline);
   refuse(ErrorCode::kTimeout,
          absent.empty()
              ? fmt::format("all {} ranks came, but the tree between them did not stand within {}", size_, limit)
-             : fmt::format("{} of {} ranks came within {}; missing: {}. {}{}", guests_.size(), size_, limit,
+             : fmt::format("{} of {} ranks came within {}; missing: {}. {}{}", pendingRanks_.size(), size_, limit,
                            nameRanks(absent), lookForThem(id_), suspicion()));
 }
 
@@ -330,8 +331,8 @@ void Root::refuse(ErrorCode code, const std::string& text) {
   if (refused_) return;
   refused_ = Refusal{code, text};
   reserve_.reset();
-  for (auto& [rank, guest] : guests_)
-    if (guest.line->isOpen()) tell(guest.line, *refused_);
+  for (auto& [rank, pendingRank] : pendingRanks_)
+    if (pendingRank.line->isOpen()) tell(pendingRank.line, *refused_);
   endIfIdle();
 }
 

@@ -9,9 +9,9 @@
 
 #include "base/random.h"
 #include "job/root_name.h"
-#include "process/keeper.h"
+#include "process/background_threads.h"
+#include "wire/heartbeat.h"
 #include "wire/listener.h"
-#include "wire/pulse.h"
 
 namespace tutti::control {
 
@@ -36,7 +36,7 @@ HandshakeContext rootContext(const UniqueId& id);
 // tells the others; false: it is not. Never fails: where there is no memory, they wait for their deadline.
 bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept;
 
-class Root : public Kept {
+class Root : public Service {
  public:
   Root(const RootPlace& place, const Network& network, Deadline lifetime);
   ~Root() override;
@@ -48,8 +48,8 @@ class Root : public Kept {
   void giveUp(int rank, const std::string& why);
 
  private:
-  struct Guest {
-    Person person;
+  struct PendingRank {
+    RankAddress who;
     Digest record;               // of what it gives to the table
     std::shared_ptr<Line> line;  // until it has the table
     bool encrypts = false, placed = false, done = false;
@@ -82,10 +82,10 @@ class Root : public Kept {
   UniqueId id_;
   std::string doubt_;
   const uint64_t draw_ = randomNumber();
-  Secret drawn_{};              // for those whom the id gives none; zero: it has one
-  std::optional<Pulse> pulse_;  // as the first rank wants it
-  int size_ = 0;                // not known before the first rank has come
-  std::map<int, Guest> guests_;
+  Secret drawn_{};                      // for those whom the id gives none; zero: it has one
+  std::optional<Heartbeat> heartbeat_;  // as the first rank wants it
+  int size_ = 0;                        // not known before the first rank has come
+  std::map<int, PendingRank> pendingRanks_;
   Hello first_;  // of the one that came first
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;

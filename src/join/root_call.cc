@@ -16,9 +16,9 @@ Dial::Target targetOfRoot(const JoinRequest& request) {
   return {context, ifAllowed(request.network, {rootUnixName(request.id.job)}), request.id.addresses, request.id.folder};
 }
 
-Hello helloOf(const JoinRequest& request, const Person& self, const Line& root) {
+Hello helloOf(const JoinRequest& request, const RankAddress& self, const Line& root) {
   Hello hello{self, request.size, request.deadline.left().count(), request.heartbeat.count(), request.agreement};
-  hello.record = digestOf(encode(Record{self, request.card}));
+  hello.record = digestOf(encode(Record{self, request.info}));
   if (request.id.beside != Secret{}) hello.mark = root.wrap(markOf(request.id.beside));
   return hello;
 }

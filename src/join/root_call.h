@@ -10,7 +10,7 @@
 namespace tutti::control {
 
 Dial::Target targetOfRoot(const JoinRequest& request);
-Hello helloOf(const JoinRequest& request, const Person& self, const Line& root);
+Hello helloOf(const JoinRequest& request, const RankAddress& self, const Line& root);
 
 // These names, or none where TUTTI_UNIX_SOCKETS=0.
 std::vector<std::string> ifAllowed(const Network& network, std::vector<std::string> unixNames);

@@ -10,7 +10,7 @@
 
 namespace tutti::control {
 
-struct Launch {
+struct LaunchInfo {
   int rank = 0, size = 1;
   int localRank = -1, localSize = -1;  // -1: not told
   std::string launcher;                // the row's name, such as "openmpi"

@@ -68,7 +68,7 @@ int readLocal(const Environment& environment, const Row::Names& names, int low) 
 }
 
 // Rank and size from the row's columns, and nothing else.
-void readWho(const Environment& environment, const Row& row, Launch& launch) {
+void readWho(const Environment& environment, const Row& row, LaunchInfo& launch) {
   if (row.read) return row.read(environment, launch);
   const Name size = chosen(environment, row.size);
   launch.size = static_cast<int>(environment.number(size, 1, kMaxRanks).value_or(1));
@@ -79,7 +79,7 @@ void readWho(const Environment& environment, const Row& row, Launch& launch) {
                        launch.size - 1));
 }
 
-void readHost(const Environment& environment, const Row& row, Launch& launch) {
+void readHost(const Environment& environment, const Row& row, LaunchInfo& launch) {
   if (!row.read) {
     launch.localRank = readLocal(environment, row.localRank, 0);
     launch.localSize = readLocal(environment, row.localSize, 1);
@@ -146,11 +146,11 @@ void refuseHalves(const Environment& environment, const Row* winner) {
 
 // Two launchers of one level do not run inside one another: they must agree.
 void refuseContradictions(const Environment& environment, const Row& winner) {
-  Launch mine;
+  LaunchInfo mine;
   readWho(environment, winner, mine);
   for (const Row& row : launcherRows()) {
     if (&row == &winner || row.level != winner.level || !isWhole(environment, row)) continue;
-    Launch theirs;
+    LaunchInfo theirs;
     readWho(environment, row, theirs);
     if (mine.rank != theirs.rank || mine.size != theirs.size)
       refuse(
@@ -165,7 +165,7 @@ const Row* findRow(const Environment& environment) {
   const Row* yielding = nullptr;
   for (const Row& row : launcherRows()) {
     if (!isWhole(environment, row)) continue;
-    Launch who;
+    LaunchInfo who;
     if (row.yields) readWho(environment, row, who);
     if (!row.yields || who.size > 1) return &row;
     if (!yielding) yielding = &row;
@@ -193,7 +193,7 @@ const Row* chooseRow(const Environment& environment) {
 bool isLoopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 // host:port, [v6]:port
-void parseRoot(const std::string& text, Launch& launch) {
+void parseRoot(const std::string& text, LaunchInfo& launch) {
   const size_t colon = text.rfind(':');
   std::string host = text.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
@@ -219,7 +219,7 @@ UniqueId idFromEnvironment(const std::string& text) try {
 }
 
 // What the user says about the place; true when it is anything.
-bool readOwnPlace(const Environment& environment, Launch& launch) {
+bool readOwnPlace(const Environment& environment, LaunchInfo& launch) {
   const auto id = environment.find("TUTTI_ID"), file = environment.find("TUTTI_ID_FILE"),
              root = environment.find("TUTTI_ROOT");
   if (int(id.has_value()) + int(file.has_value()) + int(root.has_value()) > 1)
@@ -237,9 +237,9 @@ bool readOwnPlace(const Environment& environment, Launch& launch) {
   return id || file || root;
 }
 
-void readPlace(const Environment& environment, const Row& row, Launch& launch) {
+void readPlace(const Environment& environment, const Row& row, LaunchInfo& launch) {
   if (readOwnPlace(environment, launch)) return;
-  Launch told = launch;
+  LaunchInfo told = launch;
   const bool place = (row.place && row.place(environment, told)) || placeOfMaster(environment, told);
   if (!place && !launch.oneHost)
     refuse(
@@ -266,7 +266,7 @@ std::string secretFromVariable(const std::string& value) {
   return std::string(text);
 }
 
-void readRow(const Environment& environment, const Row& row, Launch& launch) {
+void readRow(const Environment& environment, const Row& row, LaunchInfo& launch) {
   readWho(environment, row, launch);
   launch.jobKey = environment.find("TUTTI_JOB").value_or("");
   for (const Name key : row.jobKeys)
@@ -286,9 +286,9 @@ std::optional<std::string> readSecret(const Environment& environment) {
   return text ? std::optional(secretFromVariable(*text)) : std::nullopt;
 }
 
-Launch readLaunch(const Environment& environment) {
+LaunchInfo readLaunch(const Environment& environment) {
   const Row* row = chooseRow(environment);
-  Launch launch;
+  LaunchInfo launch;
   if (row == nullptr) {
     launch.launcher = kNone;
     launch.oneHost = true;

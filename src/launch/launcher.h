@@ -10,7 +10,7 @@ namespace tutti::control {
 
 // Reads the environment. Variables and precedence are in launcher_table.cc. Throws Error(kInvalidUsage) that lists what
 // was looked for when no launcher is found, and for contradictions; Error(kInvalidArgument) for what is no number.
-Launch readLaunch(const settings::Environment& environment = {});
+LaunchInfo readLaunch(const settings::Environment& environment = {});
 
 // What the user has given for a secret: the text of TUTTI_SECRET or TUTTI_SECRET_FILE. Throws Error(kInvalidUsage) for
 // both, and for a file that is not to be trusted.

@@ -66,7 +66,7 @@ bool torchrunApplies(const Environment& environment) {
 }
 
 // "host:port", or a host alone.
-bool placeOnAzure(const Environment& environment, Launch& launch) {
+bool placeOnAzure(const Environment& environment, LaunchInfo& launch) {
   constexpr int kUsualPort = 6105;
   constexpr settings::Name kSeveral = "AZ_BATCH_MASTER_NODE", kOne = "AZ_BATCHAI_MPI_MASTER_NODE";
   const settings::Name name = environment.find(kSeveral) ? kSeveral : kOne;
@@ -86,11 +86,11 @@ bool placeOnAzure(const Environment& environment, Launch& launch) {
 
 // Hydra gives its jobs no name: the process at the other end of PMI_FD, the same for all ranks of a host, stands for
 // it.
-void tellPmiJobsApart(const Environment& environment, Launch& launch) {
+void tellPmiJobsApart(const Environment& environment, LaunchInfo& launch) {
   if (const auto fd = environment.number("PMI_FD", 0, 1 << 20)) launch.jobKey += pmi::ownerOf(static_cast<int>(*fd));
 }
 
-bool placeOfPmi(const Environment& environment, Launch& launch) {
+bool placeOfPmi(const Environment& environment, LaunchInfo& launch) {
   const auto fd = environment.number("PMI_FD", 0, 1 << 20);
   if (!fd) return false;
   // All ranks make the same communicators, so that their numbers agree.
@@ -108,7 +108,7 @@ bool isSlurmStep(const Environment& environment) {
 }
 
 // How many tasks this node has stands in a list such as "4(x2),3".
-void readSlurmNode(const Environment& environment, Launch& launch) {
+void readSlurmNode(const Environment& environment, LaunchInfo& launch) {
   const auto tasks = environment.find("SLURM_STEP_TASKS_PER_NODE");
   const auto node = environment.number("SLURM_NODEID", 0, 1 << 24);
   if (!tasks || !node) return;
@@ -121,7 +121,7 @@ void readSlurmNode(const Environment& environment, Launch& launch) {
 }
 
 // A port below those that the kernel gives out, from the numbers of job and step: the same on every rank.
-bool placeOfSlurm(const Environment& environment, Launch& launch) {
+bool placeOfSlurm(const Environment& environment, LaunchInfo& launch) {
   constexpr int64_t kFirst = 20'000, kCount = 12'000, kMost = 0xffffffff;
   const auto nodes = environment.find("SLURM_STEP_NODELIST");
   const auto job = environment.number("SLURM_JOB_ID", 0, kMost);
@@ -133,7 +133,7 @@ bool placeOfSlurm(const Environment& environment, Launch& launch) {
   return true;
 }
 
-void refusePods(const Environment& environment, Launch& launch) {
+void refusePods(const Environment& environment, LaunchInfo& launch) {
   const auto inPod = environment.find("PET_NPROC_PER_NODE");
   if (!inPod || *inPod == "1" || launch.localRank >= 0 || environment.find("TUTTI_LAUNCHER") == "plain") return;
   throw Error(
@@ -269,7 +269,7 @@ constexpr LauncherRow kRows[] = {
 
 std::span<const LauncherRow> launcherRows() { return kRows; }
 
-bool placeOfMaster(const Environment& environment, Launch& launch) {
+bool placeOfMaster(const Environment& environment, LaunchInfo& launch) {
   const auto host = environment.find("MASTER_ADDR");
   if (!host || !environment.find("MASTER_PORT")) return false;
   launch.rootHost = *host;

@@ -28,14 +28,14 @@ struct LauncherRow {
   // size instead of the columns. `more` adds what else is told, or throws Error. `place` says where to meet, when it is
   // not one host and the user has not said; false: nothing is told.
   bool (*applies)(const settings::Environment&) = nullptr;
-  void (*read)(const settings::Environment&, Launch&) = nullptr;
-  void (*more)(const settings::Environment&, Launch&) = nullptr;
-  bool (*place)(const settings::Environment&, Launch&) = nullptr;
+  void (*read)(const settings::Environment&, LaunchInfo&) = nullptr;
+  void (*more)(const settings::Environment&, LaunchInfo&) = nullptr;
+  bool (*place)(const settings::Environment&, LaunchInfo&) = nullptr;
 };
 
 std::span<const LauncherRow> launcherRows();
 
 // MASTER_ADDR and MASTER_PORT, when both are set. The port itself belongs to the framework's own store.
-bool placeOfMaster(const settings::Environment& environment, Launch& launch);
+bool placeOfMaster(const settings::Environment& environment, LaunchInfo& launch);
 
 }  // namespace tutti::control

@@ -74,7 +74,7 @@ constinit Goodbye goodbye;
 
 }  // namespace
 
-Client::Client(int fd, Patience patience) : fd_(fd), patience_(std::move(patience)) {
+Client::Client(int fd, BoundedWait patience) : fd_(fd), patience_(std::move(patience)) {
   goodbye.owe(fd);
   ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
   space_ = ask("cmd=get_my_kvsname", "my_kvsname")["kvsname"];

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "launch/patience.h"
+#include "launch/bounded_wait.h"
 
 namespace tutti::control::pmi {
 
@@ -17,7 +17,7 @@ class Client {
  public:
   // All throw Error: kTimeout, or kRemote when the process manager refuses or says what cannot be understood, and when
   // the caller has lost interest.
-  Client(int fd, Patience patience);
+  Client(int fd, BoundedWait patience);
   void put(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
   void barrier();  // waits for all ranks; what was put before it can be got after it
@@ -30,7 +30,7 @@ class Client {
   void awaitReady(short events);
 
   int fd_;
-  Patience patience_;
+  BoundedWait patience_;
   std::string space_, received_;
 };
 

@@ -102,7 +102,7 @@ bool tfConfigApplies(const settings::Environment& environment) {
   return !clusterOf(text, parse(text)).ranks.empty();
 }
 
-void readTfConfig(const settings::Environment& environment, Launch& launch) {
+void readTfConfig(const settings::Environment& environment, LaunchInfo& launch) {
   const std::string text = textOf(environment);
   const Json config = parse(text);
   const Cluster cluster = clusterOf(text, config);
@@ -117,7 +117,7 @@ void readTfConfig(const settings::Environment& environment, Launch& launch) {
   launch.source = "TF_CONFIG";
 }
 
-bool placeOfTfConfig(const settings::Environment& environment, Launch& launch) {
+bool placeOfTfConfig(const settings::Environment& environment, LaunchInfo& launch) {
   const std::string text = textOf(environment);
   const Worker root = clusterOf(text, parse(text)).ranks.front();
   launch.rootHost = root.host;

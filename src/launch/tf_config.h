@@ -11,8 +11,8 @@ namespace tutti::control {
 bool tfConfigApplies(const settings::Environment& environment);
 // Chief, then workers, are the ranks. Throws Error(kInvalidArgument | kInvalidUsage): the latter for a task that is
 // none of them.
-void readTfConfig(const settings::Environment& environment, Launch& launch);
+void readTfConfig(const settings::Environment& environment, LaunchInfo& launch);
 // The host of rank 0.
-bool placeOfTfConfig(const settings::Environment& environment, Launch& launch);
+bool placeOfTfConfig(const settings::Environment& environment, LaunchInfo& launch);
 
 }  // namespace tutti::control

@@ -20,7 +20,7 @@ struct Address {
   sockaddr_un name{};
   socklen_t length;
 
-  explicit Address(const Bell& bell) noexcept {
+  explicit Address(const Doorbell& bell) noexcept {
     name.sun_family = AF_UNIX;
     char* const path = name.sun_path + 1;  // the leading zero makes it abstract
     std::memcpy(path, kPrefix, sizeof kPrefix - 1);
@@ -34,7 +34,7 @@ int newSocket() noexcept { return ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | 
 
 }  // namespace
 
-Ear::Ear(Bell& bell) : socket_(newSocket()) {
+Ear::Ear(Doorbell& bell) : socket_(newSocket()) {
   if (socket_.get() < 0) throw systemError("cannot make the socket that wakes a rank", errno);
   for (uint64_t& word : bell.ear) word = randomNumber();
   const Address address(bell);
@@ -48,7 +48,7 @@ void Ear::drain() noexcept {
   }
 }
 
-void nudge(const Bell& bell) noexcept {
+void nudge(const Doorbell& bell) noexcept {
   const int socket = newSocket();
   if (socket < 0) return;
   const Address address(bell);

@@ -1,6 +1,6 @@
 // A thread that sleeps on sockets can not sleep on a futex as well. Its rank then has an ear: a datagram socket that
 // sleeps among the others, and on which whoever rings the bell leaves a word. Ranks that share memory reach each
-// other's abstract Unix sockets (topology::Card::hostId), and the socket's name lies beside the bell.
+// other's abstract Unix sockets (topology::PeerInfo::hostId), and the socket's name lies beside the bell.
 #pragma once
 #include "link/fifo.h"
 #include "process/fd.h"
@@ -10,7 +10,7 @@ namespace tutti::link {
 class Ear {
  public:
   // Of the bell's owner; one for each bell. Throws Error.
-  explicit Ear(Bell& bell);
+  explicit Ear(Doorbell& bell);
   int fd() const noexcept { return socket_.get(); }
   void drain() noexcept;  // any thread
 
@@ -19,6 +19,6 @@ class Ear {
 };
 
 // By wake(): leaves a word. Nobody there, or an ear that is full: both are fine.
-void nudge(const Bell& bell) noexcept;
+void nudge(const Doorbell& bell) noexcept;
 
 }  // namespace tutti::link

@@ -11,7 +11,7 @@
 namespace tutti::link {
 namespace {
 
-static_assert(sizeof(Bell) <= kBellFileBytes);
+static_assert(sizeof(Doorbell) <= kBellFileBytes);
 
 constexpr size_t kAlignment = alignof(SlotHeader);
 
@@ -28,7 +28,7 @@ size_t oneDirection(const Edge& edge) {
 
 size_t edgeMemoryBytes(const Edge& edge) { return 2 * oneDirection(edge); }
 
-void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Bell* peerBell) {
+void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell) {
   const Fifo upward = Fifo::over(memory, edge.slotBytes, edge.depth);
   const Fifo downward = Fifo::over(memory + oneDirection(edge), edge.slotBytes, edge.depth);
   const bool lower = edge.self < edge.peer;

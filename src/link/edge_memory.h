@@ -15,12 +15,12 @@ size_t edgeMemoryBytes(const Edge& edge);
 
 // Lays the two FIFOs out in `memory` (edgeMemoryBytes() zeroed bytes, 128-byte aligned) and makes `connection`'s ends
 // speak over them: each rank sends on its own direction. `peerBell` may be null.
-void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Bell* peerBell);
+void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell);
 
 // Anonymous zeroed memory of the process, committed page by page as it is touched. Throws Error.
 UniqueMap mapPrivate(size_t bytes);
 
-// The length of a file that holds a Bell.
+// The length of a file that holds a Doorbell.
 inline constexpr size_t kBellFileBytes = 4096;
 
 // Maps the bell in the memory file `fd`: the owner of the returned page can ring it for as long as it likes, whether

@@ -16,7 +16,7 @@
 #include "base/deadline_names.h"
 #include "base/error.h"
 #include "base/plain_text.h"
-#include "link/attempt_line.h"
+#include "link/negotiation_channel.h"
 #include "link/registry.h"
 #include "link/self_test.h"
 #include "process/descriptors.h"
@@ -72,9 +72,9 @@ std::string reasonOf(const Verdict& own, const Verdict& peers) {
 
 // What one candidate needs while it is tried. Members go in reverse: the Setup before the line that it talks over.
 struct Attempt {
-  Attempt(Meeting& meeting, uint32_t number, Transport& of, Deadline until)
-      : line(meeting, number), transport(of), deadline(until) {}
-  AttemptLine line;
+  Attempt(OobChannel& oob, uint32_t number, Transport& of, Deadline until)
+      : line(oob, number), transport(of), deadline(until) {}
+  NegotiationChannel line;
   Transport& transport;
   Deadline deadline;
   std::unique_ptr<Setup> setup;
@@ -92,8 +92,8 @@ struct Attempt {
 }  // namespace
 
 struct EdgeSetup::State {
-  State(const Registry& from, const Edge& of, std::unique_ptr<Meeting> over, std::chrono::milliseconds given)
-      : registry(from), edge(of), meeting(std::move(over)), patience(given) {}
+  State(const Registry& from, const Edge& of, std::unique_ptr<OobChannel> over, std::chrono::milliseconds given)
+      : registry(from), edge(of), oob(std::move(over)), patience(given) {}
 
   void sayHello();
   void readMail();
@@ -111,7 +111,7 @@ struct EdgeSetup::State {
 
   const Registry& registry;
   Edge edge;
-  std::unique_ptr<Meeting> meeting;
+  std::unique_ptr<OobChannel> oob;
   std::chrono::milliseconds patience;
   Deadline deadline = Deadline::never();  // once the peer has answered
 
@@ -128,7 +128,7 @@ struct EdgeSetup::State {
 };
 
 std::string EdgeSetup::State::peerName() const {
-  return fmt::format("rank {} (host {}, pid {}) on channel {}", edge.peer, edge.peerCard.hostName, edge.peerCard.pid,
+  return fmt::format("rank {} (host {}, pid {}) on channel {}", edge.peer, edge.peerInfo.hostName, edge.peerInfo.pid,
                      edge.channel);
 }
 
@@ -150,15 +150,15 @@ void EdgeSetup::State::nothingAllowed() const {
 }
 
 void EdgeSetup::State::sayHello() {
-  own = registry.candidates(edge.selfCard, edge.peerCard, &failures);
+  own = registry.candidates(edge.selfInfo, edge.peerInfo, &failures);
   Writer out;
   out.value(EdgeMessage::kHello).value(edge.slotBytes).value(edge.depth);
   for (const Transport* transport : own) out.text(transport->name());
-  meeting->put(out.take());
+  oob->put(out.take());
 }
 
 void EdgeSetup::State::readMail() {
-  while (auto message = meeting->poll()) deliver(std::move(*message));
+  while (auto message = oob->poll()) deliver(std::move(*message));
 }
 
 void EdgeSetup::State::deliver(Bytes message) {
@@ -207,7 +207,7 @@ void EdgeSetup::State::startAttempt() {
   if (next == agreed.size()) giveUp(ErrorCode::kSystem, "found no transport that works to");
   // A candidate that hangs must leave time for those after it.
   const auto left = static_cast<int>(agreed.size() - next);
-  attempt.emplace(*meeting, next, *agreed[next], left == 1 ? deadline : Deadline::in(deadline.left() / left));
+  attempt.emplace(*oob, next, *agreed[next], left == 1 ? deadline : Deadline::in(deadline.left() / left));
   for (auto& blob : earlyBlobs[next]) attempt->line.arrived(std::move(blob));
   earlyBlobs.erase(next);
   ++next;
@@ -243,7 +243,7 @@ void EdgeSetup::State::finish(bool good, const std::string& reason) {
   out.value(EdgeMessage::kVerdict).value(attempt->line.attempt()).value(static_cast<uint8_t>(good));
   for (const auto count : attempt->own->asked.counts) out.value(count);
   out.value(static_cast<uint8_t>(attempt->own->asked.refused));
-  meeting->put(out.text(reason).take());
+  oob->put(out.text(reason).take());
   if (good) return;
   attempt->test.reset();
   attempt->connection.reset();
@@ -279,9 +279,9 @@ void EdgeSetup::State::moveOn() {
   attempt.reset();
 }
 
-EdgeSetup::EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting,
+EdgeSetup::EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<OobChannel> oob,
                      std::chrono::milliseconds patience)
-    : state_(std::make_unique<State>(registry, edge, std::move(meeting), patience)) {
+    : state_(std::make_unique<State>(registry, edge, std::move(oob), patience)) {
   state_->sayHello();
 }
 

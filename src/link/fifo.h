@@ -48,11 +48,11 @@ inline constexpr uint32_t kInlineBytes = 32;
 
 // Where the payload of a slot is. Over a direct link, both ends of which reach each other's registered buffers, it may
 // be in the sender's input, which the receiver reads in place, or in the receiver's output already.
-enum class Carried : uint32_t { kInSlot, kAtSender, kAtReceiver };
+enum class PayloadLocation : uint32_t { kInSlot, kAtSender, kAtReceiver };
 
 // A place in a registered buffer, as the rank that has it tells a peer: an address where both have one address space,
 // else what is in front of it in a buffer that the peer has mapped, under the number `window`, which is not 0 then.
-struct Spot {
+struct RemoteAddress {
   uint64_t at = 0, window = 0;
 };
 
@@ -61,8 +61,9 @@ struct alignas(128) SlotHeader {
   std::atomic<uint64_t> sequence{0};
   Fingerprint fingerprint;
   uint32_t bytes = 0;  // payload
-  Carried carried = Carried::kInSlot;
-  std::byte inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: its Spot
+  PayloadLocation carried = PayloadLocation::kInSlot;
+  std::byte
+      inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: its RemoteAddress
 };
 static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);
 
@@ -77,13 +78,13 @@ struct alignas(128) Counter {
   std::atomic<uint64_t> value{0};
   // Of a direct link, written by the receiver at the begin of its operation: where its output begins, which the sender
   // may write to during that operation, whose number + 1 is in `outputOf`.
-  Spot output;
+  RemoteAddress output;
   uint64_t outputOf = 0;
 };
 
 // Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release. Its streams
 // may sleep side by side, so both other words count threads.
-struct alignas(128) Bell {
+struct alignas(128) Doorbell {
   std::atomic<uint32_t> rings{0};
   std::atomic<uint32_t> sleeping{0};
   std::atomic<uint32_t> polling{0};  // of these: how many sleep on sockets, and hear only what comes through the ear

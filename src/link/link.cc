@@ -28,7 +28,7 @@ std::string whyFailed(const Driver& driver) noexcept {
   }
 }
 
-void wake(Bell& bell) noexcept {
+void wake(Doorbell& bell) noexcept {
   bell.rings.fetch_add(1, std::memory_order_release);
   ::syscall(SYS_futex, &bell.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   // Acquire: pairs with the sleeper's release in engine/sleeper.cc; the name is complete.

@@ -54,8 +54,8 @@ std::string whyFailed(const Driver& driver) noexcept;
 
 // Wakes the owner of a bell if it sleeps. The sleeper counts in `sleeping` before it looks for work a last time, and it
 // sleeps for a bounded time, so a ring that crosses with that look costs one such time and no hang.
-void wake(Bell& bell) noexcept;
-inline void ring(Bell* bell) noexcept {
+void wake(Doorbell& bell) noexcept;
+inline void ring(Doorbell* bell) noexcept {
   if (bell && bell->sleeping.load(std::memory_order_relaxed) != 0) wake(*bell);
 }
 
@@ -69,10 +69,10 @@ inline void own([[maybe_unused]] const void* line) noexcept {
 
 struct SendEnd {
   Fifo fifo;
-  uint64_t posted = 0;         // slots posted so far; the next slot's number
-  uint64_t knownReleased = 0;  // a lower bound of *fifo.released
-  Bell* peerBell = nullptr;    // null: the peer does not sleep on this link's memory
-  Driver* driver = nullptr;    // null: mapped memory
+  uint64_t posted = 0;           // slots posted so far; the next slot's number
+  uint64_t knownReleased = 0;    // a lower bound of *fifo.released
+  Doorbell* peerBell = nullptr;  // null: the peer does not sleep on this link's memory
+  Driver* driver = nullptr;      // null: mapped memory
   int peer = -1;
 
   bool hasRoom() noexcept {
@@ -101,7 +101,7 @@ struct SendEnd {
 struct RecvEnd {
   Fifo fifo;
   uint64_t received = 0;  // slots taken so far; the next slot's number
-  Bell* peerBell = nullptr;
+  Doorbell* peerBell = nullptr;
   Driver* driver = nullptr;
   int peer = -1;
 

@@ -12,7 +12,7 @@
 namespace tutti::link {
 namespace {
 
-double costOf(const Reach& reach) noexcept {
+double costOf(const Reachability& reach) noexcept {
   return reach.latencyUs + (reach.bandwidthGBs > 0 ? costs::kTypicalBytes / (reach.bandwidthGBs * 1e3) : 1e12);
 }
 
@@ -72,13 +72,13 @@ bool Registry::isNews(const std::string& text) const noexcept {
   }
 }
 
-std::vector<Transport*> Registry::candidates(const topology::Card& self, const topology::Card& peer,
+std::vector<Transport*> Registry::candidates(const topology::PeerInfo& self, const topology::PeerInfo& peer,
                                              std::vector<std::string>* excluded) const {
   std::vector<std::pair<double, Transport*>> usable;
   for (size_t i = 0; i < transports_.size(); ++i) {
     Transport& transport = *transports_[i];
-    const Reach reach =
-        allowed_[i] ? transport.reach(self, peer) : Reach{.reason = "left out by TUTTI_TRANSPORT (config.transports)"};
+    const Reachability reach = allowed_[i] ? transport.reach(self, peer)
+                                           : Reachability{.reason = "left out by TUTTI_TRANSPORT (config.transports)"};
     if (reach.possible) {
       usable.emplace_back(costOf(reach), &transport);
     } else if (excluded != nullptr) {

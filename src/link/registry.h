@@ -25,7 +25,7 @@ class Registry {
   void narrow(std::string_view list);
   // Usable transports between two ranks, cheapest first (latency + 64 KiB / bandwidth); the same list at both ends,
   // whichever asks. `excluded`, if given, receives a line "name: reason" for each of the rest.
-  std::vector<Transport*> candidates(const topology::Card& self, const topology::Card& peer,
+  std::vector<Transport*> candidates(const topology::PeerInfo& self, const topology::PeerInfo& peer,
                                      std::vector<std::string>* excluded = nullptr) const;
   // The names of those that narrow() has left.
   std::vector<std::string> allowed() const;
@@ -51,7 +51,7 @@ Registry builtinTransports(std::string_view list);
 // may come to want this edge much later than this end: `patience` runs from the moment when both do.
 class EdgeSetup {
  public:
-  EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<Meeting> meeting,
+  EdgeSetup(const Registry& registry, const Edge& edge, std::unique_ptr<OobChannel> oob,
             std::chrono::milliseconds patience);
   ~EdgeSetup();
   // The connection once both ends have agreed on it; null before. Throws Error that names the peer, each transport and

@@ -12,16 +12,16 @@
 #include "base/slots.h"
 #include "link/link.h"
 #include "net/secure_socket.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::link {
 
 enum class StreamKind : uint8_t { kUnix, kTcp };
 
 // One edge's private line to the peer, over the control plane. Nothing here blocks. Both ends use it alike.
-class Meeting {
+class OobChannel {
  public:
-  virtual ~Meeting() = default;
+  virtual ~OobChannel() = default;
   // Arrives at the peer's poll(), in order. While a transport is set up: 64 KiB at most, and 1 MiB in all.
   virtual void put(std::span<const std::byte> blob) = 0;
   virtual std::optional<Bytes> poll() = 0;  // the next blob of the peer, if it has come
@@ -34,14 +34,14 @@ class Meeting {
 struct Edge {
   int self = 0, peer = 0;  // ranks
   int channel = 0;
-  topology::Card selfCard, peerCard;
-  Bell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Bell at offset 0
-  int selfBellFd = -1;       // memory file to pass to a peer on the same host, or -1
+  topology::PeerInfo selfInfo, peerInfo;
+  Doorbell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Doorbell at offset 0
+  int selfBellFd = -1;           // memory file to pass to a peer on the same host, or -1
   uint32_t slotBytes = slots::kBytes, depth = slots::kDepth;
 };
 
 // What a transport could do between two ranks; or, when `possible` is false, the reason why not.
-struct Reach {
+struct Reachability {
   bool possible = false;
   double latencyUs = 0;     // one slot of a few bytes, from post to ready
   double bandwidthGBs = 0;  // a long message
@@ -62,9 +62,9 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string_view name() const noexcept = 0;
-  virtual Reach reach(const topology::Card& self, const topology::Card& peer) const = 0;
+  virtual Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const = 0;
   // `meeting` outlives the Setup. Both ends open the same transport for the same edge.
-  virtual std::unique_ptr<Setup> open(const Edge& edge, Meeting& meeting) = 0;
+  virtual std::unique_ptr<Setup> open(const Edge& edge, OobChannel& oob) = 0;
 };
 
 }  // namespace tutti::link

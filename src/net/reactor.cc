@@ -109,15 +109,15 @@ bool Reactor::attempt(const Body& body) noexcept {
     body();
     return true;
   } catch (const std::exception& e) {
-    trouble(e);
+    fault(e);
     return false;
   }
 }
 
 // Who cannot even be told has no use for a loop that goes on without what has thrown.
-void Reactor::trouble(const std::exception& thrown) noexcept {
+void Reactor::fault(const std::exception& thrown) noexcept {
   try {
-    (*onTrouble_)(thrown.what());
+    (*onFault_)(thrown.what());
   } catch (const std::exception&) {
     stopped_ = broken_ = true;
   }
@@ -157,8 +157,8 @@ void Reactor::dispatch(Token token, uint32_t events) {
   if (!attempt([&] { (*handler)(events); })) forget(token);
 }
 
-bool Reactor::run(const Trouble& onTrouble) noexcept {
-  onTrouble_ = &onTrouble;
+bool Reactor::run(const Fault& onFault) noexcept {
+  onFault_ = &onFault;
   const std::unique_ptr<Reactor, void (*)(Reactor*)> atTheEnd(this, [](Reactor* self) { self->close(); });
   std::array<epoll_event, 64> events;
   while (!stopped_) {

@@ -23,7 +23,7 @@ class Reactor {
   using Token = uint64_t;
   using Handler = std::function<void(uint32_t events)>;
   using Task = std::function<void()>;
-  using Trouble = std::function<void(const std::string& what)>;
+  using Fault = std::function<void(const std::string& what)>;
   using Clock = Deadline::Clock;
 
   Reactor();  // throws Error
@@ -45,7 +45,7 @@ class Reactor {
   void wake() noexcept;  // any thread
   // `onTrouble` hears what a handler or a task threw; the others go on, and a handler that threw is forgotten. Until
   // stop(); false: until `onTrouble` threw as well.
-  bool run(const Trouble& onTrouble) noexcept;
+  bool run(const Fault& onFault) noexcept;
   void stop() noexcept;
   // As run() does at its end, for who never comes to it: whoever waits for a task hears that it will not run.
   void close() noexcept;
@@ -62,7 +62,7 @@ class Reactor {
   void runTasks();
   template <class Body>
   bool attempt(const Body& body) noexcept;
-  void trouble(const std::exception& thrown) noexcept;
+  void fault(const std::exception& thrown) noexcept;
 
   UniqueFd epoll_, wakeUp_;
   Token lastToken_ = 0;  // 0 is the eventfd's
@@ -71,7 +71,7 @@ class Reactor {
   std::unordered_map<Token, Clock::time_point> timerTimes_;
   Task woken_;
   bool stopped_ = false, broken_ = false;
-  const Trouble* onTrouble_ = nullptr;
+  const Fault* onFault_ = nullptr;
 
   std::mutex mutex_;  // guards what follows
   std::vector<Task> tasks_;

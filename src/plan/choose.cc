@@ -15,7 +15,7 @@ using schedule::Algorithm;
 namespace {
 
 // Why an algorithm is not worth a comparison on this machine; empty when it is.
-std::string objection(Algorithm algorithm, Collective collective, const Machine& machine) {
+std::string objection(Algorithm algorithm, Collective collective, const ClusterModel& machine) {
   const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
   if (row.workload == nullptr) return "what it costs is not known; it is used where it is forced";
   if (row.objection != nullptr)
@@ -36,7 +36,7 @@ std::string exclusion(Algorithm algorithm, std::string_view reason) {
 
 // All lanes of a host communicator run on the thread that calls, and a second TCP stream between two ranks gained
 // nothing (3.9 against 3.7 GB/s over loopback): more than one lane is for those who ask for it.
-Choice priced(Algorithm algorithm, const Request& request, const Machine& machine, int forcedChannels) {
+Choice priced(Algorithm algorithm, const Request& request, const ClusterModel& machine, int forcedChannels) {
   return {algorithm, std::max(1, forcedChannels), predictUs(algorithm, request, machine)};
 }
 
@@ -51,7 +51,7 @@ void rank(std::vector<Choice>& choices, std::optional<Algorithm> forced) {
 
 }  // namespace
 
-Plan choose(const Request& request, const Machine& machine, std::optional<Algorithm> forced, int forcedChannels) {
+Plan choose(const Request& request, const ClusterModel& machine, std::optional<Algorithm> forced, int forcedChannels) {
   Plan plan;
   std::vector<Choice> choices, unwise;
   for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {

@@ -34,7 +34,7 @@ double coldness(double messageBytes) {
 
 double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1e3 * gigabytesPerSecond); }
 
-double flatUs(Algorithm algorithm, const Request& request, const Machine& machine) {
+double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
   const Workload work = workOf(algorithm, request, machine);
   const bool spread = machine.hosts > 1;
   const LinkCost& link = spread ? machine.remote : machine.local;
@@ -70,14 +70,14 @@ bool packsAllRanks(Algorithm algorithm, Collective collective) {
   return packs != nullptr && packs(collective);
 }
 
-double predictUs(Algorithm algorithm, const Request& request, const Machine& machine) {
+double predictUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
   std::array<schedule::Stage, 2> stages;
   const auto split = schedule::rowOf(algorithm).stages;
   if (split == nullptr || !split({plainOf(request.collective), request.bytes}, machine, stages))
     return flatUs(algorithm, request, machine);
   double sum = 0;
   for (const schedule::Stage& stage : stages) {
-    Machine part = machine;
+    ClusterModel part = machine;
     static_cast<schedule::Scale&>(part) = stage.scale;
     sum += flatUs(stage.algorithm, {request.collective, stage.request.bytes}, part);
   }

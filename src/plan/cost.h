@@ -12,6 +12,6 @@ schedule::Workload workOf(schedule::Algorithm algorithm, const Request& request,
 bool packsAllRanks(schedule::Algorithm algorithm, Collective collective);
 
 // Microseconds. Grows with bytes. Pure: the same arguments give the same bits on every rank of a homogeneous job.
-double predictUs(schedule::Algorithm algorithm, const Request& request, const Machine& machine);
+double predictUs(schedule::Algorithm algorithm, const Request& request, const ClusterModel& machine);
 
 }  // namespace tutti::plan

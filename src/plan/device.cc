@@ -25,7 +25,7 @@ int channelsFor(double bytes, const ProtocolCost& cost, int most) {
 DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
                    int forcedChannels) {
   const ProtocolCost& cost = costOf(protocol, machine);
-  Machine model;
+  ClusterModel model;
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = slots::kPricedBytesOnGpu;
   const schedule::Workload work = workOf(algorithm, request, model);
@@ -37,7 +37,7 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
 }
 
 DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const DeviceMachine& machine) {
-  Machine model;
+  ClusterModel model;
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = slots::kPricedBytesInStreams;
   const schedule::Workload work = workOf(algorithm, request, model);

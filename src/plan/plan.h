@@ -20,7 +20,7 @@ struct LinkCost {
 using schedule::Request;
 
 // The communicator, as far as cost goes. Made once, the same on every rank (so that all choose alike).
-struct Machine : schedule::Scale {
+struct ClusterModel : schedule::Scale {
   LinkCost local, remote;             // between ranks of one host, and of different ones
   uint32_t slotRoom = slots::kBytes;  // bytes that a slot of the links really has
 };
@@ -39,7 +39,7 @@ struct Plan {
 
 // Never fails: every collective has an algorithm that works for every size. `forced` (from the configuration) takes the
 // choice of the algorithm away; it must be one that the collective has.
-Plan choose(const Request& request, const Machine& machine, std::optional<schedule::Algorithm> forced,
+Plan choose(const Request& request, const ClusterModel& machine, std::optional<schedule::Algorithm> forced,
             int forcedChannels);
 
 }  // namespace tutti::plan

@@ -51,7 +51,7 @@ class Races {
     VectorClock clock;
     uint32_t segment = 0;
     uint16_t span = 1;
-    bool lands = false;
+    bool directWrite = false;
     int refersTo = -1;  // the rank whose input it is
   };
 
@@ -70,7 +70,7 @@ class Races {
     link.pop_front();
     for (size_t i = 0; i < slot.clock.size(); ++i) clocks_[rank][i] = std::max(clocks_[rank][i], slot.clock[i]);
     if (slot.refersTo >= 0) read(rank, slot.refersTo, true, slot.segment, round);
-    if (slot.lands && !storesAsItIs(rank, step, slot))
+    if (slot.directWrite && !storesAsItIs(rank, step, slot))
       complain(rank, round, "takes a value that should land in its output, and does something else with it");
   }
 
@@ -81,10 +81,10 @@ class Races {
   }
 
   void post(int rank, const Step& step, int round, uint32_t link) {
-    Slot slot{clocks_[rank], step.segment, step.span, (step.flags & kLands) != 0};
+    Slot slot{clocks_[rank], step.segment, step.span, (step.flags & kDirectWrite) != 0};
     const auto from = schedules_[rank].from(step);
     if (from.size() == 1 && from[0].kind() == Kind::kInput && step.span == 1) slot.refersTo = rank;
-    if (slot.lands) {
+    if (slot.directWrite) {
       const int receiver = wiring_.links[link].receiver;
       forSegments(rank, step, [&](uint32_t segment) { write(rank, receiver, segment, round); });
     }

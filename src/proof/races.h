@@ -1,12 +1,12 @@
 // Proof that the ranks of a set of schedules may use each other's buffers in place: direct links.
 //
 // Over a direct link a step that only copies a segment of its input posts where that segment lies, and the receiver
-// reads it there when it takes the slot; and a value that lands (kLands) is written by its sender to the receiver's
-// output. So ranks touch each other's memory at times that no slot protects, and what holds in one run need not hold in
-// another. What must hold: of two accesses to one place, one of them a write, the earlier one happens before the later
-// one (L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978), by the order of a rank's
-// steps and by slots that are posted and taken. Room in a link orders steps too, but not for FIFOs of every depth: it
-// is not relied upon.
+// reads it there when it takes the slot; and a value that lands (kDirectWrite) is written by its sender to the
+// receiver's output. So ranks touch each other's memory at times that no slot protects, and what holds in one run need
+// not hold in another. What must hold: of two accesses to one place, one of them a write, the earlier one happens
+// before the later one (L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978), by the
+// order of a rank's steps and by slots that are posted and taken. Room in a link orders steps too, but not for FIFOs of
+// every depth: it is not relied upon.
 #pragma once
 #include <span>
 

@@ -13,8 +13,8 @@
 
 namespace tutti::proof {
 
+using schedule::kDirectWrite;
 using schedule::kFinalise;
-using schedule::kLands;
 using schedule::Operand;
 using schedule::Schedule;
 using schedule::SegmentMap;

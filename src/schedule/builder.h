@@ -60,9 +60,9 @@ class Builder {
       step().flags |= kFinalise;
       return *this;
     }
-    // See kLands.
-    Draft& lands() {
-      step().flags |= kLands;
+    // See kDirectWrite.
+    Draft& directWrite() {
+      step().flags |= kDirectWrite;
       return *this;
     }
 

@@ -109,7 +109,7 @@ class Grid {
   void gatherOwn(int entry) {
     if (ownsUnlaned(entry)) {
       auto step = builder_.at(builder_.rank()).from(Operand::input()).to(Operand::output());
-      step.toRank(local(member_ % lanes_)).lands();
+      step.toRank(local(member_ % lanes_)).directWrite();
     }
     if (runsLane() && has(member_, host_, entry)) spreadOwn(entry);
     take(host_, entry);
@@ -166,7 +166,7 @@ class Grid {
     } else if (entry == 0) {
       step.to(Operand::output());
     } else {
-      step.toRank(local(ownerOf(member_, entry))).lands();
+      step.toRank(local(ownerOf(member_, entry))).directWrite();
     }
   }
 
@@ -185,14 +185,14 @@ class Grid {
   }
 
   void spread(Builder::Draft step, int owner) {
-    step.to(Operand::output()).lands();
+    step.to(Operand::output()).directWrite();
     if (hosts_.count() > 1) step.toRank(neighbour(+1));
     toMembers(step, owner);
   }
 
   void relay(int source, int entry, bool further) {
     auto step = builder_.at(segmentOf(member_, source, entry)).fromRank(neighbour(-1)).to(Operand::output());
-    step.lands();
+    step.directWrite();
     if (further) step.toRank(neighbour(+1));
     toMembers(step, member_);
   }

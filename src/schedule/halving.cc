@@ -108,7 +108,7 @@ class HalvingDoubling {
   void unfold() {
     for (int have = 1; have < cube_.corners(); have *= 2) {
       const int across = corner_ ^ have, partner = cube_.rankAt(across);
-      builder_.at(first(corner_, have)).span(span(corner_, have)).from(Operand::output()).toRank(partner).lands();
+      builder_.at(first(corner_, have)).span(span(corner_, have)).from(Operand::output()).toRank(partner).directWrite();
       builder_.at(first(across, have)).span(span(across, have)).fromRank(partner).to(Operand::output());
     }
   }

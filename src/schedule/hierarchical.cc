@@ -36,8 +36,8 @@ TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
 }
 
 // Which ranks are together, in few bits: ranks that see it differently find out by their slots. That is the second
-// look: what it is made of, the cards and TUTTI_GROUP_SIZE, was handed to all alike or compared in full when they
-// joined (team/agreement.cc), so that two that have one digest by chance are refused there.
+// look: what it is made of, what ranks tell of themselves and TUTTI_GROUP_SIZE, was handed to all alike or compared in
+// full when they joined (team/agreement.cc), so that two that have one digest by chance are refused there.
 uint16_t digestOf(const Hosts& hosts, int size) {
   uint32_t hash = 0x811c9dc5;  // FNV-1a
   for (int rank = 0; rank < size; ++rank) hash = (hash ^ static_cast<uint32_t>(hosts.hostOf(rank))) * 0x01000193;

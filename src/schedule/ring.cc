@@ -31,7 +31,7 @@ Schedule buildChain(const Shape& shape, int rank) {
     if (position == 0) step.from(Operand::input());
     if (position > 0) step.fromRank(before);
     step.to(Operand::output());
-    if (position < size - 1) step.toRank(after).lands();
+    if (position < size - 1) step.toRank(after).directWrite();
   } else {
     if (position < size - 1) step.fromRank(after);
     step.from(Operand::input());

@@ -102,7 +102,7 @@ void broadcastOnTrees(Builder& builder, const TreeTeam& team) {
     } else {
       step.fromRank(team.leaderOf(node.parent));
     }
-    step.to(Operand::output()).lag(node.level).lands();
+    step.to(Operand::output()).lag(node.level).directWrite();
     for (int child : node.children) step.toRank(team.leaderOf(child));
     for (int other : team.others) step.toRank(other);
   }
@@ -142,10 +142,10 @@ void allReduceOnTrees(Builder& builder) {
     auto up = builder.at(tree).from(Operand::input()).lag(depth - node.level);
     for (int child : node.children) up.fromRank(child);
     if (node.parent < 0) {
-      toChildren(up.to(Operand::output()).finalise().lands());
+      toChildren(up.to(Operand::output()).finalise().directWrite());
     } else {
       up.toRank(node.parent);
-      toChildren(builder.at(tree).fromRank(node.parent).to(Operand::output()).lag(depth + node.level).lands());
+      toChildren(builder.at(tree).fromRank(node.parent).to(Operand::output()).lag(depth + node.level).directWrite());
     }
   }
 }

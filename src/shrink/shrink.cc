@@ -38,11 +38,11 @@ void Shrink::close(ErrorCode code, std::string_view text) noexcept {
 }
 
 std::chrono::milliseconds Shrink::patience() const noexcept {
-  return pulse_.heartbeat().count() > 0 ? pulse_.heartbeat() : kDefaultPatience;
+  return heartbeat_.heartbeat().count() > 0 ? heartbeat_.heartbeat() : kDefaultPatience;
 }
 
-std::unique_ptr<Reach> Shrink::reach(int rank, Reach::Won won, std::function<void(Text)> gone) {
-  return std::make_unique<Reach>(reactor_, home_.targetFor(rank), patience(), std::move(won), std::move(gone));
+std::unique_ptr<Prober> Shrink::reach(int rank, Prober::Won won, std::function<void(Text)> gone) {
+  return std::make_unique<Prober>(reactor_, home_.targetFor(rank), patience(), std::move(won), std::move(gone));
 }
 
 // From its first line on end() ends it, so that takes no memory.

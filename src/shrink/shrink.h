@@ -29,14 +29,15 @@
 #include "join/root.h"
 #include "shrink/shrink_call.h"
 #include "shrink/shrink_home.h"
-#include "wire/pulse.h"
-#include "wire/reach.h"
+#include "wire/heartbeat.h"
+#include "wire/prober.h"
 
 namespace tutti::control {
 
 class Shrink {
  public:
-  Shrink(ShrinkHome& home, Reactor& reactor, Pulse& pulse) : home_(home), reactor_(reactor), pulse_(pulse) {}
+  Shrink(ShrinkHome& home, Reactor& reactor, Heartbeat& heartbeat)
+      : home_(home), reactor_(reactor), heartbeat_(heartbeat) {}
 
   // Any thread. Blocks until it is decided; throws what Plane::shrink() throws.
   std::shared_ptr<NewPlane> call(const JoinRequest& like);
@@ -78,7 +79,7 @@ class Shrink {
     bool knows = false;
   };
   struct Probe {
-    std::unique_ptr<Reach> reach;
+    std::unique_ptr<Prober> reach;
     std::shared_ptr<Line> line;
   };
 
@@ -86,7 +87,7 @@ class Shrink {
   uint64_t serial() const noexcept { return committed_.size(); }
   bool leads() const noexcept;
   std::chrono::milliseconds patience() const noexcept;
-  std::unique_ptr<Reach> reach(int rank, Reach::Won won, std::function<void(Text)> gone);
+  std::unique_ptr<Prober> reach(int rank, Prober::Won won, std::function<void(Text)> gone);
   void begin(JoinRequest&& like);
   void end(ErrorCode code, Text text);
   void stopCall();
@@ -130,7 +131,7 @@ class Shrink {
 
   ShrinkHome& home_;
   Reactor& reactor_;
-  Pulse& pulse_;
+  Heartbeat& heartbeat_;
 
   std::mutex mutex_;  // guards the next two
   std::shared_ptr<ShrinkVerdict> pending_;
@@ -141,7 +142,7 @@ class Shrink {
   std::map<int, std::string> gone_;  // and why
 
   int leader_ = -1;
-  std::unique_ptr<Reach> reach_;
+  std::unique_ptr<Prober> reach_;
   std::shared_ptr<Line> up_;  // to the leader
   std::string leaderSays_;
   Reactor::Token seekTimer_ = 0, lookAheadTimer_ = 0;

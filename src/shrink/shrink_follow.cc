@@ -38,7 +38,7 @@ void Shrink::callLeader(int rank) {
       rank, [this](std::shared_ptr<Line> line) { found(std::move(line)); },
       [this, rank](Text why) {
         reach_.reset();
-        giveUp(rank, fmt::format("{} {}", describe(home_.person(rank)), why));
+        giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), why));
       });
   reactor_.cancel(lookAheadTimer_);
   lookAheadTimer_ = reactor_.after(kAnswerSoon, [this] { lookAhead(); });
@@ -64,8 +64,8 @@ void Shrink::found(std::shared_ptr<Line> line) {
   events.frame = [this](Frame& frame) { onLeader(frame); };
   events.closed = [this](Text) { leaderGone(); };
   up_->setEvents(std::move(events));
-  pulse_.watch(up_, [this, raw = up_.get(), rank = leader_](Text how) {
-    if (raw == up_.get()) return giveUp(rank, fmt::format("{} {}", describe(home_.person(rank)), how));
+  heartbeat_.watch(up_, [this, raw = up_.get(), rank = leader_](Text how) {
+    if (raw == up_.get()) return giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), how));
     raw->close();
   });
   up_->send(Kind::kShrinkCall, encode(ShrinkCall{home_.rank(), serial()}));
@@ -79,7 +79,7 @@ void Shrink::onLeader(Frame& frame) try {
     case Kind::kShrinkTry: {
       ShrinkTry proposal = decodeShrinkTry(frame.payload);
       requireRanksOf(home_.size(), proposal.survivors);
-      proposal.id.secret = openFrom(home_.person(leader_).endpoint.key, home_.key(), proposal.id.job, proposal.parcel);
+      proposal.id.secret = openFrom(home_.who(leader_).endpoint.key, home_.key(), proposal.id.job, proposal.parcel);
       return startTrial(std::move(proposal));
     }
     case Kind::kShrinkAgain:
@@ -94,7 +94,7 @@ void Shrink::onLeader(Frame& frame) try {
       throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
   }
 } catch (const Error& e) {
-  giveUp(leader_, fmt::format("{} said what cannot be understood: {}", describe(home_.person(leader_)), e.what()));
+  giveUp(leader_, fmt::format("{} said what cannot be understood: {}", describe(home_.who(leader_)), e.what()));
 }
 
 // It may be there all the same: only when its listener says so, it is gone.
@@ -162,7 +162,7 @@ void Shrink::drop(std::optional<Trial>& trial) {
   if (!trial) return;
   const auto plane = std::move(trial->plane);
   trial.reset();
-  if (plane) plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.person(home_.rank()))));
+  if (plane) plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.who(home_.rank()))));
 }
 
 }  // namespace tutti::control

@@ -1,5 +1,5 @@
-// What shrinking knows of the plane that shrinks, and of those that are tried in its place. One class is both: Member
-// (control/member.h), which holds the Shrink.
+// What shrinking knows of the plane that shrinks, and of those that are tried in its place. One class is both:
+// ControlNode (control/control_node.h), which holds the Shrink.
 #pragma once
 #include <functional>
 #include <memory>
@@ -27,7 +27,7 @@ class ShrinkHome {
  public:
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  virtual const Person& person(int rank) const = 0;
+  virtual const RankAddress& who(int rank) const = 0;
   virtual const noise::KeyPair& key() const noexcept = 0;  // the rank's own
   virtual UniqueId childId(UniqueId told) const = 0;
   virtual Dial::Target targetFor(int rank) const = 0;  // how to call another rank's listener

@@ -63,11 +63,11 @@ void Shrink::keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& cal
   events.frame = [this, rank = call.rank](Frame& frame) { onCaller(rank, frame); };
   events.closed = [this, rank = call.rank](Text) { callerGone(rank); };
   line->setEvents(std::move(events));
-  pulse_.watch(line, [this, raw = line.get(), rank = call.rank](Text how) {
+  heartbeat_.watch(line, [this, raw = line.get(), rank = call.rank](Text how) {
     raw->close();
     const auto at = callers_.find(rank);
     if (at != callers_.end() && at->second.line.get() == raw)
-      giveUp(rank, fmt::format("{} {}", describe(home_.person(rank)), how));
+      giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), how));
   });
   // It has let go of the attempt that was under way.
   if (leads() && trial_ && std::ranges::count(trial_->proposal.survivors, call.rank) != 0) again();
@@ -79,7 +79,7 @@ void Shrink::onCaller(int rank, Frame& frame) try {
   if (static_cast<Kind>(frame.type) == Kind::kShrinkTried) return noteTried(rank, decodeShrinkTried(frame.payload));
   throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
 } catch (const Error& e) {
-  giveUp(rank, fmt::format("{} said what cannot be understood: {}", describe(home_.person(rank)), e.what()));
+  giveUp(rank, fmt::format("{} said what cannot be understood: {}", describe(home_.who(rank)), e.what()));
 }
 
 // It may be there all the same, and call again.
@@ -92,7 +92,7 @@ void Shrink::callerGone(int rank) {
 
 // Who is waited for, as this rank sees it.
 std::string Shrink::waitText() const {
-  const auto name = [&](int rank) { return describe(home_.person(rank)); };
+  const auto name = [&](int rank) { return describe(home_.who(rank)); };
   if (!call_) return fmt::format("; {} is there, but has not called shrink", name(home_.rank()));
   if (!leads()) return fmt::format("; {} waits for {}", name(home_.rank()), name(leader_));
   const auto absent = missing();
@@ -135,7 +135,7 @@ void Shrink::propose() {
     tellProposal(proposal);
   } catch (const std::exception& e) {
     return endAll(codeOf(e), fmt::format("{} cannot open a root for the new communicator: {}",
-                                         describe(home_.person(home_.rank())), e.what()));
+                                         describe(home_.who(home_.rank())), e.what()));
   }
   startTrial(std::move(proposal));
 }
@@ -144,7 +144,7 @@ void Shrink::tellProposal(ShrinkTry proposal) {
   for (auto& [rank, caller] : callers_) {
     caller.joined = false;
     if (caller.serial != serial()) continue;
-    proposal.parcel = sealFor(home_.person(rank).endpoint.key, home_.key(), proposal.id.job, proposal.id.secret);
+    proposal.parcel = sealFor(home_.who(rank).endpoint.key, home_.key(), proposal.id.job, proposal.id.secret);
     caller.line->send(Kind::kShrinkTry, encode(proposal));
   }
 }
@@ -154,8 +154,8 @@ void Shrink::noteTried(int rank, const ShrinkTried& how) {
   if (how.refusal) {
     const bool passing = how.refusal->code == ErrorCode::kRemote || how.refusal->code == ErrorCode::kTimeout;
     if (passing && ++failures_ < kMaxFailures) return again();
-    return endAll(how.refusal->code, fmt::format("{} cannot join the new communicator: {}",
-                                                 describe(home_.person(rank)), how.refusal->text));
+    return endAll(how.refusal->code,
+                  fmt::format("{} cannot join the new communicator: {}", describe(home_.who(rank)), how.refusal->text));
   }
   if (const auto at = callers_.find(rank); at != callers_.end()) at->second.joined = true;
   const bool all = std::ranges::all_of(callers_, [](const auto& one) { return one.second.joined; });
@@ -196,17 +196,17 @@ void Shrink::probeOne(int rank) {
     events.frame = [this, rank](Frame& frame) { onProbed(rank, frame); };
     events.closed = [this, rank](Text) { probes_.erase(rank); };
     line->setEvents(std::move(events));
-    pulse_.watch(line, [this, rank, raw = line.get()](Text how) {
+    heartbeat_.watch(line, [this, rank, raw = line.get()](Text how) {
       raw->close();
       probes_.erase(rank);
-      giveUp(rank, fmt::format("{} {}", describe(home_.person(rank)), how));
+      giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), how));
     });
     line->send(Kind::kShrinkProbe, encode(ShrinkCall{home_.rank(), serial()}));
     probes_[rank] = {nullptr, std::move(line)};
   };
   probes_[rank].reach = reach(rank, won, [this, rank](Text why) {
     probes_.erase(rank);
-    giveUp(rank, fmt::format("{} {}", describe(home_.person(rank)), why));
+    giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), why));
   });
 }
 
@@ -220,7 +220,7 @@ void Shrink::onProbed(int rank, Frame& frame) {
     const Refusal refusal = decodeRefusal(frame.payload);
     end(refusal.code, refusal.text);
   } catch (const Error& e) {
-    log::warn("{} answered a probe with what cannot be understood: {}", describe(home_.person(rank)), e.what());
+    log::warn("{} answered a probe with what cannot be understood: {}", describe(home_.who(rank)), e.what());
   }
 }
 

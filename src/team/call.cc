@@ -137,9 +137,9 @@ kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, s
 
 }  // namespace
 
-engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
-                    uint32_t channel, uint32_t channels) noexcept {
-  engine::Work work;
+engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
+                        uint32_t channel, uint32_t channels) noexcept {
+  engine::LaneWork work;
   work.input = call.send;
   work.output = call.recv;
   work.layout = layoutOf(call, schedule, chunkBytes);

@@ -58,7 +58,7 @@ std::string describeMessage(bool sends, int peer, const link::Fingerprint& finge
 std::string describePlan(const link::Fingerprint& fingerprint);
 
 // The call as a lane sees it. A slot carries at most `chunkBytes` of each segment.
-engine::Work toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
-                    uint32_t channel, uint32_t channels) noexcept;
+engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
+                        uint32_t channel, uint32_t channels) noexcept;
 
 }  // namespace tutti::comm

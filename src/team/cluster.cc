@@ -6,30 +6,30 @@
 namespace tutti::comm {
 namespace {
 
-using topology::Card;
+using topology::PeerInfo;
 
 // In the order of their lowest rank: the same on every rank.
-std::vector<int> hostNumbers(std::span<const Card> cards) {
+std::vector<int> hostNumbers(std::span<const PeerInfo> infos) {
   std::map<uint64_t, int> numbers;
   std::vector<int> hosts;
-  for (const Card& card : cards)
-    hosts.push_back(numbers.emplace(card.hostId, static_cast<int>(numbers.size())).first->second);
+  for (const PeerInfo& info : infos)
+    hosts.push_back(numbers.emplace(info.hostId, static_cast<int>(numbers.size())).first->second);
   return hosts;
 }
 
-plan::LinkCost costOf(const Card& a, const Card& b, const link::Registry& registry) {
+plan::LinkCost costOf(const PeerInfo& a, const PeerInfo& b, const link::Registry& registry) {
   const auto candidates = registry.candidates(a, b);
   if (candidates.empty()) return plan::LinkCost{};
-  const link::Reach reach = candidates.front()->reach(a, b);
+  const link::Reachability reach = candidates.front()->reach(a, b);
   return plan::LinkCost{reach.latencyUs, reach.bandwidthGBs};
 }
 
-void countRanks(plan::Machine& machine, std::span<const Card> cards, const std::vector<int>& groups) {
+void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, const std::vector<int>& groups) {
   std::map<int, int> ranksOf;
   std::map<int, uint32_t> coresOf;
   for (size_t r = 0; r < groups.size(); ++r) {
     ++ranksOf[groups[r]];
-    coresOf[groups[r]] = std::max(coresOf[groups[r]], cards[r].cores);
+    coresOf[groups[r]] = std::max(coresOf[groups[r]], infos[r].cores);
   }
   machine.hosts = static_cast<int>(ranksOf.size());
   for (const auto& [host, ranks] : ranksOf) {
@@ -40,25 +40,26 @@ void countRanks(plan::Machine& machine, std::span<const Card> cards, const std::
 
 }  // namespace
 
-std::vector<int> groupsOf(std::span<const Card> cards, int groupSize) {
-  if (groupSize == 0) return hostNumbers(cards);
+std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
+  if (groupSize == 0) return hostNumbers(infos);
   std::vector<int> groups;
-  for (size_t r = 0; r < cards.size(); ++r) groups.push_back(static_cast<int>(r) / groupSize);
+  for (size_t r = 0; r < infos.size(); ++r) groups.push_back(static_cast<int>(r) / groupSize);
   return groups;
 }
 
 // The costs of the first pair of each kind stand for all of them.
-plan::Machine machineOf(std::span<const Card> cards, const std::vector<int>& groups, const link::Registry& registry) {
-  plan::Machine machine;
-  machine.ranks = static_cast<int>(cards.size());
+plan::ClusterModel machineOf(std::span<const PeerInfo> infos, const std::vector<int>& groups,
+                             const link::Registry& registry) {
+  plan::ClusterModel machine;
+  machine.ranks = static_cast<int>(infos.size());
   machine.slotRoom = link::Edge{}.slotBytes;
-  countRanks(machine, cards, groups);
+  countRanks(machine, infos, groups);
   const auto fellow = std::find(groups.begin() + 1, groups.end(), groups[0]);
   if (fellow != groups.end())
-    machine.local = costOf(cards[0], cards[static_cast<size_t>(fellow - groups.begin())], registry);
+    machine.local = costOf(infos[0], infos[static_cast<size_t>(fellow - groups.begin())], registry);
   const auto other = std::find_if(groups.begin() + 1, groups.end(), [&](int group) { return group != groups[0]; });
   if (other != groups.end())
-    machine.remote = costOf(cards[0], cards[static_cast<size_t>(other - groups.begin())], registry);
+    machine.remote = costOf(infos[0], infos[static_cast<size_t>(other - groups.begin())], registry);
   return machine;
 }
 

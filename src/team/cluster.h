@@ -5,14 +5,14 @@
 
 #include "link/registry.h"
 #include "plan/plan.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 
 // For each rank the number of its host, real or, where `groupSize` is not 0, virtual.
-std::vector<int> groupsOf(std::span<const topology::Card> cards, int groupSize);
+std::vector<int> groupsOf(std::span<const topology::PeerInfo> infos, int groupSize);
 // `groups`: what groupsOf() returned.
-plan::Machine machineOf(std::span<const topology::Card> cards, const std::vector<int>& groups,
-                        const link::Registry& registry);
+plan::ClusterModel machineOf(std::span<const topology::PeerInfo> infos, const std::vector<int>& groups,
+                             const link::Registry& registry);
 
 }  // namespace tutti::comm

@@ -20,7 +20,7 @@ void launchGroup(std::span<PendingCall> calls) {
   const auto orderOf = [&](const PendingCall& one) { return std::pair(launcherOf(one)->runs(), launcherOf(one)); };
   std::ranges::stable_sort(calls, {}, orderOf);
   for (auto from = calls.begin(); from != calls.end();) {
-    const Launcher* const launcher = launcherOf(*from);
+    const GroupLauncher* const launcher = launcherOf(*from);
     const auto to =
         std::find_if(from, calls.end(), [&](const PendingCall& one) { return launcherOf(one) != launcher; });
     launcher->launch({from, to});

@@ -42,7 +42,7 @@ struct PendingCall {
 };
 
 // How calls of a group are launched that are of one kind of executor. It has no state, and never ends.
-class Launcher {
+class GroupLauncher {
  public:
   // Whether launch() runs calls to their end, and does not only queue them.
   virtual bool runs() const noexcept = 0;
@@ -51,7 +51,7 @@ class Launcher {
   virtual void launch(std::span<PendingCall> calls) const = 0;
 
  protected:
-  ~Launcher() = default;
+  ~GroupLauncher() = default;
 };
 
 class Executor {
@@ -66,7 +66,7 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   Team& team() const noexcept { return team_; }
-  const Launcher& launcher() const noexcept { return launcher_; }
+  const GroupLauncher& launcher() const noexcept { return launcher_; }
   const Traits& traits() const noexcept { return traits_; }
 
   // One call outside of a group, on no stream: on the host it runs here, to its end, without an allocation. Throws
@@ -94,11 +94,12 @@ class Executor {
   virtual Rows describe() const = 0;
 
  protected:
-  Executor(Team& team, const Launcher& launcher, Traits traits) : team_(team), launcher_(launcher), traits_(traits) {}
+  Executor(Team& team, const GroupLauncher& launcher, Traits traits)
+      : team_(team), launcher_(launcher), traits_(traits) {}
 
  private:
   Team& team_;
-  const Launcher& launcher_;
+  const GroupLauncher& launcher_;
   const Traits traits_;
 };
 

@@ -13,7 +13,7 @@ namespace tutti::comm {
 namespace {
 
 // One edge's line to its peer, through mailboxes and streams of the control plane.
-class PlaneMeeting final : public link::Meeting {
+class PlaneMeeting final : public link::OobChannel {
  public:
   PlaneMeeting(control::Plane& plane, int peer, int channel)
       : plane_(plane), peer_(peer), key_(MailKey::link(static_cast<uint16_t>(channel))) {}
@@ -56,9 +56,9 @@ class SelfConnection final : public link::Connection {
 
 }  // namespace
 
-Links::Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::Card>& cards,
+Links::Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::PeerInfo>& infos,
              std::chrono::milliseconds connectTimeout)
-    : plane_(plane), registry_(registry), cards_(cards), connectTimeout_(connectTimeout) {
+    : plane_(plane), registry_(registry), infos_(infos), connectTimeout_(connectTimeout) {
   makeBell();
 }
 
@@ -94,8 +94,8 @@ std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {
   edge.self = plane_.rank();
   edge.peer = peer;
   edge.channel = channel;
-  edge.selfCard = cards_[static_cast<size_t>(edge.self)];
-  edge.peerCard = cards_[static_cast<size_t>(peer)];
+  edge.selfInfo = infos_[static_cast<size_t>(edge.self)];
+  edge.peerInfo = infos_[static_cast<size_t>(peer)];
   edge.selfBell = &bell();
   edge.selfBellFd = bellFd_.get();
   return std::make_unique<link::EdgeSetup>(registry_, edge, std::make_unique<PlaneMeeting>(plane_, peer, channel),

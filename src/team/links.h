@@ -12,7 +12,7 @@
 #include "link/ear.h"
 #include "link/registry.h"
 #include "process/fd.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 
@@ -21,14 +21,14 @@ class Links {
   // Messages between two ranks have links of their own, so that they run beside the collectives.
   static constexpr int kMessageChannel = 255;
 
-  Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::Card>& cards,
+  Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::PeerInfo>& infos,
         std::chrono::milliseconds connectTimeout);
 
   // The connection to a peer on a channel, or null while it is being set up (each call helps it along; the peer must
   // ask for it too). Throws Error when it cannot be had. Any thread.
   link::Connection* find(int peer, int channel);
 
-  link::Bell& bell() noexcept { return *reinterpret_cast<link::Bell*>(bellMemory_.data()); }
+  link::Doorbell& bell() noexcept { return *reinterpret_cast<link::Doorbell*>(bellMemory_.data()); }
   // Made when a thread first sleeps on sockets; null where it can not be had. Any thread.
   link::Ear* ear() noexcept;
   size_t memoryBytes() const;
@@ -42,7 +42,7 @@ class Links {
 
   control::Plane& plane_;
   const link::Registry& registry_;
-  const std::vector<topology::Card>& cards_;
+  const std::vector<topology::PeerInfo>& infos_;
   std::chrono::milliseconds connectTimeout_;
   UniqueFd bellFd_;
   UniqueMap bellMemory_;

@@ -7,10 +7,10 @@
 namespace tutti::comm {
 namespace {
 
-std::vector<topology::Card> decodeCards(const control::Plane& plane) {
-  std::vector<topology::Card> cards;
-  for (int r = 0; r < plane.size(); ++r) cards.push_back(topology::decodeCard(plane.card(r)));
-  return cards;
+std::vector<topology::PeerInfo> decodePeerInfos(const control::Plane& plane) {
+  std::vector<topology::PeerInfo> infos;
+  for (int r = 0; r < plane.size(); ++r) infos.push_back(topology::decodePeerInfo(plane.info(r)));
+  return infos;
 }
 
 // Copies of an exception share their text, and count who does inside the standard library, where ThreadSanitizer does
@@ -35,9 +35,9 @@ Team::Team(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> reco
       recorder_(std::move(recorder)),
       rank_(plane_->rank()),
       size_(plane_->size()),
-      cards_(decodeCards(*plane_)),
+      infos_(decodePeerInfos(*plane_)),
       registry_(link::builtinTransports(config.transports)),
-      spins_(topology::haveCoresOfTheirOwn(cards_, rank_)),
+      spins_(topology::haveCoresOfTheirOwn(infos_, rank_)),
       onFailure_(std::move(onFailure)),
       stopped_(plane_->failed()) {
   recorder_->expect(size_);
@@ -45,7 +45,7 @@ Team::Team(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> reco
 
 std::string Team::rankName(int rank) const {
   if (rank < 0 || rank >= size_) return "a rank";
-  const auto& one = card(rank);
+  const auto& one = info(rank);
   return fmt::format("rank {} (host {}, pid {})", rank, one.hostName, one.pid);
 }
 

@@ -15,7 +15,7 @@
 #include "link/registry.h"
 #include "team/config.h"
 #include "team/recorder.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 
@@ -30,8 +30,8 @@ class Team {
   int size() const noexcept { return size_; }
   uint64_t id() const noexcept { return plane_->id(); }
   const Config& config() const noexcept { return config_; }
-  const topology::Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
-  const std::vector<topology::Card>& cards() const noexcept { return cards_; }
+  const topology::PeerInfo& info(int rank) const { return infos_[static_cast<size_t>(rank)]; }
+  const std::vector<topology::PeerInfo>& infos() const noexcept { return infos_; }
   std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
   const link::Registry& registry() const noexcept { return registry_; }
   bool spins() const noexcept { return spins_; }
@@ -65,7 +65,7 @@ class Team {
   std::unique_ptr<control::Plane> plane_;
   std::shared_ptr<Recorder> recorder_;
   int rank_, size_;
-  std::vector<topology::Card> cards_;
+  std::vector<topology::PeerInfo> infos_;
   link::Registry registry_;
   bool spins_;
   OnFailure onFailure_;

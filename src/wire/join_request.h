@@ -27,7 +27,7 @@ using Agreement = std::vector<Agreed>;
 struct JoinRequest {
   UniqueId id;
   int rank = 0, size = 1;
-  Bytes card;  // opaque to the control plane; everyone gets everyone's
+  Bytes info;  // opaque to the control plane; everyone gets everyone's
   Network network;
   Deadline deadline = Deadline::never();
   // A neighbour in the tree that is silent for so long counts as gone: stopped, its host dead or its cable cut. Zero:

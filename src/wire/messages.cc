@@ -70,18 +70,18 @@ Endpoint getEndpoint(Reader& in) {
   return endpoint;
 }
 
-void put(Writer& out, const Person& person) {
-  out.value<int32_t>(person.rank).text(person.host).value(person.pid);
-  put(out, person.endpoint);
+void put(Writer& out, const RankAddress& who) {
+  out.value<int32_t>(who.rank).text(who.host).value(who.pid);
+  put(out, who.endpoint);
 }
 
-Person getPerson(Reader& in) {
-  Person person;
-  person.rank = in.value<int32_t>();
-  person.host = getName(in);
-  person.pid = in.value<int64_t>();
-  person.endpoint = getEndpoint(in);
-  return person;
+RankAddress getPerson(Reader& in) {
+  RankAddress who;
+  who.rank = in.value<int32_t>();
+  who.host = getName(in);
+  who.pid = in.value<int64_t>();
+  who.endpoint = getEndpoint(in);
+  return who;
 }
 
 void put(Writer& out, const Agreement& agreement) {
@@ -158,9 +158,9 @@ Digest digestOf(std::span<const std::byte> record) noexcept {
 
 Digest digestOfAll(std::span<const Digest> records) noexcept { return digestOf(std::as_bytes(records)); }
 
-std::string describe(const Person& person) {
-  if (person.host.empty()) return fmt::format("rank {}", person.rank);
-  return fmt::format("rank {} (host {}, pid {})", person.rank, person.host, person.pid);
+std::string describe(const RankAddress& who) {
+  if (who.host.empty()) return fmt::format("rank {}", who.rank);
+  return fmt::format("rank {} (host {}, pid {})", who.rank, who.host, who.pid);
 }
 
 std::string nameRanks(const std::vector<int>& ranks) {
@@ -187,7 +187,7 @@ std::string listRanks(const std::vector<int>& given) {
 Bytes encode(const Hello& hello) {
   Writer out;
   out.value<int32_t>(hello.size).value(hello.leftMs).value(hello.heartbeatMs);
-  put(out, hello.person);
+  put(out, hello.who);
   put(out, hello.agreement);
   for (const std::byte b : hello.record) out.value(b);
   return out.block(hello.mark).take();
@@ -206,7 +206,7 @@ Hello decodeHello(std::span<const std::byte> bytes) {
   hello.size = in.value<int32_t>();
   hello.leftMs = getMs(in);
   hello.heartbeatMs = getMs(in);
-  hello.person = getPerson(in);
+  hello.who = getPerson(in);
   hello.agreement = getAgreement(in);
   for (std::byte& b : hello.record) b = in.value<std::byte>();
   const auto mark = in.block();
@@ -282,16 +282,16 @@ Mail decodeMail(std::span<const std::byte> bytes) {
 
 Bytes encode(const Record& record) {
   Writer out;
-  put(out, record.person);
-  return out.block(record.card).take();
+  put(out, record.who);
+  return out.block(record.info).take();
 }
 
 Record decodeRecord(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Record record;
-  record.person = getPerson(in);
-  const auto card = in.block();
-  record.card.assign(card.begin(), card.end());
+  record.who = getPerson(in);
+  const auto info = in.block();
+  record.info.assign(info.begin(), info.end());
   return record;
 }
 

@@ -74,13 +74,13 @@ inline std::vector<std::string> unixNamesOf(const Endpoint& endpoint) {
 }
 
 // Who somebody is.
-struct Person {
+struct RankAddress {
   int rank = -1;
   std::string host;
   int64_t pid = 0;
   Endpoint endpoint;
 };
-std::string describe(const Person& person);  // "rank 3 (host n2, pid 411)"
+std::string describe(const RankAddress& who);  // "rank 3 (host n2, pid 411)"
 
 // A hash of a rank's record, as it gives it to the table, and of those of all ranks, in order: by it a rank knows that
 // nobody in the tree has changed anything in the table.
@@ -89,7 +89,7 @@ Digest digestOf(std::span<const std::byte> record) noexcept;
 Digest digestOfAll(std::span<const Digest> records) noexcept;
 
 struct Hello {
-  Person person;
+  RankAddress who;
   int size = 0;
   int64_t leftMs = 0;       // until the rank's deadline
   int64_t heartbeatMs = 0;  // 0: silence is no failure
@@ -102,7 +102,7 @@ struct Hello {
 struct Place {
   uint64_t draw = 0;  // the root's, at random: tells its job from others that have met at the same place
   Bytes secret;       // the one that the root has drawn, wrapped (Line::wrap); empty: the id has one
-  std::optional<Person> parent;
+  std::optional<RankAddress> parent;
 };
 
 struct Refusal {
@@ -129,8 +129,8 @@ struct Mail {
 
 // A member's record in the table that the tree gathers while joining.
 struct Record {
-  Person person;
-  Bytes card;
+  RankAddress who;
+  Bytes info;
 };
 
 struct ShrinkCall {

@@ -328,6 +328,32 @@ class Running(Programs):
         self.assertIsNone(process.poll())
         self.assertTrue(all(os.path.exists(f"/proc/{pid}") for pid in children))
 
+    def test_sigusr2_while_ranks_join_ends_nobody(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                root = f"127.0.0.1:{server.getsockname()[1]}"
+            process = perf_jobs.start("all_reduce_perf", SMALL, {
+                "TUTTI_SIZE": "2", "TUTTI_RANK": "0", "TUTTI_ROOT": root, "TUTTI_DUMP_DIR": folder})
+            self.addCleanup(self.end, process)
+            deadline = time.monotonic() + 20 * perf_jobs.patience()
+            while not self.handles(process.pid, signal.SIGUSR2):
+                self.assertLess(time.monotonic(), deadline, "nobody handles the signal while ranks join")
+                time.sleep(0.02)
+            os.kill(process.pid, signal.SIGUSR2)
+            seen = b""
+            while b"SIGUSR2: no record is written" not in seen:
+                self.assertTrue(select.select([process.stderr], [], [], max(0, deadline - time.monotonic()))[0], seen)
+                more = os.read(process.stderr.fileno(), 4096)
+                self.assertTrue(more, seen)
+                seen += more
+            self.assertIsNone(process.poll())
+
+    @staticmethod
+    def handles(pid, number):
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            caught = int(re.search(r"^SigCgt:\s*([0-9a-f]+)$", file.read(), re.MULTILINE).group(1), 16)
+        return bool(caught >> (number - 1) & 1)
+
     def test_sigusr2_to_the_launcher_asks_every_rank(self):
         with tempfile.TemporaryDirectory() as folder:
             process, _ = self.start(settings={"TUTTI_DUMP_DIR": folder})

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "base/error.h"
-#include "link/attempt_line.h"
 #include "link/edge_memory.h"
+#include "link/negotiation_channel.h"
 #include "support/edge_pair.h"
 #include "support/faulty_loopback.h"
 #include "support/patience.h"
-#include "support/talker.h"
+#include "support/traffic_generator.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
@@ -130,28 +130,30 @@ INSTANTIATE_TEST_SUITE_P(EdgeSetup, FallbackTest,
 class Unsealed : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "shm"; }
-  link::Reach reach(const topology::Card&, const topology::Card&) const override { return {true, 0.01, 100, ""}; }
-  std::unique_ptr<link::Setup> open(const link::Edge& edge, link::Meeting& meeting) override {
-    meeting.requestStream(link::StreamKind::kUnix);
-    return std::make_unique<Passes>(edge, meeting);
+  link::Reachability reach(const topology::PeerInfo&, const topology::PeerInfo&) const override {
+    return {true, 0.01, 100, ""};
+  }
+  std::unique_ptr<link::Setup> open(const link::Edge& edge, link::OobChannel& oob) override {
+    oob.requestStream(link::StreamKind::kUnix);
+    return std::make_unique<Passes>(edge, oob);
   }
 
  private:
   struct Passes : link::Setup {
-    Passes(const link::Edge& edge, link::Meeting& over) : meeting(over), bytes(edgeMemoryBytes(edge)) {
+    Passes(const link::Edge& edge, link::OobChannel& over) : oob(over), bytes(edgeMemoryBytes(edge)) {
       greeting = {0x6d687374, 1, edge.slotBytes, edge.depth, bytes, 0, 0};
       if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw systemError("no memory file", errno);
     }
     std::unique_ptr<Connection> advance() override {
       if (!exchange) {
-        auto stream = meeting.pollStream();
+        auto stream = oob.pollStream();
         if (!stream) return nullptr;
         exchange.emplace(std::move(stream->fd), greeting, std::vector<int>{file.get()});
       }
       exchange->advance();
       return nullptr;
     }
-    link::Meeting& meeting;
+    link::OobChannel& oob;
     size_t bytes;
     transports::ShmGreeting greeting;
     UniqueFd file{::memfd_create("tutti-test", MFD_CLOEXEC)};
@@ -179,11 +181,13 @@ TEST(EdgeSetup, GoesOnOverTcpWhereMemoryIsNotSealed) {
 class Lopsided : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "lopsided"; }
-  link::Reach reach(const topology::Card&, const topology::Card&) const override { return {true, 0.01, 100, ""}; }
-  std::unique_ptr<link::Setup> open(const link::Edge& edge, link::Meeting& meeting) override {
+  link::Reachability reach(const topology::PeerInfo&, const topology::PeerInfo&) const override {
+    return {true, 0.01, 100, ""};
+  }
+  std::unique_ptr<link::Setup> open(const link::Edge& edge, link::OobChannel& oob) override {
     if (edge.self > edge.peer) throw Error(ErrorCode::kSystem, "nothing here");
-    meeting.requestStream(link::StreamKind::kTcp);
-    meeting.put(std::as_bytes(std::span("a blob that nobody will read")));
+    oob.requestStream(link::StreamKind::kTcp);
+    oob.put(std::as_bytes(std::span("a blob that nobody will read")));
     return std::make_unique<Waits>();
   }
 
@@ -231,8 +235,8 @@ TEST(EdgeSetup, FallsBackWhenAStreamIsRefused) {
 TEST(EdgeSetup, NamesPeerAndEveryCandidateWhenNoneWorks) {
   const auto network = std::make_shared<FaultyNetwork>();
   EdgePair edges(4096, 4);
-  edges.edge(0).selfCard.hostId = edges.edge(1).peerCard.hostId = 1;
-  edges.edge(0).selfCard.processToken = edges.edge(0).peerCard.processToken;
+  edges.edge(0).selfInfo.hostId = edges.edge(1).peerInfo.hostId = 1;
+  edges.edge(0).selfInfo.processToken = edges.edge(0).peerInfo.processToken;
   MeetingPair meetings;
   Registry low, high;
   for (Registry* registry : {&low, &high}) {
@@ -277,8 +281,8 @@ TEST(EdgeSetup, WhereNoneIsAllowedSaysWhoLeftItOut) {
   registry.add(transports::makeShm());
   registry.add(transports::makeTcp());
   registry.narrow("shm");
-  edges.edge(0).selfCard.unixSockets = edges.edge(1).peerCard.unixSockets = false;
-  edges.edge(1).selfCard.unixSockets = edges.edge(0).peerCard.unixSockets = false;
+  edges.edge(0).selfInfo.unixSockets = edges.edge(1).peerInfo.unixSockets = false;
+  edges.edge(1).selfInfo.unixSockets = edges.edge(0).peerInfo.unixSockets = false;
   auto chosen = choose(edges, meetings, registry, registry);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(chosen.codes[i], ErrorCode::kInvalidUsage);
@@ -425,7 +429,7 @@ TEST(Registry, OrdersCandidatesByCostAndExplainsTheRest) {
   registry.add(transports::makeTcp());
   registry.add(transports::makeShm());
   registry.add(transports::makeP2p());
-  topology::Card self = topology::describeSelf(), peer = self;
+  topology::PeerInfo self = topology::describeSelf(), peer = self;
   using Names = std::vector<std::string>;
   EXPECT_EQ(namesOf(registry.candidates(self, peer)), (Names{"p2p", "shm", "tcp"}));
   peer.processToken ^= 1;
@@ -444,7 +448,7 @@ std::string narrowed(const std::string& list) {
   registry.add(transports::makeP2p());
   registry.add(transports::makeShm());
   registry.add(transports::makeTcp());
-  const topology::Card card = topology::describeSelf();
+  const topology::PeerInfo info = topology::describeSelf();
   std::string names;
   try {
     registry.narrow(list);
@@ -452,7 +456,7 @@ std::string narrowed(const std::string& list) {
     EXPECT_EQ(failure.code(), ErrorCode::kInvalidArgument);
     return failure.what();
   }
-  for (const auto& name : namesOf(registry.candidates(card, card))) names += name + " ";
+  for (const auto& name : namesOf(registry.candidates(info, info))) names += name + " ";
   return names;
 }
 

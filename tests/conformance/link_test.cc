@@ -15,7 +15,7 @@
 #include "link/registry.h"
 #include "support/faulty_loopback.h"
 #include "support/patience.h"
-#include "support/talker.h"
+#include "support/traffic_generator.h"
 
 namespace tutti::test {
 namespace {
@@ -54,7 +54,9 @@ class LinkTest : public testing::TestWithParam<std::string> {
     if (GetParam() == "tcp_aes" && !hasAes256Gcm()) GTEST_SKIP() << "this processor has no AES";
   }
   std::string transportName() const { return GetParam().substr(0, GetParam().find('_')); }
-  Talker talker(int side, SizeOfSlot sizes) { return {*ends_[side], edges_->edge(side).self, std::move(sizes)}; }
+  TrafficGenerator traffic(int side, SizeOfSlot sizes) {
+    return {*ends_[side], edges_->edge(side).self, std::move(sizes)};
+  }
   bool mapped() const { return ends_[0]->send.driver == nullptr; }
 
   std::shared_ptr<FaultyNetwork> network_ = std::make_shared<FaultyNetwork>();
@@ -101,7 +103,7 @@ TEST_P(BoundedLinkTest, HoldsAFastSenderBack) {
   constexpr uint32_t kSlotBytes = 128 << 10, kDepth = 4;
   open(kSlotBytes, kDepth);
   const auto sizes = [](int, uint64_t) { return kSlotBytes; };
-  Talker low = talker(0, sizes), high = talker(1, sizes);
+  TrafficGenerator low = traffic(0, sizes), high = traffic(1, sizes);
   uint64_t accepted = 0;
   for (int quiet = 0; quiet < 1000; ++quiet) {
     while (low.sendOne()) {
@@ -131,7 +133,7 @@ TEST_P(BoundedLinkTest, HoldsAFastSenderBack) {
 TEST_P(LinkTest, SaysWhenEverythingIsDrained) {
   open(1 << 20, 2);
   const auto sizes = [](int, uint64_t) { return 1u << 20; };
-  Talker low = talker(0, sizes), high = talker(1, sizes);
+  TrafficGenerator low = traffic(0, sizes), high = traffic(1, sizes);
   EXPECT_TRUE(ends_[0]->send.drained());
   ASSERT_TRUE(low.sendOne());
   EXPECT_FALSE(ends_[0]->send.drained());
@@ -152,8 +154,8 @@ TEST_P(LinkTest, SaysWhenEverythingIsDrained) {
 
 TEST_P(LinkTest, WakesASleeper) {
   open(4096, 4);
-  Talker low = talker(0, mixedSizes(4096, 1)), high = talker(1, mixedSizes(4096, 1));
-  link::Bell& bell = edges_->bell(1);
+  TrafficGenerator low = traffic(0, mixedSizes(4096, 1)), high = traffic(1, mixedSizes(4096, 1));
+  link::Doorbell& bell = edges_->bell(1);
   std::atomic<bool> got{false};
   std::thread sleeper([&] {
     const auto deadline = Deadline::in(longWait());
@@ -189,7 +191,7 @@ TEST_P(LinkTest, SurvivesItsPeerInEitherOrder) {
   for (const int first : {0, 1}) {
     open(4096, 4);
     const auto sizes = mixedSizes(4096, 5);
-    Talker leaver = talker(first, sizes), stayer = talker(1 - first, sizes);
+    TrafficGenerator leaver = traffic(first, sizes), stayer = traffic(1 - first, sizes);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(leaver.sendOne());
     link::Driver* const driver = ends_[first]->send.driver;
     while (driver != nullptr && driver->sending()) leaver.drive();
@@ -234,18 +236,18 @@ TEST(FaultyLoopback, MovesNothingWhileStoppedAndNamesThePeerWhenCut) {
   EdgePair edges(4096, 2);
   MeetingPair meetings;
   auto ends = connect(edges, meetings, *low, *high);
-  Talker talker(*ends[0], edges.edge(0).self, mixedSizes(4096, 2)),
+  TrafficGenerator traffic(*ends[0], edges.edge(0).self, mixedSizes(4096, 2)),
       peer(*ends[1], edges.edge(1).self, mixedSizes(4096, 2));
   network->stop(true);
-  ASSERT_TRUE(talker.sendOne());
+  ASSERT_TRUE(traffic.sendOne());
   for (int i = 0; i < 100; ++i) {
-    talker.drive();
+    traffic.drive();
     peer.drive();
   }
   EXPECT_FALSE(peer.receiveOne());
   network->stop(false);
   for (int i = 0; i < 1000 && !ends[1]->recv.ready(); ++i) {
-    talker.drive();
+    traffic.drive();
     peer.drive();
   }
   EXPECT_TRUE(peer.receiveOne());

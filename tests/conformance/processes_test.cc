@@ -8,7 +8,7 @@
 #include "base/deadline.h"
 #include "base/error.h"
 #include "support/patience.h"
-#include "support/talker.h"
+#include "support/traffic_generator.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/shm.h"
 
@@ -16,7 +16,7 @@ namespace tutti::test {
 namespace {
 
 // A meeting over a packet socket between parent and child; its one Unix stream is made before the fork.
-class SocketMeeting : public link::Meeting {
+class SocketMeeting : public link::OobChannel {
  public:
   SocketMeeting(UniqueFd mail, UniqueFd stream) : mail_(std::move(mail)), stream_(std::move(stream)) {}
   void put(std::span<const std::byte> blob) override {
@@ -41,35 +41,35 @@ class SocketMeeting : public link::Meeting {
 };
 
 // One rank: brings the edge up and talks. Says what went wrong, or "".
-std::string runRank(link::Edge edge, std::unique_ptr<link::Meeting> meeting) {
+std::string runRank(link::Edge edge, std::unique_ptr<link::OobChannel> oob) {
   const UniqueFd file = createMemoryFile("tutti-test-bell", 4096);
   const UniqueMap page = mapShared(file.get(), 4096);
-  edge.selfBell = new (page.data()) link::Bell;
+  edge.selfBell = new (page.data()) link::Doorbell;
   edge.selfBellFd = file.get();
   link::Registry registry;
   registry.add(transports::makeP2p());
   registry.add(transports::makeShm());
   try {
-    link::EdgeSetup setup(registry, edge, std::move(meeting), longWait());
+    link::EdgeSetup setup(registry, edge, std::move(oob), longWait());
     std::unique_ptr<link::Connection> connection;
     while (!(connection = setup.advance())) std::this_thread::yield();
     if (connection->transport != "shm") return "took " + connection->transport;
-    Talker talker(*connection, edge.self, mixedSizes(edge.slotBytes, 4));
-    talker.exchange(3000, 3000);
+    TrafficGenerator traffic(*connection, edge.self, mixedSizes(edge.slotBytes, 4));
+    traffic.exchange(3000, 3000);
     const auto deadline = Deadline::in(longWait());
     while (!connection->send.drained() && !deadline.passed()) std::this_thread::yield();
-    return talker.failure();
+    return traffic.failure();
   } catch (const Error& failure) {
     return failure.what();
   }
 }
 
-link::Edge edgeOf(int self, const topology::Card& mine, const topology::Card& peers) {
+link::Edge edgeOf(int self, const topology::PeerInfo& mine, const topology::PeerInfo& peers) {
   link::Edge edge;
   edge.self = self;
   edge.peer = 1 - self;
-  edge.selfCard = mine;
-  edge.peerCard = peers;
+  edge.selfInfo = mine;
+  edge.peerInfo = peers;
   edge.slotBytes = 64 << 10;
   return edge;
 }
@@ -79,12 +79,12 @@ TEST(TwoProcesses, TalkOverShm) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, mail), 0);
   auto [streamLow, theirs] = unixPair();
   const int streamHigh = theirs.release();  // a child keeps no descriptor that a UniqueFd owns
-  const topology::Card parent = topology::describeSelf();
+  const topology::PeerInfo parent = topology::describeSelf();
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    // The peer's card crosses as bytes, as it would while joining.
-    const topology::Card self = topology::describeSelf();
+    // The peer's info crosses as bytes, as it would while joining.
+    const topology::PeerInfo self = topology::describeSelf();
     const auto bytes = topology::encode(self);
     ::send(mail[1], bytes.data(), bytes.size(), MSG_NOSIGNAL);
     const std::string said =
@@ -97,7 +97,7 @@ TEST(TwoProcesses, TalkOverShm) {
   Bytes bytes(4096);
   const ssize_t n = ::recv(mail[0], bytes.data(), bytes.size(), 0);
   ASSERT_GT(n, 0);
-  const topology::Card peer = topology::decodeCard(std::span(bytes).first(static_cast<size_t>(n)));
+  const topology::PeerInfo peer = topology::decodePeerInfo(std::span(bytes).first(static_cast<size_t>(n)));
   EXPECT_EQ(peer.hostId, parent.hostId);
   EXPECT_NE(peer.processToken, parent.processToken);
   EXPECT_EQ(runRank(edgeOf(0, parent, peer), std::make_unique<SocketMeeting>(UniqueFd(mail[0]), std::move(streamLow))),

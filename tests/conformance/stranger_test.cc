@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "link/edge_memory.h"
 #include "support/open_files.h"
-#include "support/talker.h"
+#include "support/traffic_generator.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
@@ -23,7 +23,7 @@
 namespace tutti::test {
 namespace {
 
-using transports::Frame;
+using transports::DataFrame;
 
 constexpr uint32_t kSlotBytes = 40'000, kDepth = 4;
 
@@ -92,7 +92,7 @@ TEST_F(StrangerTest, ClosesAtOnce) {
 
 TEST_F(StrangerTest, ClosesAfterASlotThatStillArrives) {
   openTcp();
-  Frame frame{.bytes = 5, .sequence = 1, .fingerprint = {}};
+  DataFrame frame{.bytes = 5, .sequence = 1, .fingerprint = {}};
   say(&frame, sizeof frame);
   say("hello", 5);
   stranger_.reset();
@@ -105,7 +105,7 @@ TEST_F(StrangerTest, ClosesAfterASlotThatStillArrives) {
 
 TEST_F(StrangerTest, ClosesInTheMiddleOfASlot) {
   openTcp();
-  Frame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
+  DataFrame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
   say(&frame, sizeof frame);
   say("half", 4);
   stranger_.reset();
@@ -114,7 +114,7 @@ TEST_F(StrangerTest, ClosesInTheMiddleOfASlot) {
 
 TEST_F(StrangerTest, ClosesInTheMiddleOfAFrame) {
   openTcp();
-  Frame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
+  DataFrame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
   say(&frame, 7);
   stranger_.reset();
   expectNamesPeer(failure(), "ended in the middle of a slot");
@@ -130,13 +130,13 @@ TEST_F(StrangerTest, ResetsTheConnection) {
 
 TEST_F(StrangerTest, LeavesWhileSlotsAreStillToBeSent) {
   openTcp();
-  Talker talker(*connection_, 2, [](int, uint64_t) { return kSlotBytes; });
-  for (int i = 0; i < 10'000 && talker.failure().empty(); ++i) {
+  TrafficGenerator traffic(*connection_, 2, [](int, uint64_t) { return kSlotBytes; });
+  for (int i = 0; i < 10'000 && traffic.failure().empty(); ++i) {
     if (i == 20) stranger_.reset();
-    talker.sendOne();
-    talker.drive();
+    traffic.sendOne();
+    traffic.drive();
   }
-  EXPECT_NE(talker.failure().find("rank 5 (highhost, 127.0.0.1:"), std::string::npos) << talker.failure();
+  EXPECT_NE(traffic.failure().find("rank 5 (highhost, 127.0.0.1:"), std::string::npos) << traffic.failure();
 }
 
 TEST_F(StrangerTest, SpeaksAnotherLanguage) {
@@ -148,7 +148,7 @@ TEST_F(StrangerTest, SpeaksAnotherLanguage) {
 
 TEST_F(StrangerTest, AnnouncesMoreThanASlotHolds) {
   openTcp();
-  Frame frame{.bytes = kSlotBytes + 1, .sequence = 1, .fingerprint = {}};
+  DataFrame frame{.bytes = kSlotBytes + 1, .sequence = 1, .fingerprint = {}};
   say(&frame, sizeof frame);
   expectNamesPeer(failure(), "announced 40001 bytes for a slot of 40000");
 }
@@ -156,7 +156,7 @@ TEST_F(StrangerTest, AnnouncesMoreThanASlotHolds) {
 TEST_F(StrangerTest, SendsOutOfOrder) {
   openTcp();
   for (const uint64_t sequence : {1u, 2u, 2u}) {
-    Frame frame{.bytes = 0, .sequence = sequence, .fingerprint = {}};
+    DataFrame frame{.bytes = 0, .sequence = sequence, .fingerprint = {}};
     say(&frame, sizeof frame);
   }
   expectNamesPeer(failure(), "delivered slot 2 where 3 was due");
@@ -171,7 +171,8 @@ TEST_F(StrangerTest, SendsByteByByte) {
   };
   for (uint64_t slot = 0; slot < 3; ++slot) {
     const std::string payload(slot * 50, static_cast<char>('a' + slot));
-    Frame frame{.bytes = static_cast<uint32_t>(payload.size()), .sequence = slot + 1, .fingerprint = {.count = slot}};
+    DataFrame frame{
+        .bytes = static_cast<uint32_t>(payload.size()), .sequence = slot + 1, .fingerprint = {.count = slot}};
     append(&frame, sizeof frame);
     append(payload.data(), payload.size());
   }
@@ -202,7 +203,7 @@ TEST(StrangerFuzz, NeverBreaksTheLink) {
     const auto connection = setup->advance();
     std::vector<std::byte> stream;
     for (uint64_t slot = 0; slot < 20; ++slot) {
-      const Frame frame{.bytes = static_cast<uint32_t>(random() % 2001), .sequence = slot + 1, .fingerprint = {}};
+      const DataFrame frame{.bytes = static_cast<uint32_t>(random() % 2001), .sequence = slot + 1, .fingerprint = {}};
       const auto* raw = reinterpret_cast<const std::byte*>(&frame);
       stream.insert(stream.end(), raw, raw + sizeof frame);
       stream.resize(stream.size() + frame.bytes);

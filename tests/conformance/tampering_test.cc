@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "support/patience.h"
-#include "support/talker.h"
+#include "support/traffic_generator.h"
 #include "transports/tcp/framing.h"
 #include "transports/tcp/tcp.h"
 
@@ -35,7 +35,7 @@ Outcome send20(CipherKind kind, Tamper tamper) {
   EdgePair edges(kSealedSlotBytes, 4);
   const auto tcp = transports::makeTcp();
   const auto ends = connect(edges, meetings, *tcp, *tcp);
-  Talker sender(*ends[0], 2, sizeOf), receiver(*ends[1], 5, sizeOf);
+  TrafficGenerator sender(*ends[0], 2, sizeOf), receiver(*ends[1], 5, sizeOf);
   Outcome outcome;
   uint64_t sent = 0;
   const auto deadline = Deadline::in(longWait());
@@ -111,7 +111,7 @@ TEST(TamperedMistake, SealedAndClearEndsDoNotUnderstandEachOther) {
   const UniqueFd other = std::move(sealed.ends[1]->pollStream()->fd);
   const auto end = setup->advance();
   ASSERT_TRUE(end);
-  const transports::Frame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
+  const transports::DataFrame frame{.bytes = 100, .sequence = 1, .fingerprint = {}};
   std::vector<std::byte> bytes(sizeof frame + 100);
   std::memcpy(bytes.data(), &frame, sizeof frame);
   ASSERT_EQ(::send(other.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));

@@ -23,7 +23,7 @@ class DeviceOrderTest : public OnGpu {
   void launch(std::initializer_list<cudaStream_t> streams, uint64_t seed, LaunchOrder* order = nullptr) {
     const std::vector<DeviceStream> all(streams);
     LaunchOrder* orders[] = {order != nullptr ? order : order_.get()};
-    cuda::Turn turn(*context_, all, orders);
+    cuda::StreamFork turn(*context_, all, orders);
     ASSERT_EQ(cuda::launchWritePattern(memory_->data, kOrderedBytes, seed, turn.stream()), cudaSuccess);
     turn.end();
   }
@@ -84,7 +84,7 @@ TEST_F(DeviceOrderTest, ALaunchForSeveralCommunicatorsIsBehindAllAndBeforeTheirN
   launch({b}, 1, other.get());
   const DeviceStream streams[] = {a};
   LaunchOrder* orders[] = {order_.get(), other.get()};
-  cuda::Turn turn(*context_, streams, orders);
+  cuda::StreamFork turn(*context_, streams, orders);
   ASSERT_EQ(cuda::launchWritePattern(memory_->data, kOrderedBytes, 2, turn.stream()), cudaSuccess);
   turn.end();
   launch({c}, 3, other.get());

@@ -37,7 +37,7 @@ class LoneReceiver {
 
  private:
   static constexpr uint32_t kNumber = 5;  // of the operation
-  engine::Work plain() const { return comm::toWork(call_, kNumber, schedule_, kSlotBytes / 2, 0, 1); }
+  engine::LaneWork plain() const { return comm::toWork(call_, kNumber, schedule_, kSlotBytes / 2, 0, 1); }
 
   const Protocol protocol_;
   const schedule::Schedule schedule_;
@@ -58,7 +58,7 @@ TEST_P(DeviceFingerprint, IsComparedToTheLastBit) {
     words[bit / 64] ^= uint64_t{1} << bit % 64;
     const auto other = std::bit_cast<link::Fingerprint>(words);
     const device::Report report = receiver_.receive(other, LoneReceiver::kBytes);
-    ASSERT_EQ(report.trouble, device::Trouble::kMismatch) << "bit " << bit;
+    ASSERT_EQ(report.fault, device::Fault::kMismatch) << "bit " << bit;
     EXPECT_EQ(report.peer, 0);
     EXPECT_EQ(report.theirs, other) << "bit " << bit;
     EXPECT_EQ(report.mine, receiver_.expected());
@@ -68,7 +68,7 @@ TEST_P(DeviceFingerprint, IsComparedToTheLastBit) {
 // The same call: that its length differs is another trouble.
 TEST_P(DeviceFingerprint, OfTheSameCallIsNoMismatch) {
   const device::Report report = receiver_.receive(receiver_.expected(), LoneReceiver::kBytes - 1);
-  EXPECT_EQ(report.trouble, device::Trouble::kBytes);
+  EXPECT_EQ(report.fault, device::Fault::kBytes);
   EXPECT_EQ(report.bytes, LoneReceiver::kBytes - 1);
   EXPECT_EQ(report.expected, LoneReceiver::kBytes);
 }

@@ -59,7 +59,7 @@ class LoneSender {
     call.root = 1;
     call.send = data.data();
     call.count = bytes;
-    const engine::Work plain = comm::toWork(call, 0, schedule_, kMost, 0, 1);
+    const engine::LaneWork plain = comm::toWork(call, 0, schedule_, kMost, 0, 1);
     ASSERT_EQ(rank_.run(schedule_, plain, Protocol::kLL).ready, 0u);
     end().fifo.released->value.store(end().passed, std::memory_order_release);  // with awaitRoom in the kernel
   }

@@ -10,7 +10,7 @@
 #include "join/open_root.h"
 #include "support/join_plane.h"
 #include "support/patience.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::gpu {
 namespace {
@@ -18,9 +18,9 @@ namespace {
 // A rank that is alone on its GPU.
 class LoneSide {
  public:
-  explicit LoneSide(DeviceTroubles troubles)
+  explicit LoneSide(GpuFaults faults)
       : team_(joinPlane(request()), std::make_shared<comm::Recorder>(), config_),
-        side_(team_, launcher_, std::move(troubles)) {}
+        side_(team_, launcher_, std::move(faults)) {}
   GpuExecutor& operator*() noexcept { return side_; }
   GpuExecutor* operator->() noexcept { return &side_; }
 
@@ -36,14 +36,14 @@ class LoneSide {
     request.deadline = Deadline::in(3 * test::longWait());
     request.network = self_.network;
     request.id = control::openRoot(self_.network, request.deadline);
-    request.card = self_.card;
+    request.info = self_.info;
     return request;
   }
 
   const comm::Config config_ = onGpu();
   const comm::Self self_ = comm::Self::find(config_);
   comm::Team team_;
-  const struct NoLauncher final : comm::Launcher {
+  const struct NoLauncher final : comm::GroupLauncher {
     bool runs() const noexcept override { return false; }
     void launch(std::span<comm::PendingCall>) const override {}
   } launcher_;
@@ -99,10 +99,10 @@ TEST(GpuExecutor, HoldsNothingWhileItTells) {
   side->beginGroup();
   const comm::Call call = barrier();
   const DeviceProgram& program = side->programFor(call);
-  const device::Work work = side->workFor(call, program, false);
+  const device::KernelWork work = side->workFor(call, program, false);
   side->launched(call, program, work);
   EXPECT_TRUE(ofStanding.cameThrough());
-  work.seat.report->trouble = device::Trouble::kDeadline;
+  work.seat.report->fault = device::Fault::kDeadline;
   work.seat.report->peer = 0;
   std::atomic_ref(work.seat.report->ready).store(1, std::memory_order_release);  // as a kernel does
   EXPECT_TRUE(ofTrouble.cameThrough());

@@ -34,7 +34,7 @@ class LoneRank {
   LoneRank(const LoneRank&) = delete;
   LoneRank& operator=(const LoneRank&) = delete;
 
-  device::Seat& seat() noexcept { return seat_; }
+  device::DeviceComm& seat() noexcept { return seat_; }
   uint32_t operation() const noexcept { return operations_; }
   // This rank's end of the link, of either direction.
   device::End& open(Protocol protocol, int peer) noexcept {
@@ -45,8 +45,8 @@ class LoneRank {
   device::End& end(Protocol protocol, int peer) noexcept { return ends_[seat_.endIndex(protocol, 0, peer)]; }
 
   // Runs the call over one channel, and waits until the kernel has left. Returns what it met.
-  device::Report run(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) {
-    device::Launch launch;
+  device::Report run(const schedule::Schedule& schedule, const engine::LaneWork& plain, Protocol protocol) {
+    device::KernelLaunch launch;
     launch.count = 1;
     launch.works[0] = workOf(schedule, plain, protocol);
     EXPECT_EQ(cuda::launchCollective(launch, 1, nullptr), cudaSuccess);
@@ -59,8 +59,9 @@ class LoneRank {
   static constexpr size_t kLine = 128;
 
   // As gpu::GpuExecutor fills it, of a schedule that is on the GPU already.
-  device::Work workOf(const schedule::Schedule& schedule, const engine::Work& plain, Protocol protocol) const {
-    device::Work work;
+  device::KernelWork workOf(const schedule::Schedule& schedule, const engine::LaneWork& plain,
+                            Protocol protocol) const {
+    device::KernelWork work;
     work.seat = seat_;
     work.program.steps = schedule.steps.data();
     work.program.operands = schedule.operands.data();
@@ -81,7 +82,7 @@ class LoneRank {
   std::vector<std::byte> memory_;
   std::vector<device::End> ends_;
   link::Fifo fifo_;
-  device::Seat seat_;
+  device::DeviceComm seat_;
   device::Report report_;
   device::Progress progress_;
   uint32_t operations_, reporting_ = 0, directSlots_ = 0, abort_ = 0;

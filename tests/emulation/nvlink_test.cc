@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "device/device.h"
-#include "device/joints.h"
+#include "device/gpu_links.h"
 #include "emulation/control.h"
 #include "emulation/gpu_ranks.h"
 #include "emulation/handed_over.h"
@@ -13,7 +13,7 @@
 namespace tutti::test {
 namespace {
 
-using device::Joint;
+using device::GpuLinkType;
 using device::JointVerdict;
 using device::JointView;
 using device::Uuid;
@@ -28,7 +28,7 @@ Uuid emulated(uint8_t gpu) {
 // --- NVML ---
 
 struct Seen {
-  std::vector<Joint> joints;
+  std::vector<GpuLinkType> joints;
   std::string why;
 };
 
@@ -42,34 +42,34 @@ Seen seenFrom(uint8_t gpu, const char* library = "libnvidia-ml.so.1") {
 TEST(Nvml, TellsNvlinkFromPcie) {
   const Settings set(std::vector<Setting>{{"TUTTI_TEST_NVLINK", "01,2"}});
   const Seen first = seenFrom(0), last = seenFrom(2);
-  EXPECT_EQ(first.joints, (std::vector{Joint::kSameGpu, Joint::kNvlink, Joint::kPcie})) << first.why;
-  EXPECT_EQ(last.joints, (std::vector{Joint::kPcie, Joint::kPcie, Joint::kSameGpu})) << last.why;
+  EXPECT_EQ(first.joints, (std::vector{GpuLinkType::kSameGpu, GpuLinkType::kNvlink, GpuLinkType::kPcie})) << first.why;
+  EXPECT_EQ(last.joints, (std::vector{GpuLinkType::kPcie, GpuLinkType::kPcie, GpuLinkType::kSameGpu})) << last.why;
   EXPECT_EQ(first.why, "");
 }
 
 TEST(Nvml, GpusThatItDoesNotKnowAreUnknownAlone) {
   const Settings set(std::vector<Setting>{{"TUTTI_TEST_NVLINK", "02"}});
   const Seen seen = seenFrom(0);
-  EXPECT_EQ(seen.joints, (std::vector{Joint::kSameGpu, Joint::kUnknown, Joint::kNvlink}));
+  EXPECT_EQ(seen.joints, (std::vector{GpuLinkType::kSameGpu, GpuLinkType::kUnknown, GpuLinkType::kNvlink}));
   EXPECT_NE(seen.why.find("does not know " + cuda::nameOf(emulated(1)) + ": Not Found"), std::string::npos) << seen.why;
 }
 
 TEST(Nvml, WhereItDoesNotStartAllOthersAreUnknown) {
   const Seen seen = seenFrom(1);
-  EXPECT_EQ(seen.joints, (std::vector{Joint::kUnknown, Joint::kSameGpu, Joint::kUnknown}));
+  EXPECT_EQ(seen.joints, (std::vector{GpuLinkType::kUnknown, GpuLinkType::kSameGpu, GpuLinkType::kUnknown}));
   EXPECT_NE(seen.why.find("does not start: Driver Not Loaded"), std::string::npos) << seen.why;
 }
 
 TEST(Nvml, WhereItIsMissingAllOthersAreUnknown) {
   const Seen seen = seenFrom(1, "libthat-is-not-there.so.1");
-  EXPECT_EQ(seen.joints, (std::vector{Joint::kUnknown, Joint::kSameGpu, Joint::kUnknown}));
+  EXPECT_EQ(seen.joints, (std::vector{GpuLinkType::kUnknown, GpuLinkType::kSameGpu, GpuLinkType::kUnknown}));
   EXPECT_NE(seen.why.find("libthat-is-not-there.so.1"), std::string::npos) << seen.why;
 }
 
 TEST(Nvml, IsNotAskedAboutOneGpu) {
   const std::vector<Uuid> all(3, emulated(1));
   std::string why;
-  EXPECT_EQ(cuda::jointsOf(all[0], all, why), std::vector(3, Joint::kSameGpu));
+  EXPECT_EQ(cuda::jointsOf(all[0], all, why), std::vector(3, GpuLinkType::kSameGpu));
   EXPECT_EQ(why, "");
 }
 
@@ -81,7 +81,8 @@ TEST(Nvml, CallsAGpuAsItsToolsDo) {
 
 // --- the verdict ---
 
-constexpr Joint kSame = Joint::kSameGpu, kNvlink = Joint::kNvlink, kPcie = Joint::kPcie, kUnknown = Joint::kUnknown;
+constexpr GpuLinkType kSame = GpuLinkType::kSameGpu, kNvlink = GpuLinkType::kNvlink, kPcie = GpuLinkType::kPcie,
+                      kUnknown = GpuLinkType::kUnknown;
 
 TEST(Joints, OneGpuNeedsNoWords) {
   const JointVerdict verdict = device::judge(std::vector<JointView>(3, {{kSame, kSame, kSame}, ""}));
@@ -98,7 +99,7 @@ TEST(Joints, NvlinkBetweenAllMovesLinesWhole) {
 
 // One of the two is enough: what only one rank knows must not split them.
 TEST(Joints, OneDoubtOfOneRankIsEnough) {
-  for (const Joint doubt : {kPcie, kUnknown}) {
+  for (const GpuLinkType doubt : {kPcie, kUnknown}) {
     const JointVerdict verdict =
         device::judge(std::vector<JointView>{{{kSame, kNvlink}, ""}, {{doubt, kSame}, "the reason"}});
     EXPECT_FALSE(verdict.linesMoveWhole);
@@ -152,7 +153,7 @@ TEST(NvlinkProcess, DISABLED_ReducesAndTells) {
   const std::string wanted(reinterpret_cast<const char*>(handed.data()), handed.size());
   emulation::setDeviceCount(kGpus);
   ::testing::internal::CaptureStderr();
-  std::string trouble;
+  std::string fault;
   {
     const GpuRanks gpu({0, 1, 2}, {{"TUTTI_CHANNELS", "2"}});
     for (const size_t count : {size_t{3}, size_t{1000}, size_t{20'000}, size_t{200'000}}) {
@@ -160,11 +161,11 @@ TEST(NvlinkProcess, DISABLED_ReducesAndTells) {
       operation.kind = faults::Kind::kAllReduce;
       operation.count = count;
       operation.type = tuttiFloat32;
-      trouble += gpu.run(operation);
+      fault += gpu.run(operation);
     }
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(trouble, "");
+  EXPECT_EQ(fault, "");
   const size_t found = log.find(wanted);
   EXPECT_NE(found, std::string::npos) << log;
   const bool chosen = log.find("over ll128") != std::string::npos;

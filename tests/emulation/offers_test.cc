@@ -14,7 +14,7 @@
 #include "support/join_plane.h"
 #include "support/patience.h"
 #include "team/mail_key.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::gpu {
 namespace {
@@ -42,7 +42,7 @@ class Offers : public device::test::OnGpu {
     begin(0, id);
     other.join();
     ASSERT_TRUE(ends_[0].plane && ends_[1].plane);
-    windows_.emplace(*ends_[0].plane, *device_, *ends_[0].peers, cards_);
+    windows_.emplace(*ends_[0].plane, *device_, *ends_[0].peers, infos_);
     memory_ = device_->allocateForUsers(kBytes);
   }
   void TearDown() override {
@@ -81,7 +81,7 @@ class Offers : public device::test::OnGpu {
   std::optional<RemoteBuffers::Lie> look() { return windows_->look(true); }
   control::Plane& plane(size_t rank) { return *ends_[rank].plane; }
   const DevicePeers& peers() const { return *ends_[0].peers; }
-  const std::vector<topology::Card>& cards() const { return cards_; }
+  const std::vector<topology::PeerInfo>& infos() const { return infos_; }
   void expectTrusted() const { EXPECT_FALSE(lied_); }
   void expectDeaf() {
     EXPECT_EQ(lied_, 1);
@@ -105,21 +105,21 @@ class Offers : public device::test::OnGpu {
     GpuLayout shape;
     shape.size = 2;
     shape.slotBytes.fill(4096);
-    end.peers = std::make_unique<DevicePeers>(*end.plane, *device_, cards_, shape, soon());
+    end.peers = std::make_unique<DevicePeers>(*end.plane, *device_, infos_, shape, soon());
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what();
   }
 
-  static std::vector<topology::Card> twoProcesses() {
-    std::vector<topology::Card> cards(2, topology::describeSelf());
+  static std::vector<topology::PeerInfo> twoProcesses() {
+    std::vector<topology::PeerInfo> infos(2, topology::describeSelf());
     for (size_t rank = 0; rank < 2; ++rank) {
-      cards[rank].device = 0;
-      cards[rank].processToken += rank;
+      infos[rank].device = 0;
+      infos[rank].processToken += rank;
     }
-    return cards;
+    return infos;
   }
 
-  const std::vector<topology::Card> cards_ = twoProcesses();
+  const std::vector<topology::PeerInfo> infos_ = twoProcesses();
   std::array<End, 2> ends_;
   std::optional<RemoteBuffers> windows_;
   std::unique_ptr<device::DeviceMemory> memory_;
@@ -223,7 +223,7 @@ class Balky : public control::Plane {
   uint64_t id() const noexcept override { return plane_.id(); }
   int rank() const noexcept override { return plane_.rank(); }
   int size() const noexcept override { return plane_.size(); }
-  std::span<const std::byte> card(int rank) const override { return plane_.card(rank); }
+  std::span<const std::byte> info(int rank) const override { return plane_.info(rank); }
   bool isHere(int rank) const override { return plane_.isHere(rank); }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline until) override {
     return plane_.allGather(mine, until);
@@ -255,7 +255,7 @@ TEST_F(Offers, KeepTheirNumbersAlsoWhenTheyFailHalfWay) {
   const auto memory = device_->allocateForUsers(kBytes);
   const comm::Range buffer{memory->data, kBytes};
   Balky balky(plane(0));
-  RemoteBuffers windows(balky, *device_, peers(), cards());
+  RemoteBuffers windows(balky, *device_, peers(), infos());
   std::vector<uint16_t> numbers;
   for (const bool balks : {true, false, true, false}) {
     balky.balks = balks;
@@ -303,13 +303,13 @@ class AFalseOffer : public device::test::OnGpu {
     config.device = static_cast<int>(rank);
     config.deviceSlotBytes = 1 << 20;
     const comm::Self self = comm::Self::find(config);
-    topology::Card card = topology::decodeCard(self.card);
-    card.processToken += rank;
+    topology::PeerInfo info = topology::decodePeerInfo(self.info);
+    info.processToken += rank;
     control::JoinRequest request;
     request.id = id;
     request.rank = static_cast<int>(rank);
     request.size = 2;
-    request.card = topology::encode(card);
+    request.info = topology::encode(info);
     request.deadline = soon();
     auto plane = joinPlane(request);
     planes_[rank] = plane.get();

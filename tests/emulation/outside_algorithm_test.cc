@@ -25,10 +25,10 @@ schedule::Schedule buildLine(const schedule::Shape& shape, int rank) {
   if (!isFirst) there.fromRank(rank - 1);
   there.from(Operand::input());
   if (!isLast) there.toRank(rank + 1);
-  if (isLast) there.to(Operand::output()).finalise().toRank(rank - 1).lands();
+  if (isLast) there.to(Operand::output()).finalise().toRank(rank - 1).directWrite();
   if (!isLast) {
     auto back = builder.at(0).fromRank(rank + 1).to(Operand::output());
-    if (!isFirst) back.toRank(rank - 1).lands();
+    if (!isFirst) back.toRank(rank - 1).directWrite();
   }
   return builder.finish(1);
 }
@@ -98,7 +98,7 @@ TEST_F(OutsideAlgorithm, RunsInKernels) {
 
 // It is one of those that the plan weighs, and of those that an error names.
 TEST_F(OutsideAlgorithm, IsWeighedAndNamed) {
-  plan::Machine machine;
+  plan::ClusterModel machine;
   machine.ranks = machine.ranksPerHost = 4;
   const auto plan = plan::choose({Collective::kAllReduce, 1 << 20}, machine, std::nullopt, 0);
   EXPECT_NE(std::ranges::find(plan.others, line(), &plan::Choice::algorithm), plan.others.end());

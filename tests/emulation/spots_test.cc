@@ -15,9 +15,9 @@ namespace tutti::test {
 namespace {
 
 using device::Direct;
+using device::Fault;
 using device::MappedWindow;
-using device::Trouble;
-using link::Spot;
+using link::RemoteAddress;
 
 // --- inside of a window, whatever the numbers ---
 
@@ -71,13 +71,13 @@ class LoneReceiver {
   void mapNothing() { rank_.seat().windows = nullptr; }
 
   // Takes one slot that says so. Returns what the kernel met.
-  Trouble take(link::Carried carried, Spot spot) {
+  Fault take(link::PayloadLocation carried, RemoteAddress spot) {
     comm::Call call;
     call.collective = Collective::kSendRecv;
     call.root = 0;
     call.recv = output_.data();
     call.count = kBytes;
-    const engine::Work plain = comm::toWork(call, 0, schedule_, kSlotBytes, 0, 1);
+    const engine::LaneWork plain = comm::toWork(call, 0, schedule_, kSlotBytes, 0, 1);
     header_->fingerprint = plain.fingerprint;
     header_->fingerprint.operation = rank_.operation();
     header_->bytes = kBytes;
@@ -85,11 +85,11 @@ class LoneReceiver {
     std::memcpy(header_->inlined, &spot, sizeof spot);
     header_->sequence.store(1, std::memory_order_release);  // with awaitPosted in the kernel
     const device::Report report = rank_.run(schedule_, plain, Protocol::kSimple);
-    EXPECT_EQ(report.ready != 0, report.trouble != Trouble::kNone);
+    EXPECT_EQ(report.ready != 0, report.fault != Fault::kNone);
     if (report.ready != 0) {
       EXPECT_EQ(report.peer, 0);
     }
-    return report.trouble;
+    return report.fault;
   }
   bool untouched() const { return output_ == std::vector<std::byte>(kBytes, std::byte{0x11}); }
   bool holds(size_t at) const { return std::memcmp(output_.data(), shared_.data() + at, kBytes) == 0; }
@@ -109,53 +109,53 @@ constexpr size_t kLastPlace = LoneReceiver::kWindowBytes - LoneReceiver::kBytes;
 TEST_F(SpotsOfASender, AreReadWithinItsWindow) {
   for (const size_t at : {size_t{0}, size_t{64}, kLastPlace}) {
     LoneReceiver receiver(Direct::kMapped);
-    EXPECT_EQ(receiver.take(link::Carried::kAtSender, {at, LoneReceiver::kOfPeer}), Trouble::kNone);
+    EXPECT_EQ(receiver.take(link::PayloadLocation::kAtSender, {at, LoneReceiver::kOfPeer}), Fault::kNone);
     EXPECT_TRUE(receiver.holds(at));
   }
 }
 
-void expectRefused(Direct direct, Spot spot, Trouble trouble) {
+void expectRefused(Direct direct, RemoteAddress spot, Fault fault) {
   LoneReceiver receiver(direct);
-  EXPECT_EQ(receiver.take(link::Carried::kAtSender, spot), trouble) << spot.window << " at " << spot.at;
+  EXPECT_EQ(receiver.take(link::PayloadLocation::kAtSender, spot), fault) << spot.window << " at " << spot.at;
   EXPECT_TRUE(receiver.untouched());
 }
 
 TEST_F(SpotsOfASender, AreRefusedOutsideOfIt) {
   for (const uint64_t at : {uint64_t{kLastPlace + 1}, uint64_t{LoneReceiver::kWindowBytes}, uint64_t{1} << 40,
                             ~uint64_t{0}, ~uint64_t{0} - LoneReceiver::kBytes + 1, ~uint64_t{0} - 8})
-    expectRefused(Direct::kMapped, {at, LoneReceiver::kOfPeer}, Trouble::kSpot);
+    expectRefused(Direct::kMapped, {at, LoneReceiver::kOfPeer}, Fault::kSpot);
 }
 
 TEST_F(SpotsOfASender, AreRefusedInWindowsThatItHasNot) {
   for (const uint64_t window :
        {uint64_t{0}, uint64_t{1}, uint64_t{LoneReceiver::kOfAnother}, uint64_t{device::kWindows},
         uint64_t{2 * device::kWindows + LoneReceiver::kOfAnother}, ~uint64_t{0}})
-    expectRefused(Direct::kMapped, {0, window}, Trouble::kNotOpened);
+    expectRefused(Direct::kMapped, {0, window}, Fault::kNotWritable);
 }
 
 // Any address of the process: for ranks of another one, none.
 TEST_F(SpotsOfASender, AreAddressesForRanksOfOneProcessOnly) {
   LoneReceiver together(Direct::kHere), apart(Direct::kMapped), numbered(Direct::kHere);
-  EXPECT_EQ(together.take(link::Carried::kAtSender, {together.addressOf(100), 0}), Trouble::kNone);
+  EXPECT_EQ(together.take(link::PayloadLocation::kAtSender, {together.addressOf(100), 0}), Fault::kNone);
   EXPECT_TRUE(together.holds(100));
-  EXPECT_EQ(apart.take(link::Carried::kAtSender, {apart.addressOf(100), 0}), Trouble::kNotOpened);
+  EXPECT_EQ(apart.take(link::PayloadLocation::kAtSender, {apart.addressOf(100), 0}), Fault::kNotWritable);
   EXPECT_TRUE(apart.untouched());
-  EXPECT_EQ(numbered.take(link::Carried::kAtSender, {0, LoneReceiver::kOfPeer}), Trouble::kNotOpened);
+  EXPECT_EQ(numbered.take(link::PayloadLocation::kAtSender, {0, LoneReceiver::kOfPeer}), Fault::kNotWritable);
   EXPECT_TRUE(numbered.untouched());
 }
 
 TEST_F(SpotsOfASender, AreRefusedWhereNothingIsMapped) {
   LoneReceiver receiver(Direct::kMapped), gone(Direct::kMapped);
   receiver.mapNothing();
-  EXPECT_EQ(receiver.take(link::Carried::kAtSender, {0, LoneReceiver::kOfPeer}), Trouble::kNotOpened);
+  EXPECT_EQ(receiver.take(link::PayloadLocation::kAtSender, {0, LoneReceiver::kOfPeer}), Fault::kNotWritable);
   gone.map(0, LoneReceiver::kOfPeer, {});
-  EXPECT_EQ(gone.take(link::Carried::kAtSender, {0, LoneReceiver::kOfPeer}), Trouble::kNotOpened);
+  EXPECT_EQ(gone.take(link::PayloadLocation::kAtSender, {0, LoneReceiver::kOfPeer}), Fault::kNotWritable);
 }
 
 TEST_F(SpotsOfASender, AreNotInAnOutputThatIsNotOpen) {
   for (const Direct direct : {Direct::kMapped, Direct::kHere}) {
     LoneReceiver receiver(direct);
-    EXPECT_EQ(receiver.take(link::Carried::kAtReceiver, {}), Trouble::kNotOpened);
+    EXPECT_EQ(receiver.take(link::PayloadLocation::kAtReceiver, {}), Fault::kNotWritable);
     EXPECT_TRUE(receiver.untouched());
   }
 }
@@ -182,21 +182,21 @@ __global__ void choose(Choice* choice) {
 using SpotsOfAReceiver = emulation::EmulationTest;
 
 // What a sender to rank 0 does, when `end` bytes land in an output that is said to be there.
-Trouble land(Direct direct, const Spot& output, size_t end) {
+Fault land(Direct direct, const RemoteAddress& output, size_t end) {
   std::vector<MappedWindow> windows(3 * device::kWindows);
   windows[4] = {0x10000, 1000};
   windows[2 * device::kWindows + 6] = {0x20000, 1000};
   device::Report report;
   uint32_t reporting = 0;
   const auto choice = std::make_unique<Choice>();
-  device::Seat& seat = choice->block.work.seat;
+  device::DeviceComm& seat = choice->block.work.seat;
   seat.windows = windows.data();
   seat.report = &report;
   seat.reporting = &reporting;
   choice->block.stop = 0;
   choice->block.directSlots = 0;
   choice->block.fingerprint.operation = 7;
-  choice->step.flags = schedule::kLands;
+  choice->step.flags = schedule::kDirectWrite;
   choice->outputEnd = end;
   choice->place.peer = 0;
   choice->released.output = output;
@@ -206,25 +206,25 @@ Trouble land(Direct direct, const Spot& output, size_t end) {
   EXPECT_EQ(emulation::launch(choose, 1, 1, 0, nullptr, choice.get()), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(choice->good != 0, report.ready == 0);
-  EXPECT_EQ(choice->good != 0, choice->header.carried == link::Carried::kAtReceiver);
+  EXPECT_EQ(choice->good != 0, choice->header.carried == link::PayloadLocation::kAtReceiver);
   EXPECT_EQ(report.ready != 0 ? report.peer : 0, 0);
-  return report.trouble;
+  return report.fault;
 }
 
 TEST_F(SpotsOfAReceiver, AreWrittenWithinItsWindow) {
-  EXPECT_EQ(land(Direct::kMapped, {0, 4}, 1000), Trouble::kNone);
-  EXPECT_EQ(land(Direct::kMapped, {600, 4}, 400), Trouble::kNone);
-  EXPECT_EQ(land(Direct::kHere, {0xabcdef, 0}, 1000), Trouble::kNone);
-  EXPECT_EQ(land(Direct::kMapped, {600, 4}, 401), Trouble::kSpot);
-  EXPECT_EQ(land(Direct::kMapped, {~uint64_t{0}, 4}, 1), Trouble::kSpot);
-  EXPECT_EQ(land(Direct::kMapped, {~uint64_t{0} - 99, 4}, 100), Trouble::kSpot);
+  EXPECT_EQ(land(Direct::kMapped, {0, 4}, 1000), Fault::kNone);
+  EXPECT_EQ(land(Direct::kMapped, {600, 4}, 400), Fault::kNone);
+  EXPECT_EQ(land(Direct::kHere, {0xabcdef, 0}, 1000), Fault::kNone);
+  EXPECT_EQ(land(Direct::kMapped, {600, 4}, 401), Fault::kSpot);
+  EXPECT_EQ(land(Direct::kMapped, {~uint64_t{0}, 4}, 1), Fault::kSpot);
+  EXPECT_EQ(land(Direct::kMapped, {~uint64_t{0} - 99, 4}, 100), Fault::kSpot);
 }
 
 TEST_F(SpotsOfAReceiver, AreRefusedInWindowsThatItHasNot) {
   for (const uint64_t window :
        {uint64_t{0}, uint64_t{6}, uint64_t{device::kWindows}, uint64_t{2 * device::kWindows + 6}})
-    EXPECT_EQ(land(Direct::kMapped, {0, window}, 100), Trouble::kNotOpened) << window;
-  EXPECT_EQ(land(Direct::kHere, {0, 4}, 100), Trouble::kNotOpened);
+    EXPECT_EQ(land(Direct::kMapped, {0, window}, 100), Fault::kNotWritable) << window;
+  EXPECT_EQ(land(Direct::kHere, {0, 4}, 100), Fault::kNotWritable);
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // The card on which a rank says where it runs.
 #include "base/error.h"
 #include "fuzz/input.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tutti;
   fuzz::Input in(data, size);
   try {
     const auto bytes = in.rest();
-    const auto again = topology::encode(topology::decodeCard(bytes));
+    const auto again = topology::encode(topology::decodePeerInfo(bytes));
     fuzz::require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
   } catch (const Error& error) {
     fuzz::require(error.code() == ErrorCode::kRemote);

@@ -59,8 +59,8 @@ class NoGpu : public device::Device {
     return allocate(64);
   }
   bool opensTo(const std::byte*, int) override { return true; }
-  std::vector<device::Joint> jointsTo(std::span<const Bytes> exported, std::string&) const override {
-    return std::vector<device::Joint>(exported.size(), device::Joint::kNvlink);
+  std::vector<device::GpuLinkType> jointsTo(std::span<const Bytes> exported, std::string&) const override {
+    return std::vector<device::GpuLinkType>(exported.size(), device::GpuLinkType::kNvlink);
   }
   bool reach(int, std::string&) override { return true; }
   void copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
@@ -70,7 +70,7 @@ class NoGpu : public device::Device {
   void reserve(uint32_t) override {}
   void giveBack(uint32_t) noexcept override {}
   std::unique_ptr<device::LaunchOrder> newOrder() override { return nullptr; }
-  void launch(const device::Launch&, uint32_t, std::span<const device::DeviceStream>,
+  void launch(const device::KernelLaunch&, uint32_t, std::span<const device::DeviceStream>,
               std::span<device::LaunchOrder* const>) override {}
   bool streamsWait(std::string&) noexcept override { return false; }
   std::unique_ptr<device::SideQueue> newSideQueue() override { return nullptr; }
@@ -131,14 +131,14 @@ class Neighbourhood : public Hearsay {
   std::map<int, SocketPair> streams_;
 };
 
-std::vector<topology::Card> cardsOf() {
-  std::vector<topology::Card> cards(kRanks);
+std::vector<topology::PeerInfo> cardsOf() {
+  std::vector<topology::PeerInfo> infos(kRanks);
   for (size_t rank = 0; rank < kRanks; ++rank) {
-    cards[rank].device = 0;
-    cards[rank].gpu = rank;
-    cards[rank].processToken = rank;
+    infos[rank].device = 0;
+    infos[rank].gpu = rank;
+    infos[rank].processToken = rank;
   }
-  return cards;
+  return infos;
 }
 
 gpu::GpuLayout layoutOf() {
@@ -191,11 +191,11 @@ void step(Neighbourhood& plane, gpu::RemoteBuffers& windows, Input& in) {
 void run(Input in) {
   Neighbourhood plane(in);
   NoGpu device;
-  const auto cards = cardsOf();
+  const auto infos = cardsOf();
   try {
-    const gpu::DevicePeers peers(plane, device, cards, layoutOf(), Deadline::never());
+    const gpu::DevicePeers peers(plane, device, infos, layoutOf(), Deadline::never());
     for (int rank = 1; rank < kRanks; ++rank) require(peers.direct(rank) != device::Direct::kHere);
-    gpu::RemoteBuffers windows(plane, device, peers, cards);
+    gpu::RemoteBuffers windows(plane, device, peers, infos);
     for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) step(plane, windows, in);
     windows.look(true);
   } catch (const Error& error) {

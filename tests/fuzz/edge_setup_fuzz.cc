@@ -7,7 +7,7 @@
 
 #include "fuzz/hostile.h"
 #include "fuzz/socket_pair.h"
-#include "link/attempt_line.h"
+#include "link/negotiation_channel.h"
 #include "link/registry.h"
 
 namespace tutti::fuzz {
@@ -27,7 +27,7 @@ struct Peer {
   bool refuses = false;
 };
 
-class HostileMeeting : public link::Meeting {
+class HostileMeeting : public link::OobChannel {
  public:
   explicit HostileMeeting(Peer& peer) : peer_(peer) {}
   void put(std::span<const std::byte>) override {}
@@ -100,11 +100,11 @@ void step(Peer& peer, Input& in) {
 }
 
 link::Edge edgeOf(bool lower) {
-  static const topology::Card card = topology::describeSelf();
+  static const topology::PeerInfo info = topology::describeSelf();
   link::Edge edge;
   edge.self = lower ? 0 : 1;
   edge.peer = lower ? 1 : 0;
-  edge.selfCard = edge.peerCard = card;
+  edge.selfInfo = edge.peerInfo = info;
   edge.slotBytes = 256;
   edge.depth = 2;
   return edge;

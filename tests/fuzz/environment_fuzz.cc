@@ -56,7 +56,7 @@ void tryTo(Read read) {
 
 void readAll(const settings::Environment& environment) {
   tryTo([&] {
-    const control::Launch launch = control::readLaunch(environment);
+    const control::LaunchInfo launch = control::readLaunch(environment);
     require(launch.rank >= 0 && launch.rank < launch.size);
     require(launch.id || launch.idFile || launch.oneHost || launch.rootHost || launch.pmi >= 0 || launch.size == 1);
   });

@@ -19,7 +19,7 @@ class Hearsay : public control::Plane {
   uint64_t id() const noexcept override { return id_; }
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return size_; }
-  std::span<const std::byte> card(int) const override { return {}; }
+  std::span<const std::byte> info(int) const override { return {}; }
   bool isHere(int) const override { return true; }
   std::vector<Bytes> allGather(std::span<const std::byte> mine, Deadline) override {
     return std::vector<Bytes>(static_cast<size_t>(size_), Bytes(mine.begin(), mine.end()));

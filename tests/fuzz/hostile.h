@@ -147,13 +147,13 @@ inline Bytes toBytes(std::span<const std::byte> bytes) { return {bytes.begin(), 
 
 // --- what frames say, of the input: so that most are understood, and every field is anything ---
 
-inline control::Person personFrom(Input& in) {
-  control::Person person;
-  person.rank = in.take<int8_t>();
-  person.host = in.text(in.take<uint8_t>() % 8);
-  person.endpoint.id = in.take<uint8_t>();
-  person.endpoint.unixName = in.text(in.take<uint8_t>() % 8);
-  return person;
+inline control::RankAddress personFrom(Input& in) {
+  control::RankAddress who;
+  who.rank = in.take<int8_t>();
+  who.host = in.text(in.take<uint8_t>() % 8);
+  who.endpoint.id = in.take<uint8_t>();
+  who.endpoint.unixName = in.text(in.take<uint8_t>() % 8);
+  return who;
 }
 
 inline Bytes entriesFrom(Input& in) {
@@ -176,7 +176,7 @@ inline Bytes soundPayload(control::Kind kind, Input& in) {
     case Kind::kHello:
     case Kind::kTree: {
       Hello hello;
-      hello.person = personFrom(in);
+      hello.who = personFrom(in);
       hello.size = in.take<int8_t>();
       hello.leftMs = in.take<int32_t>();
       hello.heartbeatMs = in.take<int32_t>();
@@ -259,7 +259,7 @@ inline Bytes payloadFrom(control::Kind kind, Input& in) {
   return payload;
 }
 
-// A few more than are kept of a kind (control/desk.h, control/streams.h).
+// A few more than are kept of a kind (control/mailbox.h, control/streams.h).
 inline int moreThanAreKept(control::Kind kind) {
   constexpr int kOfMails = 17'000, kOfOthers = 600;
   return kind == control::Kind::kMail ? kOfMails : kOfOthers;

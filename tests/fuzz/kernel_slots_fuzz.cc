@@ -22,7 +22,7 @@ namespace tutti::fuzz {
 namespace {
 
 using device::Direct;
-using device::Trouble;
+using device::Fault;
 
 constexpr uint32_t kSlotBytes = 4096, kMostTurns = 30'000;
 constexpr size_t kWindowBytes = 1 << 14;
@@ -129,8 +129,8 @@ class Job {
   }
 
   void run() {
-    const device::Launch launch = [&] {
-      device::Launch made;
+    const device::KernelLaunch launch = [&] {
+      device::KernelLaunch made;
       made.count = 1;
       made.works[0] = work_;
       return made;
@@ -158,14 +158,14 @@ class Job {
     plan_.call.send = input_->data();
     plan_.call.recv = output_->data();
     const uint32_t chunk = device::chunkBytes(plan_.protocol, kSlotBytes, plan_.schedule.maxSpan);
-    const engine::Work plain = comm::toWork(plan_.call, kNumber, plan_.schedule, chunk, 0, 1);
+    const engine::LaneWork plain = comm::toWork(plan_.call, kNumber, plan_.schedule, chunk, 0, 1);
     work_.input = plain.input;
     work_.output = output_->data();
     work_.layout = plain.layout;
     work_.arithmetic = plain.arithmetic;
     work_.fingerprint = right_ = plain.fingerprint;
     work_.protocol = plan_.protocol;
-    device::Seat& seat = work_.seat;
+    device::DeviceComm& seat = work_.seat;
     seat.size = size_;
     seat.operations = &operations_;
     seat.directSlots = &directSlots_;
@@ -201,8 +201,8 @@ class Job {
       auto& memory = shared_.emplace_back(shares ? std::make_unique<Region>(kWindowBytes) : nullptr);
       windows_[windowOf(rank)] = {shares ? memory->address() : forbidden(), kWindowBytes};
     }
-    if ((direct & 0x10) != 0) work_.lent = {0, kOwnWindow, false};
-    if ((direct & 0x20) != 0) work_.opened = {64, kOwnWindow, false};
+    if ((direct & 0x10) != 0) work_.peerReadable = {0, kOwnWindow, false};
+    if ((direct & 0x20) != 0) work_.peerWritable = {64, kOwnWindow, false};
     for (const int peer : plan_.schedule.inPeers) place(ins_, work_.seat.recvEnds, peer, direct);
     for (const int peer : plan_.schedule.outPeers) place(outs_, work_.seat.sendEnds, peer, direct);
     foresee();
@@ -319,7 +319,7 @@ class Job {
     header.fingerprint = right_;
     header.fingerprint.operation = kNumber;
     header.bytes = link.lengths[link.sent++];
-    header.carried = link::Carried::kInSlot;
+    header.carried = link::PayloadLocation::kInSlot;
     if (plan_.protocol != Protocol::kSimple) flag(link);
     header.sequence.store(++link.next);
   }
@@ -341,7 +341,7 @@ class Job {
   }
   void postInOutput(Link& link) {
     post(link);
-    link.header(link.next - 1).carried = link::Carried::kAtReceiver;
+    link.header(link.next - 1).carried = link::PayloadLocation::kAtReceiver;
   }
   // Every line of the slot has come.
   void flag(Link& link) {
@@ -374,11 +374,11 @@ class Job {
     const auto how = in_.take<uint8_t>();
     if (how % 4 == 0) header.bytes = in_.take<uint32_t>();
     if (how % 4 == 1) header.fingerprint = in_.take<link::Fingerprint>();
-    if (how % 4 == 2) header.carried = static_cast<link::Carried>(in_.take<uint8_t>() % 4);
+    if (how % 4 == 2) header.carried = static_cast<link::PayloadLocation>(in_.take<uint8_t>() % 4);
     if (how % 4 == 3) header.sequence.store(link.next + how / 4 % 4);
   }
   // Mostly within a window, and mostly the right one.
-  link::Spot spotFrom(int peer) {
+  link::RemoteAddress spotFrom(int peer) {
     const auto how = in_.take<uint8_t>();
     const uint64_t at = how % 4 == 3 ? in_.take<uint64_t>() : in_.take<uint16_t>();
     const uint64_t window = how / 4 % 4 == 3 ? in_.take<uint16_t>() : numberOf(how / 4 % 4 == 2 ? how / 16 : peer);
@@ -386,9 +386,9 @@ class Job {
   }
   void pointAnywhere(Link& link) {
     link::SlotHeader& header = link.header(link.next - in_.take<uint8_t>() % 2);
-    const link::Spot spot = spotFrom(link.peer);
+    const link::RemoteAddress spot = spotFrom(link.peer);
     std::memcpy(header.inlined, &spot, sizeof spot);
-    header.carried = link::Carried::kAtSender;
+    header.carried = link::PayloadLocation::kAtSender;
   }
   void openAnywhere(Link& link) {
     link.fifo.released->output = spotFrom(link.peer);
@@ -398,21 +398,21 @@ class Job {
   // --- what must hold at the end ---
 
   void judge() const {
-    require((report_.ready != 0) == (report_.trouble != Trouble::kNone));
+    require((report_.ready != 0) == (report_.fault != Fault::kNone));
     if (report_.ready == 0) return judgeEnd();
     require(report_.peer >= 0 && report_.peer < size_ && report_.peer != plan_.schedule.rank);
     link::Fingerprint mine = right_;
     mine.operation = kNumber;
     require(report_.mine == mine);
-    switch (report_.trouble) {
-      case Trouble::kMismatch:
+    switch (report_.fault) {
+      case Fault::kMismatch:
         return require(report_.theirs != mine);
-      case Trouble::kBytes:
+      case Fault::kBytes:
         return require(report_.theirs == mine && report_.bytes != report_.expected);
-      case Trouble::kAborted:
+      case Fault::kAborted:
         return require(abort_ != 0);
-      case Trouble::kSpot:
-      case Trouble::kNotOpened:
+      case Fault::kSpot:
+      case Fault::kNotWritable:
         return require(plan_.protocol == Protocol::kSimple);
       default:
         require(false);  // there is no deadline
@@ -434,7 +434,7 @@ class Job {
   uint64_t passed_ = 0;
   bool goesOn_ = false;  // when the input has ended: the peers do what they should, else the call is aborted
   uint32_t pace_ = 1, turns_ = 0;
-  device::Work work_;
+  device::KernelWork work_;
   link::Fingerprint right_;
   std::unique_ptr<Region> input_, output_, scratch_;
   std::vector<device::End> ends_;

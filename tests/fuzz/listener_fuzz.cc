@@ -34,7 +34,7 @@ control::Listener::Request requestOf() {
 }
 
 // A listener with a loop of its own, in which few descriptors seem to be had.
-class Room : public Kept {
+class Room : public Service {
  public:
   Room() {
     rlimit files{};

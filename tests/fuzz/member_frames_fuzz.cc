@@ -10,12 +10,12 @@ constexpr int kMostSteps = 64;
 
 // `exchanges`: how many it has begun, which it numbers as Plane::allGather() does.
 void ownerDoes(World& world, uint64_t& exchanges, Input& in) {
-  control::Member& member = world.member();
+  control::ControlNode& member = world.member();
   const auto what = in.take<uint8_t>();
   const auto key = in.take<uint8_t>();
   const int peer = key % world.size();
   // Before it has joined it may do no more.
-  if (!member.desk().hasJoined() && what % 8 != 4 && what % 8 != 5) return;
+  if (!member.mailbox().hasJoined() && what % 8 != 4 && what % 8 != 5) return;
   switch (what % 8) {
     case 0:
       return member.post(peer, key, in.bytes(16));
@@ -31,10 +31,10 @@ void ownerDoes(World& world, uint64_t& exchanges, Input& in) {
     case 5:
       return member.leaveLater();
     case 6:
-      (void)member.desk().pollStream(peer, key);
+      (void)member.mailbox().pollStream(peer, key);
       return;
     default:
-      (void)member.desk().poll(peer, key);
+      (void)member.mailbox().poll(peer, key);
   }
 }
 
@@ -79,12 +79,12 @@ void run(Input in) {
     }
   }
   for (Hostile& line : world.lines()) line.part(world.running());
-  const control::Member& member = world.member();
-  if (world.member().desk().hasJoined())
-    for (int r = 0; r < world.size(); ++r) require(member.person(r).rank == r);
+  const control::ControlNode& member = world.member();
+  if (world.member().mailbox().hasJoined())
+    for (int r = 0; r < world.size(); ++r) require(member.who(r).rank == r);
   // What comes from outside is not this rank's own trouble.
-  const auto failure = world.member().desk().failure();
-  require(!failure || !failure->text.starts_with(describe(world.person(world.rank())) + " failed: "));
+  const auto failure = world.member().mailbox().failure();
+  require(!failure || !failure->text.starts_with(describe(world.who(world.rank())) + " failed: "));
   world.end();
 }
 

@@ -1,6 +1,6 @@
 // The records by which ranks tell each other of a GPU's memory, and of what joins their GPUs: what is read comes out
 // the same when it is written and read again, a buffer lies within its allocation, and the verdict on all views is one.
-#include "device/joints.h"
+#include "device/gpu_links.h"
 #include "device/memory_record.h"
 #include "fuzz/input.h"
 

@@ -10,7 +10,7 @@
 namespace tutti::fuzz {
 namespace {
 
-class Told : public link::Meeting {
+class Told : public link::OobChannel {
  public:
   explicit Told(Bytes ticket = {}) : ticket_(std::move(ticket)) {}
   void put(std::span<const std::byte> blob) override { ticket_.assign(blob.begin(), blob.end()); }
@@ -33,9 +33,9 @@ link::Edge edgeOf(int self, uint32_t slotBytes, uint32_t depth) {
 }
 
 std::unique_ptr<link::Connection> take(link::Transport& p2p, const link::Edge& edge, const Bytes& ticket) {
-  Told meeting(ticket);
+  Told oob(ticket);
   try {
-    return p2p.open(edge, meeting)->advance();
+    return p2p.open(edge, oob)->advance();
   } catch (const Error& error) {
     require(error.code() == ErrorCode::kRemote);
     return nullptr;

@@ -22,7 +22,7 @@ control::RootPlace placeFrom(uint8_t how) {
 Bytes soundHello(Input& in) {
   control::Hello hello;
   hello.size = 1 + in.take<uint8_t>() % 5;
-  hello.person.rank = in.take<uint8_t>() % hello.size;
+  hello.who.rank = in.take<uint8_t>() % hello.size;
   hello.leftMs = 60'000;
   const auto setting = in.take<uint8_t>();
   hello.agreement = {{"TUTTI_ALGO", setting < 250 ? "ring" : "tree"}};

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "base/deadline.h"
-#include "process/keeper.h"
+#include "process/background_threads.h"
 
 namespace tutti::fuzz {
 
 class Running {
  public:
-  explicit Running(Kept& kept);
+  explicit Running(Service& kept);
   ~Running();  // tells it to end, and waits for that
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;

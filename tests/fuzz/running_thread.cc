@@ -9,7 +9,7 @@ namespace tutti::fuzz {
 
 class Running::Way {
  public:
-  explicit Way(Kept& kept) : kept_(kept), thread_([this] { kept_.run(), over_ = true; }) {}
+  explicit Way(Service& kept) : kept_(kept), thread_([this] { kept_.run(), over_ = true; }) {}
   ~Way() {
     kept_.halt();
     thread_.join();
@@ -17,12 +17,12 @@ class Running::Way {
   bool over() const noexcept { return over_; }
 
  private:
-  Kept& kept_;
+  Service& kept_;
   std::atomic<bool> over_{false};
   std::thread thread_;
 };
 
-Running::Running(Kept& kept) : way_(std::make_unique<Way>(kept)) {}
+Running::Running(Service& kept) : way_(std::make_unique<Way>(kept)) {}
 Running::~Running() = default;
 bool Running::over() const noexcept { return way_->over(); }
 void Running::goOn() {}

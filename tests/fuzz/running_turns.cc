@@ -21,7 +21,7 @@ constexpr milliseconds kLook(1);  // at what other threads may have brought
 
 class Running::Way {
  public:
-  explicit Way(Kept& kept) : kept_(kept), fibers_(emulation::takeFibers(1)) {
+  explicit Way(Service& kept) : kept_(kept), fibers_(emulation::takeFibers(1)) {
     here = this;
     fibers_.front()->start(
         [](void* self) {
@@ -83,7 +83,7 @@ class Running::Way {
   static thread_local Way* inside;  // whose turn it is
 
  private:
-  Kept& kept_;
+  Service& kept_;
   std::vector<std::unique_ptr<emulation::Fiber>> fibers_;
   bool over_ = false, moved_ = false;
   int epoll_ = -1;
@@ -93,7 +93,7 @@ class Running::Way {
 thread_local Running::Way* Running::Way::here = nullptr;
 thread_local Running::Way* Running::Way::inside = nullptr;
 
-Running::Running(Kept& kept) : way_(std::make_unique<Way>(kept)) {}
+Running::Running(Service& kept) : way_(std::make_unique<Way>(kept)) {}
 Running::~Running() = default;
 bool Running::over() const noexcept { return way_->over(); }
 void Running::goOn() { way_->goOn(); }

@@ -17,7 +17,7 @@ namespace {
 
 using transports::ShmGreeting;
 
-class OneStream : public link::Meeting {
+class OneStream : public link::OobChannel {
  public:
   explicit OneStream(UniqueFd fd) : fd_(std::move(fd)) {}
   void put(std::span<const std::byte>) override {}
@@ -103,10 +103,10 @@ void meet(Input in) {
   for (int i = 0; i < (how >> 1) % 5; ++i) files.push_back(openAny(in.take<uint8_t>(), right));
   const auto greeting = greetingFrom(in, edge, maker);
   const size_t first = (how & 0x80) ? in.take<uint8_t>() % greeting.size() : greeting.size();
-  OneStream meeting(std::move(pair.ours));
+  OneStream oob(std::move(pair.ours));
   const auto shm = transports::makeShm();
   try {
-    const auto setup = shm->open(edge, meeting);
+    const auto setup = shm->open(edge, oob);
     pass(pair.theirs, std::span(greeting).first(first), files);
     auto connection = setup->advance();
     pass(pair.theirs, std::span(greeting).subspan(first), {});

@@ -16,17 +16,17 @@ constexpr std::chrono::milliseconds kMoment(2), kShrinkTime(2000);
 // The thread of the rank's owner.
 class Owner {
  public:
-  Owner(control::Member& member, const control::JoinRequest& like)
+  Owner(control::ControlNode& member, const control::JoinRequest& like)
       : thread_([&member, like] { shrink(member, like); }) {}
   ~Owner() { thread_.join(); }
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
  private:
-  static void shrink(control::Member& member, const control::JoinRequest& like) {
+  static void shrink(control::ControlNode& member, const control::JoinRequest& like) {
     try {
       const auto result = member.shrink(like);
-      require(result->desk().hasJoined() && result->size() > 0);
+      require(result->mailbox().hasJoined() && result->size() > 0);
       result->leaveLater();
     } catch (const Error& error) {
       require(*error.what() != '\0');
@@ -106,7 +106,7 @@ class Shrinking {
     job_ = proposal.id.job = place.id.job;
     const control::Secret drawn = place.id.secret;
     const int leader = how >> 5 & 1;
-    proposal.parcel = control::sealFor(world_.person(world_.rank()).endpoint.key, World::keyOf(leader), job_, drawn);
+    proposal.parcel = control::sealFor(world_.who(world_.rank()).endpoint.key, World::keyOf(leader), job_, drawn);
     if ((how & 0x40) == 0) {
       place.id = world_.member().childId(place.id);
       roots_.push_back(control::startRoot(place, {}, Deadline::in(kShrinkTime)));

@@ -144,7 +144,7 @@ void runLane(Input in, bool restless) {
   for (auto& end : links.recv) binding.ins.push_back(&end);
   for (auto& end : links.send) binding.outs.push_back(&end);
   binding.prepare(kSlotBytes);
-  const engine::Work work = comm::toWork(call, 1, schedule, kSlotBytes / schedule.maxSpan / 16 * 16, 0, 1);
+  const engine::LaneWork work = comm::toWork(call, 1, schedule, kSlotBytes / schedule.maxSpan / 16 * 16, 0, 1);
   std::optional<Restless> peer;
   if (restless && !links.ins.empty()) peer.emplace(*links.ins.front(), in);
   engine::Lane lane;

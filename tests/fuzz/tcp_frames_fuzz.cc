@@ -12,7 +12,7 @@ namespace tutti::fuzz {
 namespace {
 
 using transports::ClearFraming;
-using transports::Frame;
+using transports::DataFrame;
 using transports::Head;
 using transports::SealedFraming;
 using transports::StreamFault;

@@ -6,7 +6,7 @@
 #include "diagnose/neighbours.h"
 #include "diagnose/respond.h"
 #include "fuzz/hearsay.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -20,9 +20,9 @@ constexpr uint64_t kIds[] = {7, 8};
 class Answering : public Hearsay {
  public:
   explicit Answering(uint64_t id) : Hearsay(id, kRanks) {}
-  std::span<const std::byte> card(int) const override {
-    static const Bytes card = topology::encode(topology::describeSelf());
-    return card;
+  std::span<const std::byte> info(int) const override {
+    static const Bytes info = topology::encode(topology::describeSelf());
+    return info;
   }
   std::optional<control::Answer> lastAnswer(int rank) const override { return answers_[static_cast<size_t>(rank)]; }
   std::vector<int> wayTo(int rank) const override { return rank == 2 ? std::vector<int>{1} : std::vector<int>{}; }
@@ -37,8 +37,8 @@ class Answering : public Hearsay {
 };
 
 // A communicator of this process, whose plane is in the hands of the input.
-struct Member {
-  Member(uint64_t id, std::chrono::milliseconds timeout) {
+struct ControlNode {
+  ControlNode(uint64_t id, std::chrono::milliseconds timeout) {
     comm::Config config;
     config.operationTimeout = timeout;
     auto made = std::make_unique<Answering>(id);
@@ -68,7 +68,7 @@ comm::Call callFrom(Input& in) {
 }
 
 // A call that this rank's caller has made, as its record has it.
-void makeCall(Member& at, const comm::Call& call, Input& in) {
+void makeCall(ControlNode& at, const comm::Call& call, Input& in) {
   const auto how = in.take<uint8_t>();
   const auto token = at.recorder->begin(call, call.fingerprint(how % 4), how / 4 % 2 != 0);
   at.recorder->progressed(token, how / 8 % 4 - 1, 0, 1);
@@ -106,7 +106,7 @@ Bytes answerFrom(const comm::Call& call, Input& in) {
   return out.take();
 }
 
-void step(Member& here, Member& there, comm::StallDetector& watch, const comm::Call& call, Input& in) {
+void step(ControlNode& here, ControlNode& there, comm::StallDetector& watch, const comm::Call& call, Input& in) {
   const auto what = in.take<uint8_t>();
   const int peer = 1 + what / 8 % 2;
   switch (what % 8) {
@@ -135,8 +135,8 @@ void step(Member& here, Member& there, comm::StallDetector& watch, const comm::C
 
 void run(Input in) {
   const auto how = in.take<uint8_t>();
-  Member here(kIds[0], how % 4 == 3 ? std::chrono::milliseconds(0) : std::chrono::hours(1));
-  Member there(kIds[1], std::chrono::hours(1));
+  ControlNode here(kIds[0], how % 4 == 3 ? std::chrono::milliseconds(0) : std::chrono::hours(1));
+  ControlNode there(kIds[1], std::chrono::hours(1));
   const comm::Call call = callFrom(in);
   makeCall(here, call, in);
   comm::StallDetector watch(*here.team, call, how / 8 % 4, how / 4 % 2 != 0);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "control/member.h"
+#include "control/control_node.h"
 #include "fuzz/hostile.h"
 #include "join/root.h"
 #include "join/tree.h"
@@ -23,24 +23,24 @@ class World {
       : size_(size),
         draws_(draws),
         rootDoor_(control::rootUnixName(job_)),
-        member_(std::make_shared<control::Member>(request(rank))) {
+        node_(std::make_shared<control::ControlNode>(request(rank))) {
     for (int r = 0; r < size; ++r) {
       doors_.push_back(std::make_unique<Door>(nameOf(job_, r)));
-      control::Person person{r, "n" + std::to_string(r), 1000 + r, {}};
-      person.endpoint.id = static_cast<uint64_t>(100 + r);
-      person.endpoint.key = keyPairs()[static_cast<size_t>(r)].open;
-      person.endpoint.unixName = doors_.back()->name();
-      people_.push_back(person);
+      control::RankAddress who{r, "n" + std::to_string(r), 1000 + r, {}};
+      who.endpoint.id = static_cast<uint64_t>(100 + r);
+      who.endpoint.key = keyPairs()[static_cast<size_t>(r)].open;
+      who.endpoint.unixName = doors_.back()->name();
+      people_.push_back(who);
     }
-    running_.emplace(*member_);
+    running_.emplace(*node_);
   }
 
-  control::Member& member() noexcept { return *member_; }
+  control::ControlNode& member() noexcept { return *node_; }
   Running& running() noexcept { return *running_; }
-  int rank() const noexcept { return member_->rank(); }
+  int rank() const noexcept { return node_->rank(); }
   int size() const noexcept { return size_; }
   uint64_t job() const noexcept { return job_; }
-  const control::Person& person(int rank) const { return people_[static_cast<size_t>(rank)]; }
+  const control::RankAddress& who(int rank) const { return people_[static_cast<size_t>(rank)]; }
   static const noise::KeyPair& keyOf(int rank) { return keyPairs()[static_cast<size_t>(rank)]; }
   std::vector<Hostile>& lines() noexcept { return lines_; }
 
@@ -62,8 +62,8 @@ class World {
 
   // What that rank gives to the table.
   Bytes record(int rank, uint8_t lie = 0) const {
-    control::Record record{person(rank), {}};
-    if (rank != 0 && rank != member_->rank()) record.person.rank += lie;
+    control::Record record{who(rank), {}};
+    if (rank != 0 && rank != node_->rank()) record.who.rank += lie;
     return encode(record);
   }
   // A child's share in the joining, with that record.
@@ -91,7 +91,7 @@ class World {
       hello = root->hear(control::Kind::kHello);
       if (hello) lines_.push_back(std::move(*root));
     }
-    people_[static_cast<size_t>(rank())] = control::decodeHello(hello->payload).person;
+    people_[static_cast<size_t>(rank())] = control::decodeHello(hello->payload).who;
     if (stage >= Stage::kPlaced) place(now());
     if (stage >= Stage::kPlaced && early) early();
     if (stage >= Stage::kHasChildren) sendChildren();
@@ -152,7 +152,7 @@ class World {
     placed_ = true;
     control::Place place{7, draws_ ? lines_[0].wrap(secret()) : Bytes(), {}};
     const int parent = control::tree::parentOf(rank());
-    if (parent >= 0) place.parent = person(parent);
+    if (parent >= 0) place.parent = who(parent);
     lines_[0].say(control::Kind::kPlace, encode(place));
     if (parent < 0) return;
     auto line = answer(parent, deadline);
@@ -163,7 +163,7 @@ class World {
     for (const int side : {0, 1}) {
       const int child = control::tree::childOf(rank(), side);
       lines_.push_back(call(child));
-      lines_.back().say(control::Kind::kTree, encode(control::Hello{person(child), size_, 0, 0, {}}));
+      lines_.back().say(control::Kind::kTree, encode(control::Hello{who(child), size_, 0, 0, {}}));
     }
   }
   void finishJoining(Deadline deadline, uint8_t lie) {
@@ -177,9 +177,9 @@ class World {
     for (int r = 0; r < size_; ++r) table.block(records.emplace_back(record(r, lie)));
     tellDigest(records);
     if (rank() != 0) lines_[1].say(control::Kind::kGatherDown, table.take());
-    control::Desk& desk = member_->desk();
-    for (; !desk.hasJoined() && !running_->over(); running_->rest()) require(!deadline.passed());
-    require(desk.hasJoined() == (lie == 0));
+    control::Mailbox& mailbox = node_->mailbox();
+    for (; !mailbox.hasJoined() && !running_->over(); running_->rest()) require(!deadline.passed());
+    require(mailbox.hasJoined() == (lie == 0));
   }
 
   uint64_t job_ = nextJob();
@@ -187,8 +187,8 @@ class World {
   bool draws_, placed_ = false;
   Door rootDoor_;
   std::vector<std::unique_ptr<Door>> doors_;
-  std::vector<control::Person> people_;
-  std::shared_ptr<control::Member> member_;
+  std::vector<control::RankAddress> people_;
+  std::shared_ptr<control::ControlNode> node_;
   std::optional<Running> running_;
   std::vector<Hostile> lines_;  // the root's, the parent's where there is one, the children's, and more
 };

@@ -157,7 +157,7 @@ class Part {
   uint64_t ticket_ = 0;
   schedule::Schedule schedule_;
   std::vector<engine::Binding> bindings_;
-  std::vector<engine::Work> works_;
+  std::vector<engine::LaneWork> works_;
   std::vector<engine::Lane> lanes_;
   bool started_ = false;
 };

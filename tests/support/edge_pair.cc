@@ -16,13 +16,13 @@ EdgePair::EdgePair(uint32_t slotBytes, uint32_t depth) {
     link::Edge& edge = edges_[side];
     edge.self = side == 0 ? 2 : 5;
     edge.peer = side == 0 ? 5 : 2;
-    edge.selfBell = new (pages_[side].data()) link::Bell;
+    edge.selfBell = new (pages_[side].data()) link::Doorbell;
     edge.selfBellFd = files_[side].get();
     edge.slotBytes = slotBytes;
     edge.depth = depth;
-    edge.selfCard = edge.peerCard = topology::describeSelf();
-    edge.selfCard.hostName = side == 0 ? "lowhost" : "highhost";
-    edge.peerCard.hostName = side == 0 ? "highhost" : "lowhost";
+    edge.selfInfo = edge.peerInfo = topology::describeSelf();
+    edge.selfInfo.hostName = side == 0 ? "lowhost" : "highhost";
+    edge.peerInfo.hostName = side == 0 ? "highhost" : "lowhost";
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "link/registry.h"
 #include "process/fd.h"
-#include "support/meeting_pair.h"
+#include "support/oob_pair.h"
 
 namespace tutti::test {
 
@@ -13,7 +13,7 @@ class EdgePair {
  public:
   EdgePair(uint32_t slotBytes, uint32_t depth);
   link::Edge& edge(int side) { return edges_[side]; }
-  link::Bell& bell(int side) { return *edges_[side].selfBell; }
+  link::Doorbell& bell(int side) { return *edges_[side].selfBell; }
 
  private:
   std::array<UniqueFd, 2> files_;

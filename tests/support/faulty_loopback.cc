@@ -72,7 +72,7 @@ class FaultyDriver final : public link::Driver {
   int pollFd() const noexcept override { return -1; }
   short pollEvents() const noexcept override { return 0; }
   std::string error() const override {
-    return fmt::format("the faulty link to rank {} ({}) was cut by the test", edge_.peer, edge_.peerCard.hostName);
+    return fmt::format("the faulty link to rank {} ({}) was cut by the test", edge_.peer, edge_.peerInfo.hostName);
   }
 
  private:
@@ -167,11 +167,11 @@ class Faulty : public link::Transport {
  public:
   Faulty(std::shared_ptr<FaultyNetwork> network, const FaultPlan& plan) : network_(std::move(network)), plan_(plan) {}
   std::string_view name() const noexcept override { return "faulty"; }
-  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+  link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     if (self.processToken != peer.processToken) return {.reason = "different processes"};
     return {true, plan_.latencyUs, plan_.bandwidthGBs, ""};
   }
-  std::unique_ptr<link::Setup> open(const Edge& edge, link::Meeting&) override {
+  std::unique_ptr<link::Setup> open(const Edge& edge, link::OobChannel&) override {
     if (plan_.failAt == FaultAt::kOpen && (plan_.onlyRank < 0 || plan_.onlyRank == edge.self))
       throw Error(ErrorCode::kSystem, "fault at open");
     return std::make_unique<FaultySetup>(edge, plan_, std::make_unique<FaultyDriver>(network_, plan_, edge));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "support/meeting_pair.h"
+#include "support/oob_pair.h"
 
 namespace tutti::test {
 

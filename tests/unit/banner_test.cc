@@ -11,30 +11,30 @@ namespace {
 
 using test::Setting, test::Settings;
 
-// The card of a rank of this process as it is on a host of that name; `process` tells processes apart.
-topology::Card cardOn(const std::string& host, uint64_t process) {
+// The info of a rank of this process as it is on a host of that name; `process` tells processes apart.
+topology::PeerInfo cardOn(const std::string& host, uint64_t process) {
   const Settings settings({Setting{"TUTTI_HOST_ID", host}});
-  topology::Card card = topology::describeSelf();
-  card.hostName = host;
-  card.processToken += process;
-  card.cores = 8;
-  return card;
+  topology::PeerInfo info = topology::describeSelf();
+  info.hostName = host;
+  info.processToken += process;
+  info.cores = 8;
+  return info;
 }
 
-Rows linksOf(const std::vector<topology::Card>& cards, const char* transports = "") {
-  return describeLinks(link::builtinTransports(transports), cards);
+Rows linksOf(const std::vector<topology::PeerInfo>& infos, const char* transports = "") {
+  return describeLinks(link::builtinTransports(transports), infos);
 }
 
 TEST(Banner, RanksByHost) {
-  const std::vector<topology::Card> cards = {cardOn("n1", 0), cardOn("n2", 1), cardOn("n1", 0), cardOn("n1", 2)};
-  EXPECT_EQ(describeHosts(cards),
+  const std::vector<topology::PeerInfo> infos = {cardOn("n1", 0), cardOn("n2", 1), cardOn("n1", 0), cardOn("n1", 2)};
+  EXPECT_EQ(describeHosts(infos),
             (Rows{{"host n1", "ranks 0, 2, 3; 2 processes, 8 cores"}, {"host n2", "rank 1; 1 process, 8 cores"}}));
 }
 
 TEST(Banner, ManyHostsShareARow) {
-  std::vector<topology::Card> cards;
-  for (uint64_t r = 0; r < 40; ++r) cards.push_back(cardOn("n" + std::to_string(r / 2), r));
-  const Rows rows = describeHosts(cards);
+  std::vector<topology::PeerInfo> infos;
+  for (uint64_t r = 0; r < 40; ++r) infos.push_back(cardOn("n" + std::to_string(r / 2), r));
+  const Rows rows = describeHosts(infos);
   ASSERT_EQ(rows.size(), 17u);
   EXPECT_EQ(rows[15].second, "ranks 30, 31; 2 processes, 8 cores");
   EXPECT_EQ(rows[16], (Rows::value_type{"others", "4 more hosts with 8 ranks"}));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "control/desk.h"
 #include "control/gathering.h"
+#include "control/mailbox.h"
 #include "fuzz/world.h"
 #include "job/parcel.h"
 #include "net/frame.h"
@@ -69,10 +69,10 @@ TEST(Record, OfAFailureIsOfOneThatIsOver) {
 TEST(Record, HasNamesAndTextsForLogs) {
   const std::string steering = "\x1b[31mn1\n";
   Hello hello;
-  hello.person.host = steering;
+  hello.who.host = steering;
   hello.agreement = {{steering, steering}};
   const Hello back = decodeHello(encode(hello));
-  EXPECT_EQ(describe(back.person), "rank -1 (host \\x1b[31mn1\\x0a, pid 0)");
+  EXPECT_EQ(describe(back.who), "rank -1 (host \\x1b[31mn1\\x0a, pid 0)");
   EXPECT_EQ(back.agreement[0].name + back.agreement[0].value, "\\x1b[31mn1\\x0a\\x1b[31mn1\\x0a");
   EXPECT_EQ(decodeRefusal(encode(Refusal{ErrorCode::kRemote, steering})).text, "\\x1b[31mn1\\x0a");
   EXPECT_EQ(decodeFailure(encode(Failure{0, Stop::kAbort, ErrorCode::kRemote, steering})).text, "\\x1b[31mn1\\x0a");
@@ -116,14 +116,14 @@ TEST(FramesOfAKind, HoldWhatIsHonest) {
   constexpr int kRanks = 64;
   const std::string longText(1 << 20, 'x');
   Hello hello;
-  hello.person.host = std::string(255, 'h');
-  hello.person.endpoint = {1, {}, std::string(107, 'u'), std::vector<Address>(256)};
+  hello.who.host = std::string(255, 'h');
+  hello.who.endpoint = {1, {}, std::string(107, 'u'), std::vector<Address>(256)};
   hello.agreement.assign(20, {std::string(100, 'n'), std::string(500, 'v')});
   const auto expectFits = [](Kind kind, const Bytes& payload) {
     EXPECT_LE(payload.size(), mostBytes(kind, kRanks)) << static_cast<int>(kind);
   };
   expectFits(Kind::kHello, encode(hello));
-  expectFits(Kind::kPlace, encode(Place{1, Bytes(kParcelBytes), hello.person}));
+  expectFits(Kind::kPlace, encode(Place{1, Bytes(kParcelBytes), hello.who}));
   expectFits(Kind::kDigest, Bytes(sizeof(Digest)));
   expectFits(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, longText}));
   expectFits(Kind::kFailure, encode(Failure{1, Stop::kError, ErrorCode::kRemote, longText}));
@@ -195,32 +195,32 @@ TEST(FramesOfAKind, AreNotSentWithoutTheKeyThatSealsThem) {
 // --- mail and streams that nobody takes ---
 
 TEST(DeskOfARank, TakesSoManyMailsOfEach) {
-  Desk desk;
-  for (size_t i = 0; i < Desk::kMostMails; ++i) ASSERT_TRUE(desk.deliver(3, i, Bytes(1)));
-  EXPECT_FALSE(desk.deliver(3, 1, Bytes(1)));
-  EXPECT_TRUE(desk.deliver(4, 1, Bytes(1))) << "the others are not held up";
-  EXPECT_TRUE(desk.poll(3, 7));
-  EXPECT_TRUE(desk.deliver(3, 1, Bytes(1)));
-  EXPECT_FALSE(desk.deliver(3, 1, Bytes(1)));
+  Mailbox mailbox;
+  for (size_t i = 0; i < Mailbox::kMostMails; ++i) ASSERT_TRUE(mailbox.deliver(3, i, Bytes(1)));
+  EXPECT_FALSE(mailbox.deliver(3, 1, Bytes(1)));
+  EXPECT_TRUE(mailbox.deliver(4, 1, Bytes(1))) << "the others are not held up";
+  EXPECT_TRUE(mailbox.poll(3, 7));
+  EXPECT_TRUE(mailbox.deliver(3, 1, Bytes(1)));
+  EXPECT_FALSE(mailbox.deliver(3, 1, Bytes(1)));
 }
 
 TEST(DeskOfARank, TakesSoManyBytesOfEach) {
-  Desk desk;
-  for (size_t held = 0; held < Desk::kMostMailboxBytes; held += kMostMailBytes)
-    ASSERT_TRUE(desk.deliver(3, 1, Bytes(kMostMailBytes)));
-  EXPECT_FALSE(desk.deliver(3, 2, Bytes(1)));
-  EXPECT_TRUE(desk.poll(3, 1));
-  EXPECT_TRUE(desk.deliver(3, 2, Bytes(kMostMailBytes)));
+  Mailbox mailbox;
+  for (size_t held = 0; held < Mailbox::kMostMailboxBytes; held += kMostMailBytes)
+    ASSERT_TRUE(mailbox.deliver(3, 1, Bytes(kMostMailBytes)));
+  EXPECT_FALSE(mailbox.deliver(3, 2, Bytes(1)));
+  EXPECT_TRUE(mailbox.poll(3, 1));
+  EXPECT_TRUE(mailbox.deliver(3, 2, Bytes(kMostMailBytes)));
 }
 
 TEST(DeskOfARank, KeepsSoManyStreamsOfEach) {
-  Desk desk;
-  for (size_t i = 0; i < Desk::mostStreams(); ++i) ASSERT_TRUE(desk.park(3, i, StreamKind::kTcp, {}));
-  EXPECT_FALSE(desk.park(3, 9, StreamKind::kTcp, {}));
-  EXPECT_TRUE(desk.park(4, 9, StreamKind::kTcp, {}));
-  desk.wantStream(3, 5, StreamKind::kTcp);
-  EXPECT_TRUE(desk.pollStream(3, 5));
-  EXPECT_TRUE(desk.park(3, 9, StreamKind::kTcp, {}));
+  Mailbox mailbox;
+  for (size_t i = 0; i < Mailbox::mostStreams(); ++i) ASSERT_TRUE(mailbox.park(3, i, StreamKind::kTcp, {}));
+  EXPECT_FALSE(mailbox.park(3, 9, StreamKind::kTcp, {}));
+  EXPECT_TRUE(mailbox.park(4, 9, StreamKind::kTcp, {}));
+  mailbox.wantStream(3, 5, StreamKind::kTcp);
+  EXPECT_TRUE(mailbox.pollStream(3, 5));
+  EXPECT_TRUE(mailbox.park(3, 9, StreamKind::kTcp, {}));
 }
 
 TEST(DeskOfARank, KeepsFewerStreamsWhereDescriptorsAreFew) {
@@ -228,28 +228,28 @@ TEST(DeskOfARank, KeepsFewerStreamsWhereDescriptorsAreFew) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few{200, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  Desk desk;
+  Mailbox mailbox;
   size_t kept = 0;
-  while (kept < Desk::kMostStreams && desk.park(3, kept, StreamKind::kTcp, {})) ++kept;
+  while (kept < Mailbox::kMostStreams && mailbox.park(3, kept, StreamKind::kTcp, {})) ++kept;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(kept, few.rlim_cur / 4);
 }
 
 TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
-  Desk desk;
-  for (uint64_t key = 0; key < 3 * Desk::kMostStreams; ++key) desk.noStream(3, key, StreamKind::kTcp, "no");
+  Mailbox mailbox;
+  for (uint64_t key = 0; key < 3 * Mailbox::kMostStreams; ++key) mailbox.noStream(3, key, StreamKind::kTcp, "no");
   const auto hears = [&](uint64_t key) {
-    desk.wantStream(3, key, StreamKind::kTcp);
+    mailbox.wantStream(3, key, StreamKind::kTcp);
     try {
-      return desk.pollStream(3, key).has_value();
+      return mailbox.pollStream(3, key).has_value();
     } catch (const Error&) {
       return true;
     }
   };
-  EXPECT_TRUE(hears(Desk::kMostStreams - 1));
-  EXPECT_FALSE(hears(Desk::kMostStreams));
-  desk.noStream(3, Desk::kMostStreams, StreamKind::kTcp, "no");
-  EXPECT_TRUE(hears(Desk::kMostStreams));
+  EXPECT_TRUE(hears(Mailbox::kMostStreams - 1));
+  EXPECT_FALSE(hears(Mailbox::kMostStreams));
+  mailbox.noStream(3, Mailbox::kMostStreams, StreamKind::kTcp, "no");
+  EXPECT_TRUE(hears(Mailbox::kMostStreams));
 }
 
 // What the child that is rank 1 hands in of these ranks.
@@ -304,7 +304,7 @@ class Surrounded : public testing::Test {
   Surrounded() { world_.letCome(World::Stage::kJoined); }
   Hostile& parent() { return world_.lines()[1]; }
   Hostile& child(int rank) { return world_.lines()[static_cast<size_t>(rank - 1)]; }
-  Desk& desk() { return world_.member().desk(); }
+  Mailbox& mailbox() { return world_.member().mailbox(); }
   template <class Look>
   auto await(Look look) {
     const auto deadline = Deadline::in(tutti::test::longWait());
@@ -314,7 +314,7 @@ class Surrounded : public testing::Test {
     }
   }
   std::optional<Failure> awaitFailure() {
-    return await([this] { return desk().failure(); });
+    return await([this] { return mailbox().failure(); });
   }
 
   World world_{1, 5};
@@ -327,8 +327,8 @@ TEST_F(Surrounded, HasMailOfWhoIsOnThatSide) {
   parent().say(Kind::kMail, mailOf(2));
   child(3).say(Kind::kMail, mailOf(3));
   child(4).say(Kind::kMail, mailOf(4));
-  for (const int from : {0, 2, 3, 4}) EXPECT_TRUE(await([&] { return desk().poll(from, 7); })) << from;
-  EXPECT_FALSE(desk().failure());
+  for (const int from : {0, 2, 3, 4}) EXPECT_TRUE(await([&] { return mailbox().poll(from, 7); })) << from;
+  EXPECT_FALSE(mailbox().failure());
 }
 
 TEST_F(Surrounded, RefusesAChildsMailOfAnother) {
@@ -337,7 +337,7 @@ TEST_F(Surrounded, RefusesAChildsMailOfAnother) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 3);
   EXPECT_NE(failure->text.find("a mail from rank 4"), std::string::npos) << failure->text;
-  EXPECT_THROW(desk().poll(4, 7), Error) << "nothing has come of rank 4";
+  EXPECT_THROW(mailbox().poll(4, 7), Error) << "nothing has come of rank 4";
 }
 
 TEST_F(Surrounded, RefusesTheParentsMailOfThoseBelow) {
@@ -393,7 +393,7 @@ TEST_F(Surrounded, KeepsLessForWhoTakesItLate) {
   constexpr int kMails = 60;
   parent().flood(Kind::kMail, mail, kMails, world_.running());
   for (int i = 0; i < kMails; ++i) ASSERT_TRUE(child(3).hear(Kind::kMail)) << i;
-  EXPECT_FALSE(desk().failure());
+  EXPECT_FALSE(mailbox().failure());
 }
 
 TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {
@@ -465,7 +465,7 @@ class Led : public Surrounded {
     ShrinkTry proposal;
     proposal.survivors = {1};
     proposal.id.job = place.id.job;
-    const auto& member = world_.person(1).endpoint.key;
+    const auto& member = world_.who(1).endpoint.key;
     proposal.parcel = sealFor(member, World::keyOf(0), place.id.job, place.id.secret);
     place.id = world_.member().childId(place.id);
     root_ = startRoot(place, {}, Deadline::in(tutti::test::longWait()));
@@ -480,7 +480,7 @@ class Led : public Surrounded {
 
   std::optional<Hostile> leader_;
   std::thread owner_;
-  std::shared_ptr<Member> result_;
+  std::shared_ptr<ControlNode> result_;
   std::string error_;
   std::shared_ptr<Root> root_;
 };
@@ -516,9 +516,9 @@ TEST(AChild, WithANumberThatIsNoRankIsHungUpOn) {
   world.letCome(World::Stage::kPlaced);
   for (const int rank : {std::numeric_limits<int>::min(), -1, 0, 1, 2, 5, std::numeric_limits<int>::max()}) {
     Hostile line = world.call(3);
-    Person person = world.person(3);
-    person.rank = rank;
-    line.say(Kind::kTree, encode(Hello{person, 5, 0, 0, {}}));
+    RankAddress who = world.who(3);
+    who.rank = rank;
+    line.say(Kind::kTree, encode(Hello{who, 5, 0, 0, {}}));
     EXPECT_FALSE(line.hear(Kind::kGatherDown)) << rank;
   }
 }

@@ -9,7 +9,7 @@
 #include "control_ranks.h"
 #include "net/cipher.h"
 #include "support/interloper.h"
-#include "support/meeting_pair.h"
+#include "support/oob_pair.h"
 #include "wire/line.h"
 
 namespace tutti::control::test {
@@ -330,8 +330,8 @@ TEST_F(SealedLines, AreWhatStreamsOfDataComeOver) {
     InterceptedPair pair({});
     for (const UniqueFd* end : {&pair.left, &pair.right}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
     Reactor loop;
-    Desk desk;
-    Streams streams(loop, desk, 1, Encryption::kOn, [](const Mail&) {});
+    Mailbox mailbox;
+    Streams streams(loop, mailbox, 1, Encryption::kOn, [](const Mail&) {});
     const auto right = Line::open(loop, std::move(pair.right), Handshake::Role::kServer, contextWith(encryption), {});
     const auto left = Line::open(loop, std::move(pair.left), Handshake::Role::kClient, contextWith(encryption), {});
     std::string refused;
@@ -345,8 +345,8 @@ TEST_F(SealedLines, AreWhatStreamsOfDataComeOver) {
     right->setEvents(std::move(there));
     loop.after(std::chrono::seconds(20), [&] { loop.stop(); });
     loop.run([](const std::string& what) { FAIL() << what; });
-    desk.wantStream(0, 9, StreamKind::kTcp);
-    const auto stream = desk.pollStream(0, 9);
+    mailbox.wantStream(0, 9, StreamKind::kTcp);
+    const auto stream = mailbox.pollStream(0, 9);
     EXPECT_EQ(stream.has_value(), encryption == Encryption::kOn);
     EXPECT_EQ(refused.find("without keys") != std::string::npos, encryption == Encryption::kOff) << refused;
     left->close();
@@ -363,7 +363,7 @@ TEST(EncryptedPlane, DoesWhatAClearOneDoes) {
   const auto planes = joinAll(5, overTcp(), [](JoinRequest& request) { request.encrypt = true; });
   inThreads(5, [&](int r) {
     Plane& plane = *planes[size_t(r)];
-    EXPECT_EQ(toText(plane.card((r + 1) % 5)), "card of " + std::to_string((r + 1) % 5));
+    EXPECT_EQ(toText(plane.info((r + 1) % 5)), "card of " + std::to_string((r + 1) % 5));
     plane.post((r + 2) % 5, 9, toBytes("from " + std::to_string(r)));
     EXPECT_EQ(toText(awaitMail(plane, (r + 3) % 5, 9)), "from " + std::to_string((r + 3) % 5));
     const auto all = plane.allGather(toBytes(std::string(100000, char('a' + r))), soon());

@@ -43,7 +43,7 @@ TEST(Plane, ManyRanksJoin) {
   const auto start = Clock::now();
   const auto planes = joinAll(kManyRanks);
   std::printf("%d ranks as threads joined after %.1f ms\n", kManyRanks, msSince(start));
-  EXPECT_EQ(toText(planes.front()->card(kManyRanks - 1)), "card of " + std::to_string(kManyRanks - 1));
+  EXPECT_EQ(toText(planes.front()->info(kManyRanks - 1)), "card of " + std::to_string(kManyRanks - 1));
 }
 
 // --- joining that fails ---

@@ -127,9 +127,9 @@ TEST(Messages, RanksAreListedShortly) {
 
 TEST(Messages, ShortenedOnesAreRefused) {
   Hello hello;
-  hello.person = {3, "host", 41, {9, {}, "name", {address(true, 1)}}};
+  hello.who = {3, "host", 41, {9, {}, "name", {address(true, 1)}}};
   const Bytes whole = encode(hello);
-  EXPECT_EQ(decodeHello(whole).person.endpoint.addresses, hello.person.endpoint.addresses);
+  EXPECT_EQ(decodeHello(whole).who.endpoint.addresses, hello.who.endpoint.addresses);
   for (size_t n = 0; n < whole.size(); ++n) EXPECT_THROW(decodeHello(std::span(whole).first(n)), Error) << n;
 }
 

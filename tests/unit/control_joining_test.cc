@@ -13,7 +13,7 @@ namespace {
 using fuzz::World;
 
 Thrown howItEnds(World& world) {
-  return thrownBy([&] { world.member().desk().awaitJoined(soon()); });
+  return thrownBy([&] { world.member().mailbox().awaitJoined(soon()); });
 }
 
 void expectTold(const Thrown& thrown, const std::string& word) {
@@ -63,7 +63,7 @@ TEST(JoiningWithoutARoot, GoesOnWhenAllHaveCome) {
   meeting.tellDigest();
   meeting.world.lines()[0].close();
   meeting.giveShares();
-  EXPECT_TRUE(meeting.world.member().desk().awaitJoined(soon()));
+  EXPECT_TRUE(meeting.world.member().mailbox().awaitJoined(soon()));
 }
 
 TEST(RecordThatCannotBeRead, IsSaidToBeOfTheRankThatGaveIt) {
@@ -95,18 +95,18 @@ TEST(JoiningAtARootThatHangsUp, CallsItNowAndThen) {
   EXPECT_LT(calls, 100) << "without a pause there are thousands";
 }
 
-// Whatever a rank says of itself: its name, its process, its addresses, its card.
+// Whatever a rank says of itself: its name, its process, its addresses, its info.
 using Lie = void (*)(Record&);
 class RecordOfARank : public testing::TestWithParam<std::pair<const char*, Lie>> {};
 INSTANTIATE_TEST_SUITE_P(
     All, RecordOfARank,
-    testing::Values(std::pair("host", Lie([](Record& record) { record.person.host += "x"; })),
-                    std::pair("process", Lie([](Record& record) { ++record.person.pid; })),
-                    std::pair("door", Lie([](Record& record) { ++record.person.endpoint.id; })),
-                    std::pair("socket", Lie([](Record& record) { record.person.endpoint.unixName += "x"; })),
-                    std::pair("address", Lie([](Record& record) { record.person.endpoint.addresses.emplace_back(); })),
-                    std::pair("key", Lie([](Record& record) { record.person.endpoint.key[0] ^= std::byte{1}; })),
-                    std::pair("card", Lie([](Record& record) { record.card.emplace_back(); }))),
+    testing::Values(std::pair("host", Lie([](Record& record) { record.who.host += "x"; })),
+                    std::pair("process", Lie([](Record& record) { ++record.who.pid; })),
+                    std::pair("door", Lie([](Record& record) { ++record.who.endpoint.id; })),
+                    std::pair("socket", Lie([](Record& record) { record.who.endpoint.unixName += "x"; })),
+                    std::pair("address", Lie([](Record& record) { record.who.endpoint.addresses.emplace_back(); })),
+                    std::pair("key", Lie([](Record& record) { record.who.endpoint.key[0] ^= std::byte{1}; })),
+                    std::pair("card", Lie([](Record& record) { record.info.emplace_back(); }))),
     [](const auto& one) { return std::string(one.param.first); });
 
 TEST_P(RecordOfARank, IsTakenAsTheRootHasHeardOfItOnly) {

@@ -2,12 +2,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "control/member.h"
+#include "control/control_node.h"
 #include "control_ranks.h"
 #include "join/root.h"
 #include "net/frame.h"
 #include "net/socket.h"
-#include "process/keeper.h"
+#include "process/background_threads.h"
 
 namespace tutti::control::test {
 namespace {
@@ -18,10 +18,10 @@ class Names : public testing::Test {
   void SetUp() override {
     const UniqueId id = openRoot({}, soon());
     for (int r = 0; r < 3; ++r) {
-      members_.push_back(std::make_shared<Member>(requestFor(id, r, 3)));
-      Keeper::instance().start(members_.back());
+      members_.push_back(std::make_shared<ControlNode>(requestFor(id, r, 3)));
+      BackgroundThreads::instance().start(members_.back());
     }
-    for (const auto& member : members_) ASSERT_TRUE(member->desk().awaitJoined(soon()));
+    for (const auto& member : members_) ASSERT_TRUE(member->mailbox().awaitJoined(soon()));
   }
   void TearDown() override {
     for (const auto& member : members_) member->leave();
@@ -49,11 +49,11 @@ class Names : public testing::Test {
     return ::poll(&ready, 1, 20000) == 1 && ::recv(fd.get(), &waste, 1, 0) <= 0;
   }
 
-  std::vector<std::shared_ptr<Member>> members_;
+  std::vector<std::shared_ptr<ControlNode>> members_;
 };
 
 TEST_F(Names, AreTheCallersOwnOnStreams) {
-  for (const int from : {0, 2}) ASSERT_TRUE(members_[1]->desk().wantStream(from, 9, StreamKind::kTcp));
+  for (const int from : {0, 2}) ASSERT_TRUE(members_[1]->mailbox().wantStream(from, 9, StreamKind::kTcp));
   const UniqueFd own = callRank1();
   say(own, Kind::kStream, encode(StreamHello{0, 9, StreamKind::kTcp}));
   const UniqueFd others = callRank1();
@@ -61,9 +61,9 @@ TEST_F(Names, AreTheCallersOwnOnStreams) {
   EXPECT_TRUE(hangsUp(others));
   const Deadline deadline = soon();
   std::optional<SecureSocket> stream;
-  while (!stream && !deadline.passed()) stream = members_[1]->desk().pollStream(0, 9);
+  while (!stream && !deadline.passed()) stream = members_[1]->mailbox().pollStream(0, 9);
   EXPECT_TRUE(stream.has_value());
-  EXPECT_FALSE(members_[1]->desk().pollStream(2, 9).has_value());
+  EXPECT_FALSE(members_[1]->mailbox().pollStream(2, 9).has_value());
 }
 
 TEST_F(Names, AreTheCallersOwnInShrink) {

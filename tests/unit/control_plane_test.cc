@@ -26,7 +26,7 @@ TEST_P(PlaneOfSize, EveryRankHasEveryCard) {
     EXPECT_EQ(planes[size_t(r)]->rank(), r);
     EXPECT_EQ(planes[size_t(r)]->size(), size);
     EXPECT_FALSE(planes[size_t(r)]->failed());
-    for (int p = 0; p < size; ++p) EXPECT_EQ(toText(planes[size_t(r)]->card(p)), "card of " + std::to_string(p));
+    for (int p = 0; p < size; ++p) EXPECT_EQ(toText(planes[size_t(r)]->info(p)), "card of " + std::to_string(p));
   }
 }
 

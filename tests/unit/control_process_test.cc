@@ -21,12 +21,12 @@ constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
 
 // Shrinks, and shrinks again what fails, until it is killed.
 [[noreturn]] void shrinkForEver(Plane& first, std::chrono::milliseconds heartbeat) {
-  const Bytes card = toBytes(fmt::format("was {}", first.rank()));
+  const Bytes info = toBytes(fmt::format("was {}", first.rank()));
   std::unique_ptr<Plane> last;
   for (Plane* plane = &first;;) {
     awaitFrom([&] { return plane->failure(); });
     JoinRequest like;
-    like.card = card;
+    like.info = info;
     like.deadline = soon();
     like.heartbeat = heartbeat;
     auto next = plane->shrink(like);
@@ -106,7 +106,7 @@ TEST(OtherProcess, DISABLED_Rank) {
     EXPECT_EQ(thrownBy([&] { joinPlane(request); }).code, codeOf(ErrorCode::kInvalidUsage));
     return;
   }
-  if (mode == "claims") request.card = toBytes(expect);
+  if (mode == "claims") request.info = toBytes(expect);
   const auto plane = joinPlane(request);
   runAs(*plane, mode, expect, request.heartbeat);
 }

@@ -47,7 +47,7 @@ inline JoinRequest requestFor(const UniqueId& id, int rank, int size, Deadline d
   request.id = id;
   request.rank = rank;
   request.size = size;
-  request.card = toBytes("card of " + std::to_string(rank));
+  request.info = toBytes("card of " + std::to_string(rank));
   request.network = network;
   request.deadline = deadline;
   return request;

@@ -5,13 +5,13 @@
 #include <cstdio>
 
 #include "base/random.h"
-#include "control/member.h"
+#include "control/control_node.h"
 #include "control_ranks.h"
 #include "join/root.h"
-#include "launch/meeting.h"
+#include "launch/rendezvous.h"
 #include "net/handshake.h"
 #include "net/socket.h"
-#include "process/keeper.h"
+#include "process/background_threads.h"
 #include "process/private_file.h"
 
 namespace tutti::control::test {
@@ -20,13 +20,13 @@ namespace {
 using Secrets = std::vector<std::optional<std::string>>;
 
 // How each rank's join ends, where they were handed one id in this way.
-using HandOver = std::function<void(Launch&, const UniqueId&)>;
+using HandOver = std::function<void(LaunchInfo&, const UniqueId&)>;
 std::vector<Thrown> join(const HandOver& handOver, const Secrets& secrets) {
   const UniqueId id = openRoot({}, soon());
   const int size = static_cast<int>(secrets.size());
   std::vector<Thrown> ends(secrets.size());
   inThreads(size, [&](int r) {
-    Launch launch;
+    LaunchInfo launch;
     launch.rank = r;
     launch.size = size;
     launch.secret = secrets[size_t(r)];
@@ -55,12 +55,12 @@ void expectToCount(const HandOver& handOver) {
 }
 
 TEST(SecretBesideAnId, CountsWithTuttiId) {
-  expectToCount([](Launch& launch, const UniqueId& id) { launch.id = id; });
+  expectToCount([](LaunchInfo& launch, const UniqueId& id) { launch.id = id; });
 }
 
 TEST(SecretBesideAnId, CountsWithTuttiIdFile) {
   const std::string path = testing::TempDir() + "tutti-id-" + std::to_string(randomNumber());
-  expectToCount([&](Launch& launch, const UniqueId& id) {
+  expectToCount([&](LaunchInfo& launch, const UniqueId& id) {
     if (launch.rank == 0) writePrivateFile(AT_FDCWD, path + toHex(encode(id)).substr(8, 32), toHex(encode(id)));
     launch.idFile = path + toHex(encode(id)).substr(8, 32);
   });
@@ -99,12 +99,12 @@ bool letsIn(const Dial::Target& target, const Secret& secret) {
 
 TEST(SecretBesideAnId, IsNeededAtTheDoorOfARankAsWellAsTheId) {
   const UniqueId id = withSecret(openRoot({}, soon()), "hidden", 1);
-  std::vector<std::shared_ptr<Member>> members;
+  std::vector<std::shared_ptr<ControlNode>> members;
   for (int r = 0; r < 2; ++r) {
-    members.push_back(std::make_shared<Member>(requestFor(id, r, 2)));
-    Keeper::instance().start(members.back());
+    members.push_back(std::make_shared<ControlNode>(requestFor(id, r, 2)));
+    BackgroundThreads::instance().start(members.back());
   }
-  for (const auto& member : members) ASSERT_TRUE(member->desk().awaitJoined(soon()));
+  for (const auto& member : members) ASSERT_TRUE(member->mailbox().awaitJoined(soon()));
   const Dial::Target target = members[0]->targetFor(1);
   EXPECT_TRUE(letsIn(target, members[0]->secret()));
   EXPECT_FALSE(letsIn(target, id.secret));

@@ -27,7 +27,7 @@ JoinRequest like(int oldRank, Deadline deadline = soon(), int heartbeatMs = 2000
   JoinRequest request;
   request.rank = -7;
   request.size = -7;
-  request.card = toBytes(fmt::format("was {}", oldRank));
+  request.info = toBytes(fmt::format("was {}", oldRank));
   request.deadline = deadline;
   request.heartbeat = milliseconds(heartbeatMs);
   return request;
@@ -53,10 +53,10 @@ Job joinWithVictims(int size, const std::set<int>& victims, int heartbeatMs = 20
   return job;
 }
 
-// The ranks that they had at first, as their cards tell them (like()).
+// The ranks that they had at first, as they told of themselves (like()).
 std::vector<int> membersOf(const Plane& plane) {
   std::vector<int> ranks;
-  for (int r = 0; r < plane.size(); ++r) ranks.push_back(std::stoi(toText(plane.card(r)).substr(std::strlen("was "))));
+  for (int r = 0; r < plane.size(); ++r) ranks.push_back(std::stoi(toText(plane.info(r)).substr(std::strlen("was "))));
   return ranks;
 }
 

@@ -62,7 +62,7 @@ TEST_P(Stranger, DoesNotDisturbAJoinInProgress) {
       if (i == 10) say(fd.get(), std::string(100000, '\0'));
     }
   });
-  for (const auto& plane : planes) EXPECT_EQ(toText(plane->card(5)), "card of 5");
+  for (const auto& plane : planes) EXPECT_EQ(toText(plane->info(5)), "card of 5");
 }
 
 TEST_P(Stranger, IsHungUpOnWithoutALearnedByte) {

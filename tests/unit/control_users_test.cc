@@ -12,13 +12,13 @@
 #include <filesystem>
 
 #include "base/random.h"
-#include "control/member.h"
+#include "control/control_node.h"
 #include "control_ranks.h"
 #include "join/root.h"
-#include "launch/meeting.h"
+#include "launch/rendezvous.h"
 #include "net/handshake.h"
 #include "net/socket.h"
-#include "process/keeper.h"
+#include "process/background_threads.h"
 #include "process/user_folder.h"
 #include "support/other_user.h"
 
@@ -85,8 +85,8 @@ TEST(Users, AnotherUsersListenerIsNotTrusted) {
 }
 
 // A rank of two that one host's launcher has started.
-Launch onOneHost(int rank) {
-  Launch launch;
+LaunchInfo onOneHost(int rank) {
+  LaunchInfo launch;
   launch.rank = rank;
   launch.size = 2;
   launch.oneHost = true;
@@ -114,7 +114,7 @@ class UsersOfAFolder : public testing::Test {
   ~UsersOfAFolder() override { std::filesystem::remove_all(folder); }
 
   UniqueId placeOf(int rank) const {
-    Launch launch = onOneHost(rank);
+    LaunchInfo launch = onOneHost(rank);
     launch.folders = {folder};
     return meetingPlace(launch, {}, soon());
   }
@@ -188,7 +188,7 @@ int beToldToBeUnknownAs(const char* inside) {
   if (::unshare(CLONE_NEWUSER) != 0) return 77;
   const UniqueFd file(::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
   if (!file || ::write(file.get(), map.data(), map.size()) != ssize_t(map.size())) return 77;
-  Launch launch = onOneHost(1);
+  LaunchInfo launch = onOneHost(1);
   const std::string text = thrownBy([&] { meetingPlace(launch, {}, soon()); }).text;
   launch.secret = "a secret";
   meetingPlace(launch, {}, soon());
@@ -216,10 +216,10 @@ class WithoutASecret : public testing::Test {
     place.tcp = false;
     const UniqueId id = openRootAt(place, {}, soon());
     for (int r = 0; r < 2; ++r) {
-      members_.push_back(std::make_shared<Member>(requestFor(id, r, 2)));
-      Keeper::instance().start(members_.back());
+      members_.push_back(std::make_shared<ControlNode>(requestFor(id, r, 2)));
+      BackgroundThreads::instance().start(members_.back());
     }
-    for (const auto& member : members_) ASSERT_TRUE(member->desk().awaitJoined(soon()));
+    for (const auto& member : members_) ASSERT_TRUE(member->mailbox().awaitJoined(soon()));
   }
   void TearDown() override {
     for (const auto& member : members_) member->leave();
@@ -248,7 +248,7 @@ class WithoutASecret : public testing::Test {
     }
   }
 
-  std::vector<std::shared_ptr<Member>> members_;
+  std::vector<std::shared_ptr<ControlNode>> members_;
 };
 
 TEST_F(WithoutASecret, TheRanksHaveOneThatWasDrawn) {
@@ -273,13 +273,13 @@ TEST(WithoutASecretAtAnAddress, TheRanksHaveOneThatWasDrawn) {
   RootPlace place;
   place.id.job = randomNumber();
   const UniqueId id = openRootAt(place, network, soon());
-  std::vector<std::shared_ptr<Member>> members;
+  std::vector<std::shared_ptr<ControlNode>> members;
   for (int r = 0; r < 3; ++r) {
-    members.push_back(std::make_shared<Member>(requestFor(id, r, 3, soon(), network)));
-    Keeper::instance().start(members.back());
+    members.push_back(std::make_shared<ControlNode>(requestFor(id, r, 3, soon(), network)));
+    BackgroundThreads::instance().start(members.back());
   }
   for (const auto& member : members) {
-    EXPECT_TRUE(member->desk().awaitJoined(soon()));
+    EXPECT_TRUE(member->mailbox().awaitJoined(soon()));
     EXPECT_NE(member->secret(), Secret{});
     EXPECT_EQ(member->secret(), members[0]->secret());
   }

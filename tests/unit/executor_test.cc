@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/hearsay.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 namespace {
@@ -12,14 +12,14 @@ namespace {
 class Alone : public fuzz::Hearsay {
  public:
   Alone() : Hearsay(7, 1) {}
-  std::span<const std::byte> card(int) const override { return card_; }
+  std::span<const std::byte> info(int) const override { return info_; }
 
  private:
-  Bytes card_ = topology::encode(topology::describeSelf());
+  Bytes info_ = topology::encode(topology::describeSelf());
 };
 
 // Writes down what it launches: the counts of the calls.
-class Noting : public Launcher {
+class Noting : public GroupLauncher {
  public:
   Noting(bool runs, std::vector<std::vector<size_t>>& launched) : runs_(runs), launched_(launched) {}
   bool runs() const noexcept override { return runs_; }
@@ -35,7 +35,7 @@ class Noting : public Launcher {
 
 class Idle final : public Executor {
  public:
-  Idle(Team& team, const Launcher& launcher) : Executor(team, launcher, {}) {}
+  Idle(Team& team, const GroupLauncher& launcher) : Executor(team, launcher, {}) {}
   void run(Call) override {}
   void queue(PendingCall) override {}
   bool idle() const noexcept override { return true; }

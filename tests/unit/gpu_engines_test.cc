@@ -11,35 +11,35 @@
 namespace tutti::gpu {
 namespace {
 
-using topology::Card;
+using topology::PeerInfo;
 
 // Ranks on one GPU, one in each of `processes`.
-std::vector<Card> cardsOf(std::vector<uint64_t> processes, comm::EngineWish wish = comm::EngineWish::kAuto) {
-  std::vector<Card> cards;
+std::vector<PeerInfo> cardsOf(std::vector<uint64_t> processes, comm::EngineWish wish = comm::EngineWish::kAuto) {
+  std::vector<PeerInfo> infos;
   for (const uint64_t process : processes) {
-    Card card;
-    card.device = 0;
-    card.gpu = 7;
-    card.gpuBlocks = 100;
-    card.gpuQueues = 8;
-    card.processToken = process;
-    card.pid = static_cast<int32_t>(1000 + process);
-    card.gpuEngine = static_cast<uint8_t>(wish);
-    cards.push_back(card);
+    PeerInfo info;
+    info.device = 0;
+    info.gpu = 7;
+    info.gpuBlocks = 100;
+    info.gpuQueues = 8;
+    info.processToken = process;
+    info.pid = static_cast<int32_t>(1000 + process);
+    info.gpuEngine = static_cast<uint8_t>(wish);
+    infos.push_back(info);
   }
-  return cards;
+  return infos;
 }
 
-void expectEngines(const std::vector<Card>& cards, bool kernels, bool streams, const char* words = "") {
-  const DeviceEngines engines = enginesFor(cards);
+void expectEngines(const std::vector<PeerInfo>& infos, bool kernels, bool streams, const char* words = "") {
+  const DeviceEngines engines = enginesFor(infos);
   EXPECT_EQ(engines.kernels, kernels);
   EXPECT_EQ(engines.streams, streams);
   EXPECT_NE(engines.why.find(words), std::string::npos) << engines.why;
 }
 
-void expectRefusal(const std::vector<Card>& cards, std::initializer_list<const char*> words) {
+void expectRefusal(const std::vector<PeerInfo>& infos, std::initializer_list<const char*> words) {
   try {
-    enginesFor(cards);
+    enginesFor(infos);
     FAIL() << "nothing was refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
@@ -85,11 +85,11 @@ TEST(EngineChoice, KernelsStandInWhereStreamsCanNot) {
 TEST(EngineChoice, TheSlotsOfBothEnginesFitIntoTheBudget) {
   constexpr size_t kBudget = 64 << 20;
   for (const comm::EngineWish wish : {comm::EngineWish::kAuto, comm::EngineWish::kCopy, comm::EngineWish::kStream}) {
-    const auto cards = cardsOf(std::vector<uint64_t>(6, 1), wish);
-    const GpuLayout shape = layoutOf(cards, 4, kBudget);
-    const size_t ofStreams = size_t{shape.streamSlotBytes} * GpuLayout::kStreamDepth * cards.size();
+    const auto infos = cardsOf(std::vector<uint64_t>(6, 1), wish);
+    const GpuLayout shape = layoutOf(infos, 4, kBudget);
+    const size_t ofStreams = size_t{shape.streamSlotBytes} * GpuLayout::kStreamDepth * infos.size();
     const size_t ofKernels =
-        size_t{shape.slotBytes[Protocol::kSimple]} * shape.depth * shape.allChannels() * cards.size();
+        size_t{shape.slotBytes[Protocol::kSimple]} * shape.depth * shape.allChannels() * infos.size();
     EXPECT_LE(ofStreams + ofKernels, kBudget);
     EXPECT_EQ(ofStreams > 0, wish != comm::EngineWish::kAuto);
     EXPECT_EQ(ofKernels > 0, wish != comm::EngineWish::kStream);

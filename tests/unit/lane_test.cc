@@ -83,7 +83,7 @@ class TwoPeers : public testing::Test {
   Outlet first_{1}, second_{2};
   std::array<std::byte, 64> input_{};
   Binding binding_;
-  Work work_;
+  LaneWork work_;
   Lane lane_;
 };
 
@@ -162,7 +162,7 @@ class Posted : public testing::Test {
   link::RecvEnd end_;
   comm::Call call_;
   Binding binding_;
-  Work work_;
+  LaneWork work_;
 };
 
 using LaneAndAPostedSlot = Posted;

@@ -85,7 +85,7 @@ struct Case {
 
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
-std::string placeOf(const Launch& launch) {
+std::string placeOf(const LaunchInfo& launch) {
   if (launch.id) return "id";
   if (launch.idFile) return "file " + *launch.idFile;
   if (launch.oneHost) return "one host";
@@ -97,7 +97,7 @@ class LauncherRowTest : public testing::TestWithParam<Case> {};
 
 TEST_P(LauncherRowTest, IsRead) {
   const Case& c = GetParam();
-  const Launch launch = readLaunch(Environment(c.variables));
+  const LaunchInfo launch = readLaunch(Environment(c.variables));
   EXPECT_EQ(launch.launcher, c.launcher);
   EXPECT_EQ(launch.rank, c.rank);
   EXPECT_EQ(launch.size, c.size);

@@ -36,8 +36,8 @@ Shape layoutOf(Collective collective, int size) {
   return shape;
 }
 
-template <class Visit>
-void forEveryAlgorithm(Visit visit) {
+template <class CallGuard>
+void forEveryAlgorithm(CallGuard visit) {
   for (int c = 0; c < kCollectives; ++c)
     for (const Algorithm algorithm : schedule::algorithmsFor(static_cast<Collective>(c)))
       visit(static_cast<Collective>(c), algorithm);
@@ -173,7 +173,7 @@ TEST(Limits, TheRecorderKeepsTheLastRank) {
 TEST(Limits, AChunkIsAnElementAtLeast) {
   const uint32_t slotBytes = link::Edge{}.slotBytes;
   for (const int size : {2, 1024, 8191, 8192, 8193, 8194, 10'000, kMostRanks}) {
-    plan::Machine machine;
+    plan::ClusterModel machine;
     machine.ranks = machine.ranksPerHost = size;
     machine.slotRoom = slotBytes;
     for (int c = 0; c < kCollectives; ++c) {
@@ -204,7 +204,7 @@ TEST(Limits, AnAlgorithmWhoseChunksAreTooSmallIsRefused) {
               std::string::npos)
         << error.what();
   }
-  plan::Machine machine;
+  plan::ClusterModel machine;
   machine.ranks = machine.ranksPerHost = 8194;
   const plan::Plan plan = plan::choose({Collective::kAllGather, 64}, machine, {}, 0);
   const auto names = [](const std::string& line) { return line.starts_with("halving: a slot would carry"); };

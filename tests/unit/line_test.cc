@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "support/meeting_pair.h"
+#include "support/oob_pair.h"
 #include "support/patience.h"
 #include "support/sanitized.h"
-#include "wire/reach.h"
+#include "wire/prober.h"
 
 namespace tutti::control {
 namespace {
@@ -73,7 +73,7 @@ TEST(ACallToARank, ThatCannotBeginIsNotHeardOf) {
   Reactor reactor;
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_THROW(std::make_unique<Reach>(
+  EXPECT_THROW(std::make_unique<Prober>(
                    reactor, Dial::Target{{}, {}, {linkLocal}}, std::chrono::milliseconds(0),
                    [](const std::shared_ptr<Line>&) { ADD_FAILURE() << "an answer"; },
                    [](const std::string& why) { ADD_FAILURE() << why; }),

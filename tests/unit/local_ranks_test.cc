@@ -46,9 +46,9 @@ TEST(RanksOfAProcess, RefuseAnothersThatSaysItIsOneOfThem) {
   const UniqueId id = openRoot({}, soon());
   const comm::Config config;
   const comm::Self self = comm::Self::find(config);
-  topology::Card card = topology::decodeCard(self.card);
-  card.device = 0;
-  const pid_t other = startRank({id, 1, 2, "claims", 20000, toText(topology::encode(card))});
+  topology::PeerInfo info = topology::decodePeerInfo(self.info);
+  info.device = 0;
+  const pid_t other = startRank({id, 1, 2, "claims", 20000, toText(topology::encode(info))});
   const Thrown thrown = thrownBy([&] { comm::Communicator::join(id, 0, 2, config, self); });
   EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
   EXPECT_EQ(thrown.text.find("rank 1 ("), 0u) << thrown.text;

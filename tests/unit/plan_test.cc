@@ -30,35 +30,35 @@ std::vector<size_t> allSizes() {
   return sizes;
 }
 
-Machine oneHost(int ranks, double ranksPerCore = 1) {
-  Machine machine;
+ClusterModel oneHost(int ranks, double ranksPerCore = 1) {
+  ClusterModel machine;
   machine.ranks = machine.ranksPerHost = ranks;
   machine.ranksPerCore = ranksPerCore;
   return machine;
 }
 
 // Loopback TCP between the ranks of one host.
-Machine oneHostOverTcp(int ranks) {
-  Machine machine = oneHost(ranks);
+ClusterModel oneHostOverTcp(int ranks) {
+  ClusterModel machine = oneHost(ranks);
   machine.local = {.latencyUs = 6, .bandwidthGBs = 1.9};
   return machine;
 }
 
-Machine cluster(int hosts, int ranksPerHost) {
-  Machine machine = oneHost(hosts * ranksPerHost);
+ClusterModel cluster(int hosts, int ranksPerHost) {
+  ClusterModel machine = oneHost(hosts * ranksPerHost);
   machine.hosts = hosts;
   machine.ranksPerHost = ranksPerHost;
   machine.remote = {.latencyUs = 15, .bandwidthGBs = 12};
   return machine;
 }
 
-std::vector<Machine> someMachines() {
+std::vector<ClusterModel> someMachines() {
   return {oneHost(1),    oneHost(2),    oneHost(3),        oneHost(8),     oneHost(8, 4),
           oneHost(64),   oneHost(200),  oneHostOverTcp(4), cluster(2, 1),  cluster(2, 2),
           cluster(8, 1), cluster(3, 5), cluster(32, 8),    cluster(512, 8)};
 }
 
-Choice best(Collective collective, size_t bytes, const Machine& machine) {
+Choice best(Collective collective, size_t bytes, const ClusterModel& machine) {
   return choose({collective, bytes}, machine, std::nullopt, 0).best;
 }
 
@@ -67,7 +67,7 @@ bool has(Collective collective, Algorithm algorithm) {
   return std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
 }
 
-void expectPossible(Collective collective, size_t bytes, const Machine& machine) {
+void expectPossible(Collective collective, size_t bytes, const ClusterModel& machine) {
   const Choice choice = best(collective, bytes, machine);
   if (collective != Collective::kSendRecv) {
     EXPECT_TRUE(has(collective, choice.algorithm)) << nameOf(collective) << ' ' << bytes << ' ' << machine.ranks;
@@ -78,7 +78,7 @@ void expectPossible(Collective collective, size_t bytes, const Machine& machine)
 
 TEST(Plan, EveryCollectiveAndSizeGetsAnAlgorithmItHas) {
   for (Collective collective : allCollectives()) {
-    for (const Machine& machine : someMachines()) {
+    for (const ClusterModel& machine : someMachines()) {
       for (size_t bytes : allSizes()) expectPossible(collective, bytes, machine);
     }
   }
@@ -95,7 +95,7 @@ TEST(Plan, EveryNumberOfRanksGetsAnAlgorithm) {
 
 TEST(Plan, EveryAlgorithmIsChosenRankedOrExcludedWithAReason) {
   for (Collective collective : allCollectives()) {
-    for (const Machine& machine : someMachines()) {
+    for (const ClusterModel& machine : someMachines()) {
       const Plan plan = choose({collective, 1 << 16}, machine, std::nullopt, 0);
       for (Algorithm algorithm : algorithmsFor(collective)) {
         const std::string prefix = std::string(nameOf(algorithm)) + ": ";
@@ -110,7 +110,7 @@ TEST(Plan, EveryAlgorithmIsChosenRankedOrExcludedWithAReason) {
 }
 
 TEST(Plan, TheBestIsTheCheapestAndTheOthersAreSorted) {
-  for (const Machine& machine : someMachines()) {
+  for (const ClusterModel& machine : someMachines()) {
     for (size_t bytes : allSizes()) {
       const Plan plan = choose({Collective::kAllReduce, bytes}, machine, std::nullopt, 0);
       double last = plan.best.predictedUs;
@@ -125,7 +125,7 @@ TEST(Plan, TheBestIsTheCheapestAndTheOthersAreSorted) {
 TEST(Plan, AForcedAlgorithmAndChannelCountAreHonoured) {
   for (Collective collective : allCollectives()) {
     for (Algorithm algorithm : algorithmsFor(collective)) {
-      for (const Machine& machine : someMachines()) {
+      for (const ClusterModel& machine : someMachines()) {
         const Plan plan = choose({collective, 4096}, machine, algorithm, 3);
         EXPECT_EQ(plan.best.algorithm, algorithm) << nameOf(collective) << ", ranks " << machine.ranks;
         EXPECT_EQ(plan.best.channels, 3);
@@ -143,7 +143,7 @@ TEST(Plan, AForcedAlgorithmThatTheCollectiveLacksIsReported) {
 }
 
 TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
-  const auto reasonOn = [](const Machine& machine) {
+  const auto reasonOn = [](const ClusterModel& machine) {
     for (const std::string& text : choose({Collective::kAllReduce, 4096}, machine, std::nullopt, 0).excluded) {
       if (text.starts_with("hierarchical: ")) return text;
     }
@@ -156,17 +156,18 @@ TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
 
 TEST(Plan, SmallMessagesTakeFewSteps) {
   for (int ranks : {2, 4, 8}) {
-    for (const Machine& machine : {oneHost(ranks), oneHost(ranks, 4), oneHostOverTcp(ranks)}) {
+    for (const ClusterModel& machine : {oneHost(ranks), oneHost(ranks, 4), oneHostOverTcp(ranks)}) {
       EXPECT_EQ(best(Collective::kAllReduce, 8, machine).algorithm, Algorithm::kOneShot) << ranks;
     }
   }
-  const Machine many = oneHost(1024);
+  const ClusterModel many = oneHost(1024);
   EXPECT_LE(workOf(best(Collective::kAllReduce, 8, many).algorithm, {Collective::kAllReduce, 8}, many).steps, 20);
 }
 
 TEST(Plan, LargeMessagesMoveTheFewestBytes) {
   constexpr double kBytes = 256 << 20;
-  for (const Machine& machine : {oneHost(2), oneHost(4), oneHost(8), oneHost(8, 4), oneHostOverTcp(8), cluster(8, 1)}) {
+  for (const ClusterModel& machine :
+       {oneHost(2), oneHost(4), oneHost(8), oneHost(8, 4), oneHostOverTcp(8), cluster(8, 1)}) {
     const Request request{Collective::kAllReduce, size_t(kBytes)};
     const schedule::Workload work =
         workOf(best(request.collective, request.bytes, machine).algorithm, request, machine);
@@ -186,7 +187,7 @@ TEST(Plan, TwoRanksWithCoresOfTheirOwnStayWithOneShotUpToHalfAMegabyte) {
 TEST(Plan, PredictedTimesGrowWithSize) {
   for (Collective collective : allCollectives()) {
     for (Algorithm algorithm : algorithmsFor(collective)) {
-      for (const Machine& machine : someMachines()) {
+      for (const ClusterModel& machine : someMachines()) {
         double last = 0;
         for (size_t bytes : allSizes()) {
           const double now = predictUs(algorithm, {collective, bytes}, machine);

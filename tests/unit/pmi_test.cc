@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "control_ranks.h"
-#include "launch/meeting.h"
+#include "launch/rendezvous.h"
 #include "net/handshake.h"
 #include "process/fd.h"
 
@@ -138,7 +138,7 @@ TEST(Pmi, RanksOfSeveralHostsMeetThroughIt) {
   const Manager manager(4);
   for (int round = 0; round < 2; ++round)
     inThreads(4, [&](int r) {
-      Launch launch;
+      LaunchInfo launch;
       launch.rank = r;
       launch.size = 4;
       launch.pmi = manager.fd(r);
@@ -146,7 +146,7 @@ TEST(Pmi, RanksOfSeveralHostsMeetThroughIt) {
       const UniqueId id = meetingPlace(launch, {}, soon());
       EXPECT_NE(id.secret, Secret{}) << "it is not to be guessed";
       const auto plane = joinPlane(requestFor(id, r, 4));
-      EXPECT_EQ(toText(plane->card(3)), "card of 3");
+      EXPECT_EQ(toText(plane->info(3)), "card of 3");
     });
 }
 
@@ -154,7 +154,7 @@ TEST(Pmi, ASecretBesideItCounts) {
   for (const bool alike : {true, false}) {
     const Manager manager(2);
     inThreads(2, [&](int r) {
-      Launch launch;
+      LaunchInfo launch;
       launch.rank = r;
       launch.size = 2;
       launch.pmi = manager.fd(r);

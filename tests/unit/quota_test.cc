@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::topology {
 namespace {
@@ -73,14 +73,14 @@ TEST_F(ProcessorQuota, OfLessThanACoreARankKeepsRanksFromSpinning) {
   const uint32_t cores = describeSelf(root_).cores;
   write("/proc/self/cgroup", "0::/mine\n");
   write("/sys/fs/cgroup/mine/cpu.max", "190000 100000\n");
-  Card card = describeSelf(root_);
-  EXPECT_EQ(card.cores, 1u) << "whole cores";
-  card.hostId = 1;
-  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{card}, 0));
-  EXPECT_FALSE(haveCoresOfTheirOwn(std::vector{card, card}, 0));
-  Card elsewhere = card;
+  PeerInfo info = describeSelf(root_);
+  EXPECT_EQ(info.cores, 1u) << "whole cores";
+  info.hostId = 1;
+  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{info}, 0));
+  EXPECT_FALSE(haveCoresOfTheirOwn(std::vector{info, info}, 0));
+  PeerInfo elsewhere = info;
   elsewhere.hostId = 2;
-  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{card, elsewhere}, 0));
+  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{info, elsewhere}, 0));
   write("/sys/fs/cgroup/mine/cpu.max", "200000000 100000\n");
   EXPECT_EQ(describeSelf(root_).cores, cores);
 }

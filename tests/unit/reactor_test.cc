@@ -15,12 +15,12 @@ namespace {
 
 TEST(Reactor, GoesOnAfterATaskThatThrows) {
   Reactor reactor;
-  std::vector<std::string> troubles;
+  std::vector<std::string> faults;
   reactor.post([] { throw std::runtime_error("first"); });
   reactor.after(std::chrono::milliseconds(1), [] { throw std::runtime_error("second"); });
   reactor.after(std::chrono::milliseconds(2), [&] { reactor.stop(); });
-  reactor.run([&](const std::string& what) { troubles.push_back(what); });
-  EXPECT_EQ(troubles, (std::vector<std::string>{"first", "second"}));
+  reactor.run([&](const std::string& what) { faults.push_back(what); });
+  EXPECT_EQ(faults, (std::vector<std::string>{"first", "second"}));
 }
 
 TEST(Reactor, ForgetsAHandlerThatThrows) {
@@ -28,15 +28,15 @@ TEST(Reactor, ForgetsAHandlerThatThrows) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
   const UniqueFd here(fds[0]), there(fds[1]);
   Reactor reactor;
-  int calls = 0, troubles = 0;
+  int calls = 0, faults = 0;
   reactor.watch(here.get(), EPOLLOUT, [&](uint32_t) {  // always writable
     ++calls;
     throw std::runtime_error("no");
   });
   reactor.after(std::chrono::milliseconds(5), [&] { reactor.stop(); });
-  reactor.run([&](const std::string&) { ++troubles; });
+  reactor.run([&](const std::string&) { ++faults; });
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(troubles, 1);
+  EXPECT_EQ(faults, 1);
 }
 
 TEST(Reactor, EndsWhereNobodyCanBeTold) {

@@ -18,8 +18,8 @@ using namespace schedule;
 
 namespace {
 
-using test::buildAll;
-using test::nameOfCase;
+using schedule::test::buildAll;
+using schedule::test::nameOfCase;
 
 constexpr int kLargest = kSanitized ? 4 : 8;
 
@@ -119,7 +119,7 @@ std::vector<Mutate> mutationsOf(const Loose& loose) {
 std::string firstFailure(std::span<const Schedule> schedules) {
   int lag = 0;
   for (const Schedule& schedule : schedules) lag = std::max<int>(lag, schedule.maxLag);
-  test::Setting setting;
+  schedule::test::Setting setting;
   setting.depth = schedules[0].depth;
   setting.rounds = setting.depth + lag + 2;
   for (int full : {1 << 20, 0, static_cast<int>(schedules[0].segments) / 2}) {
@@ -128,7 +128,7 @@ std::string firstFailure(std::span<const Schedule> schedules) {
     for (bool inPlace : {false, true}) {
       setting.inPlace = inPlace;
       for (setting.seed = 0; setting.seed < 3; ++setting.seed) {
-        const std::string failure = test::runConcretely(schedules, setting);
+        const std::string failure = schedule::test::runConcretely(schedules, setting);
         if (!failure.empty()) return failure;
       }
     }

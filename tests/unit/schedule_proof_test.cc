@@ -18,8 +18,8 @@ using namespace schedule;
 
 namespace {
 
-using test::buildAll;
-using test::nameOfCase;
+using schedule::test::buildAll;
+using schedule::test::nameOfCase;
 
 void prove(Algorithm algorithm, const Shape& shape) {
   const auto schedules = buildAll(algorithm, shape);
@@ -247,7 +247,7 @@ TEST(DirectLinks, LandOnlyWhereTheValueStays) {
   Shape shape;
   shape.size = 3;
   auto schedules = buildAll(Algorithm::kTwoShot, shape);
-  schedules[0].steps[0].flags |= kLands;  // a contribution, which its receiver adds up
+  schedules[0].steps[0].flags |= kDirectWrite;  // a contribution, which its receiver adds up
   const Verdict verdict = verify(schedules, 2);
   ASSERT_FALSE(verdict.ok);
   EXPECT_NE(verdict.problems[0].find("should land in its output"), std::string::npos) << verdict.problems[0];

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "control_ranks.h"
-#include "launch/meeting.h"
+#include "launch/rendezvous.h"
 
 namespace tutti::control::test {
 namespace {
@@ -39,8 +39,8 @@ TEST(Secrets, AreMadeByArgon2id) {
   EXPECT_EQ(secretFromText("a secret", "n1 29500"), expected);
 }
 
-Launch secretly(const std::string& secret) {
-  Launch launch;
+LaunchInfo secretly(const std::string& secret) {
+  LaunchInfo launch;
   launch.rank = 1;  // opens no root
   launch.size = 2;
   launch.oneHost = true;

@@ -101,7 +101,7 @@ TEST(Sleeping, SleepsEvenWhereSocketsCanNotBeWaitedFor) {
 }
 
 TEST(Sleeping, HearsItsBell) {
-  link::Bell bell;
+  link::Doorbell bell;
   Sleeper sleeper;
   sleeper.hear(bell, nullptr);
   EXPECT_FALSE(sleeper.sleep());
@@ -113,9 +113,9 @@ TEST(Sleeping, HearsTheBellOfEachCommunicator) {
   if (::syscall(449, nullptr, 0, 0, nullptr, 0) < 0 && errno == ENOSYS)
     GTEST_SKIP() << "needs a kernel that waits for several futexes (5.16)";
   for (const int which : {0, 1, 2}) {
-    std::deque<link::Bell> bells(3);
+    std::deque<link::Doorbell> bells(3);
     Sleeper sleeper;
-    for (link::Bell& bell : bells) sleeper.hear(bell, nullptr);
+    for (link::Doorbell& bell : bells) sleeper.hear(bell, nullptr);
     EXPECT_FALSE(sleeper.sleep());
     link::ring(&bells[size_t(which)]);
     EXPECT_TRUE(sleeper.sleep());
@@ -123,7 +123,7 @@ TEST(Sleeping, HearsTheBellOfEachCommunicator) {
 }
 
 TEST(Sleeping, HearsItsBellAmongSockets) {
-  link::Bell bell;
+  link::Doorbell bell;
   link::Ear ear(bell);
   Reader reader;
   const auto sleep = [&](bool rings) {
@@ -139,7 +139,7 @@ TEST(Sleeping, HearsItsBellAmongSockets) {
 }
 
 TEST(Sleeping, OneOfTwoThreadsThatWakesLeavesTheOtherItsBell) {
-  link::Bell bell;
+  link::Doorbell bell;
   Sleeper one, other;
   one.hear(bell, nullptr);
   other.hear(bell, nullptr);

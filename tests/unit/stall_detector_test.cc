@@ -5,7 +5,7 @@
 
 #include "fuzz/hearsay.h"
 #include "team/team.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 namespace {
@@ -14,12 +14,12 @@ namespace {
 class Answering : public fuzz::Hearsay {
  public:
   Answering() : Hearsay(7, 2) {}
-  std::span<const std::byte> card(int) const override { return card_; }
+  std::span<const std::byte> info(int) const override { return info_; }
   std::optional<control::Answer> lastAnswer(int) const override { return answer_; }
   void answer(Bytes body) { answer_ = {answer_ ? answer_->count + 1 : 1, false, std::move(body)}; }
 
  private:
-  Bytes card_ = topology::encode(topology::describeSelf());
+  Bytes info_ = topology::encode(topology::describeSelf());
   std::optional<control::Answer> answer_;
 };
 

@@ -18,7 +18,7 @@ constexpr size_t kBytes = 100, kSlotBytes = 16, kDepth = 2;
 // One receive, whose slots are full whenever somebody waits for them.
 class StreamedReceive : public ::testing::Test, protected device::SideQueue {
  protected:
-  StreamedReceive() : schedule_(schedule::buildReceive(1, 2, 0)), queue_(*this, whereabouts_, trail_) {
+  StreamedReceive() : schedule_(schedule::buildReceive(1, 2, 0)), queue_(*this, whereabouts_, journal_) {
     StreamedWork work;
     work.schedule = &schedule_;
     work.work.output = output_.data();
@@ -35,7 +35,7 @@ class StreamedReceive : public ::testing::Test, protected device::SideQueue {
       if (op.kind == device::WordOp::Kind::kWait)
         waited(op);
       else if (isTaken(op.word) && op.value == 0)
-        released_.push_back(trail_->at(whereabouts_.position).size());
+        released_.push_back(journal_->at(whereabouts_.position).size());
       *op.word = op.value;
     }
   }
@@ -44,7 +44,7 @@ class StreamedReceive : public ::testing::Test, protected device::SideQueue {
   void requireAlive() override {}
 
   void waited(const device::WordOp& op) {
-    const auto here = trail_->at(whereabouts_.position);
+    const auto here = journal_->at(whereabouts_.position);
     ++waits_;
     ASSERT_EQ(here.size(), 1u);
     EXPECT_EQ(here[0].word, op.word);
@@ -55,10 +55,10 @@ class StreamedReceive : public ::testing::Test, protected device::SideQueue {
   schedule::Schedule schedule_;
   std::array<std::byte, kBytes> output_{};
   std::array<std::byte, kSlotBytes * kDepth> slots_{};
-  std::array<Mark, kDepth> marks_{};
+  std::array<SlotFlag, kDepth> marks_{};
   std::array<uint64_t, kDepth> taken_{};
-  Whereabouts whereabouts_;
-  std::shared_ptr<Trail> trail_ = std::make_shared<Trail>(1);
+  StreamCursor whereabouts_;
+  std::shared_ptr<WaitJournal> journal_ = std::make_shared<WaitJournal>(1);
   StreamedQueue queue_;
   int waits_ = 0;
   std::vector<size_t> released_;  // how much was said to be waited for when a slot was given back
@@ -70,7 +70,7 @@ TEST_F(StreamedReceive, SaysWhatItWaitsFor) { EXPECT_EQ(waits_, 7); }
 TEST_F(StreamedReceive, SaysThatItWaitsForNothingWhenItGivesASlotBack) {
   EXPECT_EQ(released_, std::vector<size_t>(7, 0));
   EXPECT_EQ(whereabouts_.position, 0u);
-  EXPECT_EQ(whereabouts_.ended, trail_->end());
+  EXPECT_EQ(whereabouts_.ended, journal_->end());
 }
 
 // Notes what is written, and waits for nothing.
@@ -86,12 +86,12 @@ class Notes : public device::SideQueue {
 };
 
 // What a sender of so many bytes, which are a part with a count of its own, leaves in the receiver's first slot.
-Mark firstMarkOf(size_t count) {
+SlotFlag firstMarkOf(size_t count) {
   const schedule::Schedule schedule = schedule::buildSend(0, 2, 1);
   const std::vector<size_t> counts(schedule.segments, count), places(schedule.segments, 0);
   std::array<std::byte, kBytes> input{};
   std::array<std::byte, kSlotBytes * 8> slots{};
-  std::array<Mark, 8> marks{};
+  std::array<SlotFlag, 8> marks{};
   std::array<uint64_t, 8> taken{};
   StreamedWork work;
   work.schedule = &schedule;
@@ -103,8 +103,8 @@ Mark firstMarkOf(size_t count) {
   work.work.layout.speaks = true;
   work.outs = {{slots.data(), marks.data(), taken.data(), kSlotBytes, 8, 1}};
   Notes notes;
-  Whereabouts whereabouts;
-  StreamedQueue queue(notes, whereabouts, std::make_shared<Trail>(1));
+  StreamCursor whereabouts;
+  StreamedQueue queue(notes, whereabouts, std::make_shared<WaitJournal>(1));
   StreamedLane lane(std::move(work));
   for (size_t i = 0; i < lane.iterations(); ++i) lane.queueIteration(i, queue);
   queue.end();
@@ -115,29 +115,29 @@ Mark firstMarkOf(size_t count) {
 TEST(StreamedStamps, GoByEveryBitOfTheCall) {
   link::Fingerprint mark, numbered;
   numbered.operation = ~0u;
-  EXPECT_EQ(stampOf(numbered, 0), stampOf(mark, 0));
+  EXPECT_EQ(tagOf(numbered, 0), tagOf(mark, 0));
   for (uint32_t bit = 0; bit < 128; ++bit) {
     link::Fingerprint::Words words{};
     words[bit / 64] = uint64_t{1} << bit % 64;
     const link::Fingerprint other = fingerprintOf(words[0], words[1]);
-    EXPECT_EQ(stampOf(other, 0) == stampOf(mark, 0), other.operation != 0) << "bit " << bit;
+    EXPECT_EQ(tagOf(other, 0) == tagOf(mark, 0), other.operation != 0) << "bit " << bit;
   }
 }
 
 // Stamps have no number: a slot that the receiver did not expect would be taken for one of the next call.
 TEST(StreamedParts, TellInTheFirstSlotHowMuchThereIs) {
-  EXPECT_EQ(firstMarkOf(0).full, stampOf({}, 0));
-  EXPECT_EQ(firstMarkOf(kSlotBytes).full, stampOf({}, kSlotBytes));
-  EXPECT_EQ(firstMarkOf(3 * kSlotBytes).full, stampOf({}, 3 * kSlotBytes));
+  EXPECT_EQ(firstMarkOf(0).full, tagOf({}, 0));
+  EXPECT_EQ(firstMarkOf(kSlotBytes).full, tagOf({}, kSlotBytes));
+  EXPECT_EQ(firstMarkOf(3 * kSlotBytes).full, tagOf({}, 3 * kSlotBytes));
   EXPECT_EQ(firstMarkOf(3 * kSlotBytes).bytes, 3 * kSlotBytes);
 }
 
 // The places of a graph come again with every replay: that the stream is where it was does not say that it stood there.
 TEST(StreamsWhereabouts, StandsWhereItHasNotComeToAnyPlaceSince) {
-  Whereabouts whereabouts;
+  StreamCursor whereabouts;
   EXPECT_FALSE(whereabouts.stands());  // at none
   EXPECT_FALSE(whereabouts.stands());
-  constexpr uint64_t kPlace = Trail::kOfGraphs + 7;
+  constexpr uint64_t kPlace = WaitJournal::kOfGraphs + 7;
   whereabouts.position = kPlace;
   EXPECT_FALSE(whereabouts.stands());
   EXPECT_TRUE(whereabouts.stands());

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/hearsay.h"
-#include "topology/card.h"
+#include "topology/peer_info.h"
 
 namespace tutti::comm {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class Telling : public fuzz::Hearsay {
  public:
   Telling() : Hearsay(7, 2) {}
-  std::span<const std::byte> card(int) const override { return card_; }
+  std::span<const std::byte> info(int) const override { return info_; }
   const std::atomic<bool>& failed() const noexcept override { return failed_; }
   std::optional<control::Failure> failure() const override { return first_; }
   void fail(const control::Failure& failure) noexcept override {
@@ -24,7 +24,7 @@ class Telling : public fuzz::Hearsay {
   int told = 0;
 
  private:
-  Bytes card_ = topology::encode(topology::describeSelf());
+  Bytes info_ = topology::encode(topology::describeSelf());
   std::atomic<bool> failed_{false};
   std::optional<control::Failure> first_;
 };

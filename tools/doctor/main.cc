@@ -122,9 +122,9 @@ int printEnvironment(int argc) {
   }
   const settings::Environment environment;
   fmt::print("{}", settingsTable(environment));
-  const auto troubles = settingsTroubles(environment);
-  for (const std::string& line : troubles) fmt::print("{}\n", line);
-  return troubles.empty() ? kHealthy : kDiverged;
+  const auto faults = settingsTroubles(environment);
+  for (const std::string& line : faults) fmt::print("{}\n", line);
+  return faults.empty() ? kHealthy : kDiverged;
 }
 
 // CLI11 knows of no second way to call a program.

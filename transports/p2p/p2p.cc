@@ -18,10 +18,10 @@
 namespace tutti::transports {
 namespace {
 
-using link::Bell;
 using link::Connection;
+using link::Doorbell;
 using link::Edge;
-using link::Meeting;
+using link::OobChannel;
 
 // What the two ends own together; it goes with the last of them. Bells are mapped a second time rather than pointed
 // to, so that an end can ring a peer whose own memory is already gone.
@@ -29,13 +29,13 @@ struct Block {
   UniqueMap memory;
   uint32_t slotBytes = 0, depth = 0;
   std::array<UniqueMap, 2> bellPages;
-  std::array<Bell*, 2> bells{};  // 0: the lower rank's
+  std::array<Doorbell*, 2> bells{};  // 0: the lower rank's
   std::atomic<bool> attached{false};
 
   void setBell(int side, const Edge& edge) {
     if (edge.selfBellFd < 0) return;  // that one wakes by itself
     bellPages[side] = link::mapBell(edge.selfBellFd);
-    bells[side] = reinterpret_cast<Bell*>(bellPages[side].data());
+    bells[side] = reinterpret_cast<Doorbell*>(bellPages[side].data());
   }
 };
 
@@ -43,9 +43,9 @@ struct Block {
 // outside must not be dereferenced, and a block whose maker has given up is simply not found. Tickets are drawn, so
 // that only who was told one can name it. The process itself is what the two ranks share, so this is the one table that
 // hangs on the process.
-class Cloakroom {
+class InProcessRegistry {
  public:
-  static Cloakroom& ofProcess() { return ofThisProcess<Cloakroom>(); }
+  static InProcessRegistry& ofProcess() { return ofThisProcess<InProcessRegistry>(); }
   uint64_t leave(std::shared_ptr<Block> block) {
     const uint64_t ticket = randomNumber();
     const std::lock_guard lock(mutex_);
@@ -67,12 +67,13 @@ class Cloakroom {
 };
 
 // A block left in the cloakroom, for as long as its maker waits for the taker.
-class Deposit {
+class RegistryEntry {
  public:
-  explicit Deposit(std::shared_ptr<Block> block) : ticket_(Cloakroom::ofProcess().leave(std::move(block))) {}
-  Deposit(const Deposit&) = delete;
-  Deposit& operator=(const Deposit&) = delete;
-  ~Deposit() { Cloakroom::ofProcess().take(ticket_); }
+  explicit RegistryEntry(std::shared_ptr<Block> block)
+      : ticket_(InProcessRegistry::ofProcess().leave(std::move(block))) {}
+  RegistryEntry(const RegistryEntry&) = delete;
+  RegistryEntry& operator=(const RegistryEntry&) = delete;
+  ~RegistryEntry() { InProcessRegistry::ofProcess().take(ticket_); }
   uint64_t ticket() const noexcept { return ticket_; }
 
  private:
@@ -103,8 +104,8 @@ class P2pConnection : public Connection {
 
 class Maker : public link::Setup {
  public:
-  Maker(const Edge& edge, Meeting& meeting) : edge_(edge), block_(makeBlock(edge)), deposit_(block_) {
-    meeting.put(Writer().value(deposit_.ticket()).take());
+  Maker(const Edge& edge, OobChannel& oob) : edge_(edge), block_(makeBlock(edge)), entry_(block_) {
+    oob.put(Writer().value(entry_.ticket()).take());
   }
 
   std::unique_ptr<Connection> advance() override {
@@ -116,17 +117,17 @@ class Maker : public link::Setup {
  private:
   Edge edge_;
   std::shared_ptr<Block> block_;
-  Deposit deposit_;
+  RegistryEntry entry_;
 };
 
 class Taker : public link::Setup {
  public:
-  Taker(const Edge& edge, Meeting& meeting) : edge_(edge), meeting_(meeting) {}
+  Taker(const Edge& edge, OobChannel& oob) : edge_(edge), oob_(oob) {}
 
   std::unique_ptr<Connection> advance() override {
-    const auto blob = meeting_.poll();
+    const auto blob = oob_.poll();
     if (!blob) return nullptr;
-    auto block = Cloakroom::ofProcess().take(Reader(*blob).value<uint64_t>());
+    auto block = InProcessRegistry::ofProcess().take(Reader(*blob).value<uint64_t>());
     if (!block) throw Error(ErrorCode::kRemote, "the memory that the peer announced is not there: it has given up");
     if (block->slotBytes != edge_.slotBytes || block->depth != edge_.depth)
       throw Error(ErrorCode::kRemote, fmt::format("the peer made {} slots of {} bytes, this rank expects {} of {}",
@@ -139,20 +140,20 @@ class Taker : public link::Setup {
 
  private:
   Edge edge_;
-  Meeting& meeting_;
+  OobChannel& oob_;
 };
 
 class P2p : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "p2p"; }
-  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+  link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     if (self.processToken != peer.processToken || self.hostId != peer.hostId)
       return {.reason = self.hostId != peer.hostId ? "different hosts" : "different processes"};
     return {true, costs::kP2p.latencyUs, costs::kP2p.bandwidthGBs, ""};
   }
-  std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
-    if (edge.self < edge.peer) return std::make_unique<Maker>(edge, meeting);
-    return std::make_unique<Taker>(edge, meeting);
+  std::unique_ptr<link::Setup> open(const Edge& edge, OobChannel& oob) override {
+    if (edge.self < edge.peer) return std::make_unique<Maker>(edge, oob);
+    return std::make_unique<Taker>(edge, oob);
   }
 };
 

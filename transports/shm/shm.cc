@@ -13,10 +13,10 @@
 namespace tutti::transports {
 namespace {
 
-using link::Bell;
 using link::Connection;
+using link::Doorbell;
 using link::Edge;
-using link::Meeting;
+using link::OobChannel;
 
 constexpr uint32_t kMagic = 0x6d687374;  // "tshm"
 constexpr uint32_t kVersion = 1;
@@ -25,7 +25,7 @@ class ShmConnection : public Connection {
  public:
   ShmConnection(const Edge& edge, UniqueMap region, UniqueMap peerBell)
       : region_(std::move(region)), peerBell_(std::move(peerBell)) {
-    connectOver(*this, edge, region_.data(), reinterpret_cast<Bell*>(peerBell_.data()));
+    connectOver(*this, edge, region_.data(), reinterpret_cast<Doorbell*>(peerBell_.data()));
     memoryBytes = region_.bytes() / 2;
     transport = "shm";
   }
@@ -37,13 +37,13 @@ class ShmConnection : public Connection {
 // The lower rank makes the region and passes it; each rank passes its bell. All descriptors are closed once mapped.
 class ShmSetup : public link::Setup {
  public:
-  ShmSetup(const Edge& edge, Meeting& meeting)
-      : edge_(edge), meeting_(meeting), regionBytes_(edgeMemoryBytes(edge)), maker_(edge.self < edge.peer) {
+  ShmSetup(const Edge& edge, OobChannel& oob)
+      : edge_(edge), oob_(oob), regionBytes_(edgeMemoryBytes(edge)), maker_(edge.self < edge.peer) {
     if (maker_) {
       file_ = createMemoryFile("tutti-link", regionBytes_);
       region_ = mapShared(file_.get(), regionBytes_);
     }
-    meeting.requestStream(link::StreamKind::kUnix);
+    oob.requestStream(link::StreamKind::kUnix);
   }
 
   std::unique_ptr<Connection> advance() override {
@@ -59,7 +59,7 @@ class ShmSetup : public link::Setup {
 
  private:
   bool begin() {
-    auto stream = meeting_.pollStream();
+    auto stream = oob_.pollStream();
     if (!stream) return false;
     ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0};
     std::vector<int> fds;
@@ -84,7 +84,7 @@ class ShmSetup : public link::Setup {
   }
 
   Edge edge_;
-  Meeting& meeting_;
+  OobChannel& oob_;
   size_t regionBytes_;
   bool maker_;
   UniqueFd file_;
@@ -93,7 +93,7 @@ class ShmSetup : public link::Setup {
 };
 
 // Its memory goes over a Unix socket.
-std::string withoutSockets(const topology::Card& self, const topology::Card& peer) {
+std::string withoutSockets(const topology::PeerInfo& self, const topology::PeerInfo& peer) {
   if (self.unixSockets == peer.unixSockets) return "TUTTI_UNIX_SOCKETS=0";
   return fmt::format("TUTTI_UNIX_SOCKETS=0 in process {} alone", (self.unixSockets ? peer : self).pid);
 }
@@ -101,13 +101,13 @@ std::string withoutSockets(const topology::Card& self, const topology::Card& pee
 class Shm : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "shm"; }
-  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+  link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     if (self.hostId != peer.hostId) return {.reason = "different hosts"};
     if (!self.unixSockets || !peer.unixSockets) return {.reason = withoutSockets(self, peer)};
     return {true, costs::kShm.latencyUs, costs::kShm.bandwidthGBs, ""};
   }
-  std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
-    return std::make_unique<ShmSetup>(edge, meeting);
+  std::unique_ptr<link::Setup> open(const Edge& edge, OobChannel& oob) override {
+    return std::make_unique<ShmSetup>(edge, oob);
   }
 };
 

@@ -11,12 +11,12 @@ static_assert(std::endian::native == std::endian::little, "frames are written as
 
 inline constexpr uint32_t kFrameMagic = 0x01747574;  // "tut", version 1
 
-struct Frame {
+struct DataFrame {
   uint32_t magic = kFrameMagic;
   uint32_t bytes = 0;     // of payload that follow
   uint64_t sequence = 0;  // the slot's number + 1, as in its header
   link::Fingerprint fingerprint;
 };
-static_assert(sizeof(Frame) == 32);
+static_assert(sizeof(DataFrame) == 32);
 
 }  // namespace tutti::transports

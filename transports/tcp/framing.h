@@ -1,8 +1,8 @@
 // How slots lie on a TCP stream: in the clear, or as sealed records.
 //
-// In the clear a slot is its Frame and its payload. Sealed it is a head record of fixed size, in which a small payload
-// travels too, and, for a larger one, a payload record; each is followed by its tag. So a small slot costs one record,
-// and no length is believed before it has opened.
+// In the clear a slot is its DataFrame and its payload. Sealed it is a head record of fixed size, in which a small
+// payload travels too, and, for a larger one, a payload record; each is followed by its tag. So a small slot costs one
+// record, and no length is believed before it has opened.
 #pragma once
 #include <cstring>
 
@@ -12,7 +12,7 @@
 namespace tutti::transports {
 
 struct Head {
-  Frame frame;
+  DataFrame frame;
   std::byte inlined[link::kInlineBytes];
 };
 static_assert(sizeof(Head) == 64);
@@ -20,8 +20,8 @@ static_assert(sizeof(Head) == 64);
 // What a Receiver asks about the bytes that it takes from the stream.
 struct ClearFraming {
   static constexpr bool kSealed = false;
-  static constexpr size_t kHeadBytes = sizeof(Frame), kTailBytes = 0;
-  static uint32_t behindHead(const Frame& frame) noexcept { return frame.bytes; }
+  static constexpr size_t kHeadBytes = sizeof(DataFrame), kTailBytes = 0;
+  static uint32_t behindHead(const DataFrame& frame) noexcept { return frame.bytes; }
   static bool openHead(const std::byte* wire, Head& head) noexcept {
     std::memcpy(&head.frame, wire, sizeof head.frame);
     return true;
@@ -35,7 +35,7 @@ class SealedFraming {
   static constexpr size_t kTailBytes = Cipher::kTagBytes, kHeadBytes = sizeof(Head) + kTailBytes;
   explicit SealedFraming(const SessionKeys& keys) : cipher_(keys.kind, keys.receive) {}
 
-  static uint32_t behindHead(const Frame& frame) noexcept {
+  static uint32_t behindHead(const DataFrame& frame) noexcept {
     return frame.bytes <= link::kInlineBytes ? 0 : frame.bytes;
   }
   bool openHead(const std::byte* wire, Head& head) noexcept {

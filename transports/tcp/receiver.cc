@@ -55,7 +55,7 @@ bool Receiver<Framing>::beginSlot(StreamResult& result) noexcept {
     result.fault = StreamFault::kForged;
     return false;
   }
-  const Frame& frame = head.frame;
+  const DataFrame& frame = head.frame;
   const auto refuse = [&](StreamFault fault, uint64_t seen, uint64_t right) {
     result.fault = fault;
     result.seen = seen;

@@ -44,9 +44,9 @@ void Sender::gather(Batch& batch) const noexcept {
     head.frame = {kFrameMagic, header.bytes, slot + 1, header.fingerprint};
     if (header.bytes <= link::kInlineBytes) {
       std::memcpy(head.inlined, header.inlined, header.bytes);
-      batch.add(&head, sizeof(Frame) + header.bytes);
+      batch.add(&head, sizeof(DataFrame) + header.bytes);
     } else {
-      batch.add(&head, sizeof(Frame));
+      batch.add(&head, sizeof(DataFrame));
       batch.add(fifo_.slots + (slot & (fifo_.depth - 1)) * size_t{fifo_.slotBytes}, header.bytes);
     }
   }
@@ -80,8 +80,8 @@ StreamResult Sender::pump() noexcept {
 void Sender::account(size_t written) noexcept {
   partial_ += written;
   const uint64_t before = sent_;
-  while (isPosted(sent_) && partial_ >= sizeof(Frame) + headerOf(sent_).bytes) {
-    partial_ -= sizeof(Frame) + headerOf(sent_).bytes;
+  while (isPosted(sent_) && partial_ >= sizeof(DataFrame) + headerOf(sent_).bytes) {
+    partial_ -= sizeof(DataFrame) + headerOf(sent_).bytes;
     ++sent_;
   }
   // Release: pairs with SendEnd::hasRoom; the slots have been read for the last time.

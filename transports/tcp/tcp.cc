@@ -23,7 +23,7 @@ namespace {
 
 using link::Connection;
 using link::Edge;
-using link::Meeting;
+using link::OobChannel;
 using link::Progress;
 
 std::string describe(const StreamResult& failure, const std::string& peer) {
@@ -113,7 +113,7 @@ class TcpConnection : public Connection {
   TcpConnection(const Edge& edge, SecureSocket stream) : memory_(link::mapPrivate(edgeMemoryBytes(edge))) {
     connectOver(*this, edge, memory_.data(), nullptr);
     const std::string peer =
-        fmt::format("rank {} ({}, {})", edge.peer, edge.peerCard.hostName, peerAddress(stream.fd.get()));
+        fmt::format("rank {} ({}, {})", edge.peer, edge.peerInfo.hostName, peerAddress(stream.fd.get()));
     memoryBytes = memory_.bytes();
     drive(std::move(stream), peer);
     send.driver = recv.driver = driver_.get();
@@ -142,11 +142,9 @@ class TcpConnection : public Connection {
 
 class TcpSetup : public link::Setup {
  public:
-  TcpSetup(const Edge& edge, Meeting& meeting) : edge_(edge), meeting_(meeting) {
-    meeting.requestStream(link::StreamKind::kTcp);
-  }
+  TcpSetup(const Edge& edge, OobChannel& oob) : edge_(edge), oob_(oob) { oob.requestStream(link::StreamKind::kTcp); }
   std::unique_ptr<Connection> advance() override {
-    auto stream = meeting_.pollStream();
+    auto stream = oob_.pollStream();
     if (!stream) return nullptr;
     const int on = 1;
     if (::setsockopt(stream->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
@@ -156,18 +154,18 @@ class TcpSetup : public link::Setup {
 
  private:
   Edge edge_;
-  Meeting& meeting_;
+  OobChannel& oob_;
 };
 
 class Tcp : public link::Transport {
  public:
   std::string_view name() const noexcept override { return "tcp"; }
-  link::Reach reach(const topology::Card& self, const topology::Card& peer) const override {
+  link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     const auto& known = self.hostId == peer.hostId ? costs::kTcpLoopback : costs::kTcpNetwork;
     return {true, known.latencyUs, known.bandwidthGBs, ""};
   }
-  std::unique_ptr<link::Setup> open(const Edge& edge, Meeting& meeting) override {
-    return std::make_unique<TcpSetup>(edge, meeting);
+  std::unique_ptr<link::Setup> open(const Edge& edge, OobChannel& oob) override {
+    return std::make_unique<TcpSetup>(edge, oob);
   }
 };
 

@@ -1,0 +1,61 @@
+// The shells behind handles. One whose thing has ended is remembered for as long as a thousand others take to end, so
+// that using it is an error with a text and not a crash; then it is made anew for another thing, so that a process
+// which makes and ends things for ever does not grow.
+#pragma once
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "process/fork.h"
+
+namespace tutti::api {
+
+// One shelf a kind of shell, never destroyed.
+template <class Shell>
+class HandlePool {
+ public:
+  // A fresh shell. It is the shelf's; whoever takes it puts it back at most once.
+  Shell* take() {
+    std::lock_guard lock(mutex_);
+    if (ended_.size() <= kRemembered) return add(std::make_unique<Shell>());
+    Shell* const oldest = ended_.front();
+    spare_.splice(spare_.end(), ended_, ended_.begin());
+    std::destroy_at(oldest);
+    return std::construct_at(oldest);
+  }
+
+  // Whether this pointer, whatever it is, is a shell of this shelf's. Reads nothing through it.
+  bool holds(const Shell* shell) {
+    std::lock_guard lock(mutex_);
+    return all_.contains(shell);
+  }
+
+  // The way back needs no memory: a destructor may take it.
+  void putBack(Shell* ended) noexcept {
+    std::lock_guard lock(mutex_);
+    spare_.front() = ended;
+    ended_.splice(ended_.end(), spare_, spare_.begin());
+  }
+
+ private:
+  Shell* add(std::unique_ptr<Shell> made) {
+    Shell* const shell = made.get();
+    spare_.push_back(nullptr);
+    all_.emplace(shell, std::move(made));
+    return shell;
+  }
+
+  static constexpr size_t kRemembered = 1024;
+  fork::Mutex mutex_;
+  std::list<Shell*> ended_, spare_;  // spare_: a place in ended_ for each shell that is out
+  std::unordered_map<const Shell*, std::unique_ptr<Shell>> all_;
+};
+
+// Made when the library is loaded; outlives every thread of the program.
+template <class Shell>
+inline HandlePool<Shell>& poolOf = *new HandlePool<Shell>;
+
+}  // namespace tutti::api

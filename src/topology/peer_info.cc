@@ -1,0 +1,133 @@
+#include "topology/peer_info.h"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/plain_text.h"
+#include "process/process_object.h"
+#include "settings/settings.h"
+#include "topology/machine.h"
+#include "topology/quota.h"
+
+namespace tutti::topology {
+namespace {
+
+constexpr uint32_t kMagic = 0x64726163;  // "card"
+constexpr uint8_t kVersion = 4;
+constexpr size_t kMaxName = 256;
+
+// FNV-1a, for equality only.
+uint64_t hashOf(std::string_view text) noexcept {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+std::string lineOf(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+uint64_t findHostId(const std::string& hostName) {
+  if (const auto given = settings::find("TUTTI_HOST_ID")) return hashOf("given:" + *given);
+  std::string identity = lineOf("/proc/sys/kernel/random/boot_id");
+  if (identity.empty()) identity = hostName;
+  struct stat space {};
+  if (::stat("/proc/self/ns/net", &space) == 0) identity += "/" + std::to_string(space.st_ino);
+  return hashOf(identity);
+}
+
+uint64_t randomToken() {
+  uint64_t token = 0;
+  if (::getrandom(&token, sizeof token, 0) != sizeof token)
+    token = hashOf(std::to_string(::getpid()) + lineOf("/proc/self/stat"));
+  return token;
+}
+
+uint64_t findProcessToken() {
+  struct Drawn {
+    const uint64_t token = randomToken();
+  };
+  return ofThisProcess<Drawn>().token;
+}
+
+// Asked once: the cores of a process do not change, and hwloc takes milliseconds.
+const HostMachine& thisMachine() {
+  struct Found {
+    const HostMachine machine = detectMachine();
+  };
+  return ofThisProcess<Found>().machine;
+}
+
+// Whole cores: on the rest of a share nobody spins for long.
+uint32_t usableCores(const HostMachine& machine, const std::string& root) {
+  const auto cores = static_cast<double>(machine.cores.size());
+  return static_cast<uint32_t>(std::max(1.0, std::min(cores, processorQuota(root).value_or(cores))));
+}
+
+}  // namespace
+
+PeerInfo describeSelf(const std::string& root) {
+  PeerInfo info;
+  std::array<char, kMaxName> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) info.hostName = plainText(name.data(), kMaxName);
+  info.hostId = findHostId(info.hostName);
+  info.processToken = findProcessToken();
+  info.pid = ::getpid();
+  info.uid = ::getuid();
+  const HostMachine& machine = thisMachine();
+  info.cores = usableCores(machine, root);
+  if (machine.nodes.size() == 1) info.numaNode = machine.nodes.front().number;
+  return info;
+}
+
+bool haveCoresOfTheirOwn(std::span<const PeerInfo> infos, int rank) {
+  const PeerInfo& self = infos[static_cast<size_t>(rank)];
+  return std::ranges::count(infos, self.hostId, &PeerInfo::hostId) <= static_cast<std::ptrdiff_t>(self.cores);
+}
+
+std::vector<std::byte> encode(const PeerInfo& info) {
+  Writer out;
+  out.value(kMagic).value(kVersion).text(info.hostName);
+  out.value(info.hostId).value(info.processToken).value(info.pid).value(info.uid).value(info.cores);
+  out.value(info.numaNode).value(info.device).value(info.gpu).value(info.gpuBlocks);
+  return out.value(info.gpuQueues).value(info.gpuEngine).value<uint8_t>(info.unixSockets).take();
+}
+
+PeerInfo decodePeerInfo(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  if (in.value<uint32_t>() != kMagic || in.value<uint8_t>() != kVersion)
+    throw Error(ErrorCode::kRemote,
+                fmt::format("a rank's card is not of version {}: do all ranks run the same tutti?", kVersion));
+  PeerInfo info;
+  info.hostName = in.text();
+  info.hostId = in.value<uint64_t>();
+  info.processToken = in.value<uint64_t>();
+  info.pid = in.value<int32_t>();
+  info.uid = in.value<uint32_t>();
+  info.cores = in.value<uint32_t>();
+  info.numaNode = in.value<int32_t>();
+  info.device = in.value<int32_t>();
+  info.gpu = in.value<uint64_t>();
+  info.gpuBlocks = in.value<uint32_t>();
+  info.gpuQueues = in.value<uint32_t>();
+  info.gpuEngine = in.value<uint8_t>();
+  info.unixSockets = in.value<bool>();
+  // It stands in logs: whoever made the card has seen to it that it may.
+  const bool plain = plainText(info.hostName, kMaxName) == info.hostName;
+  if (!in.empty() || !plain || info.cores == 0)
+    throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
+  return info;
+}
+
+}  // namespace tutti::topology

@@ -1,0 +1,39 @@
+// What one rank tells the others about where it runs. Exchanged once while joining.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tutti::topology {
+
+struct PeerInfo {
+  std::string hostName;  // for texts only
+  uint64_t hostId = 0;   // equal exactly for ranks that can reach each other's abstract Unix sockets: a hash of the
+                         // boot id and the network namespace. TUTTI_HOST_ID overrides it (tests).
+  uint64_t processToken = 0;  // random, one per process: equal for ranks that are threads of one process
+  int32_t pid = 0;
+  uint32_t uid = 0;
+  uint32_t cores = 1;     // that this process may run on, or, if that is less, whose time it is granted
+  int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several
+  // Where the rank's buffers are: the number of its GPU in its process, or -1 for host memory.
+  int32_t device = -1;
+  uint64_t gpu = 0;         // tells one GPU from another, in every process
+  uint32_t gpuBlocks = 0;   // blocks of the collective kernel that the GPU can still hold beside those promised
+  uint32_t gpuQueues = 0;   // streams of the process that can wait there at once; 0: its streams can not wait
+  uint8_t gpuEngine = 0;    // what its user wants operations run by: comm::EngineWish
+  bool unixSockets = true;  // whether it may be called at one
+};
+
+// That of the calling process. Throws nothing: what cannot be found out stays at its default. `root`: as
+// processorQuota() has it.
+PeerInfo describeSelf(const std::string& root = "");
+
+// Whether every rank of this one's host has a core of its own: only then does spinning pay.
+bool haveCoresOfTheirOwn(std::span<const PeerInfo> infos, int rank);
+
+std::vector<std::byte> encode(const PeerInfo& info);
+PeerInfo decodePeerInfo(std::span<const std::byte> bytes);  // throws Error(kRemote) for bytes that are none
+
+}  // namespace tutti::topology

@@ -1,0 +1,63 @@
+#include "topology/peer_info.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace tutti::topology {
+namespace {
+
+TEST(PeerInfo, DescribesThisProcess) {
+  const PeerInfo info = describeSelf(), again = describeSelf();
+  EXPECT_FALSE(info.hostName.empty());
+  EXPECT_GE(info.cores, 1u);
+  EXPECT_GT(info.pid, 0);
+  EXPECT_EQ(info.hostId, again.hostId);
+  EXPECT_EQ(info.processToken, again.processToken);
+  EXPECT_NE(info.processToken, 0u);
+}
+
+TEST(PeerInfo, TakesAnotherHostFromTheEnvironment) {
+  const uint64_t real = describeSelf().hostId;
+  ::setenv("TUTTI_HOST_ID", "n1", 1);
+  const uint64_t first = describeSelf().hostId;
+  ::setenv("TUTTI_HOST_ID", "n2", 1);
+  const uint64_t second = describeSelf().hostId;
+  ::unsetenv("TUTTI_HOST_ID");
+  EXPECT_NE(first, second);
+  EXPECT_NE(first, real);
+  EXPECT_EQ(describeSelf().hostId, real);
+}
+
+TEST(PeerInfo, CrossesAsBytes) {
+  PeerInfo info = describeSelf();
+  info.hostName = "a host with a name";
+  info.numaNode = -1;
+  info.unixSockets = false;
+  const PeerInfo copy = decodePeerInfo(encode(info));
+  EXPECT_EQ(copy.hostName, info.hostName);
+  EXPECT_EQ(copy.hostId, info.hostId);
+  EXPECT_EQ(copy.processToken, info.processToken);
+  EXPECT_EQ(copy.pid, info.pid);
+  EXPECT_EQ(copy.uid, info.uid);
+  EXPECT_EQ(copy.cores, info.cores);
+  EXPECT_EQ(copy.numaNode, -1);
+  EXPECT_FALSE(copy.unixSockets);
+}
+
+TEST(PeerInfo, RefusesBytesThatAreNoCard) {
+  const auto bytes = encode(describeSelf());
+  for (size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_THROW(decodePeerInfo(std::span(bytes).first(length)), Error) << length;
+  auto longer = bytes;
+  longer.push_back(std::byte{0});
+  EXPECT_THROW(decodePeerInfo(longer), Error);
+  auto other = bytes;
+  other[0] ^= std::byte{1};
+  EXPECT_THROW(decodePeerInfo(other), Error);
+}
+
+}  // namespace
+}  // namespace tutti::topology
