@@ -42,7 +42,8 @@ void Member::fail(const Failure& failure) noexcept {
 void Member::spread(const Failure& failure) {
   shrink_.interrupt(failure);
   if (joined()) return learn(failure, nullptr);
-  joining_.fail(failure.code, failure.text);
+  if (failure.stop == Stop::kError) return joining_.fail(failure.code, failure.text);
+  joining_.giveUp(failure.code, failure.text);
 }
 
 void Member::spreadInShort() {
@@ -124,7 +125,7 @@ std::future<void> Member::beginLeave() {
     ownerLeft_ = true;
     if (joined()) tellLeaving();
     telling->keep();
-    if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUp());
+    if (!joined()) return joining_.giveUp(ErrorCode::kRemote, gaveUp());
     streams_.stop();
     ++parting_;
     shrink_.leave([this] {

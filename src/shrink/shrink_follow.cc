@@ -138,6 +138,7 @@ void Shrink::startTrial(ShrinkTry proposal) {
   request.id = home_.childId(proposal.id);
   request.rank = static_cast<int>(at - proposal.survivors.begin());
   request.size = static_cast<int>(proposal.survivors.size());
+  request.led = true;
   const uint64_t job = proposal.id.job;
   trial_.emplace(Trial{std::move(proposal), nullptr, false});
   try {
