@@ -16,8 +16,13 @@ namespace {
 
 class TreePlane : public Plane {
  public:
-  explicit TreePlane(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+  // Made before there is anything to own: what has begun to join must not lack an owner who leaves.
+  TreePlane() = default;
   ~TreePlane() override { leave(); }
+  void own(std::shared_ptr<Member> member) noexcept {
+    member_ = std::move(member);
+    left_ = false;
+  }
   void leave() noexcept override {
     if (std::exchange(left_, true)) return;
     try {
@@ -54,7 +59,9 @@ class TreePlane : public Plane {
   std::optional<Failure> failure() const override { return member_->desk().failure(); }
   void fail(const Failure& failure) noexcept override { member_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
-    return std::make_unique<TreePlane>(member_->shrink(like));
+    auto plane = std::make_unique<TreePlane>();
+    plane->own(member_->shrink(like));
+    return plane;
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
@@ -72,7 +79,7 @@ class TreePlane : public Plane {
  private:
   std::shared_ptr<Member> member_;
   uint64_t sequence_ = 0;
-  bool left_ = false;
+  bool left_ = true;
 };
 
 }  // namespace
@@ -81,9 +88,11 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
   if (const auto wrong = wrongPlace(request.rank, request.size))
     throw Error(ErrorCode::kInvalidArgument, fmt::format("rank {} of {}: {}", request.rank, request.size, *wrong));
   try {
+    auto plane = std::make_unique<TreePlane>();
     auto member = std::make_shared<Member>(request);
     Keeper::instance().start(member);
-    return std::make_unique<TreePlane>(std::move(member));
+    plane->own(std::move(member));
+    return plane;
   } catch (const std::exception& error) {
     tellRoot(request,
              [&] { return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()); });

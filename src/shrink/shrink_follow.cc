@@ -160,10 +160,9 @@ void Shrink::tried(const ShrinkTried& how) {
 
 // Those who have joined it as well must not take it for one that works.
 void Shrink::drop(std::optional<Trial>& trial) {
-  if (!trial) return;
-  const auto plane = std::move(trial->plane);
+  if (trial && trial->plane)
+    trial->plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.person(home_.rank()))));
   trial.reset();
-  if (plane) plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.person(home_.rank()))));
 }
 
 }  // namespace tutti::control
