@@ -168,9 +168,7 @@ void Joining::onDeadline() {
 void Joining::succeed() {
   stop();
   UsedJobs::instance().note(request_.id.job);
-  if (!root_) return;
-  root_->send(Kind::kDone, Bytes{});
-  root_->finish();
+  if (root_) tell(Kind::kDone, [] { return Bytes{}; });
 }
 
 void Joining::fail(ErrorCode code, const std::string& text) {
@@ -193,13 +191,13 @@ void Joining::tellUnbegun(const std::string& why) noexcept {
 }
 
 void Joining::end(ErrorCode code, const std::string& text) {
-  if (root_) tell(code, text);
+  if (root_) tell(Kind::kRefuse, [&] { return encode(Refusal{code, text}); });
   events_.failed(code, text);
 }
 
 // Without memory to say so, the root sees that this rank has gone.
-void Joining::tell(ErrorCode code, const std::string& text) noexcept try {
-  root_->send(Kind::kRefuse, encode(Refusal{code, text}));
+void Joining::tell(Kind kind, const std::function<Bytes()>& last) noexcept try {
+  root_->send(kind, last());
   root_->finish();
 } catch (const std::exception&) {
   root_->close();

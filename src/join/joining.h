@@ -62,7 +62,7 @@ class Joining {
   void onDeadline();
   bool isUnheard() const noexcept { return !root_ && !placed_ && !isTaken(); }
   void end(ErrorCode code, const std::string& text);
-  void tell(ErrorCode code, const std::string& text) noexcept;
+  void tell(Kind kind, const std::function<Bytes()>& last) noexcept;
 
   Reactor& reactor_;
   Pulse& pulse_;
