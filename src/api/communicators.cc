@@ -115,9 +115,11 @@ Deadline timeToMeet(const comm::Config& settings, const comm::Self& self) {
   return Deadline::in(self.lack ? std::min(kOnlyToTell, settings.joinTimeout) : settings.joinTimeout);
 }
 
-control::UniqueId meetingPlaceFor(const control::LaunchInfo& launch, const comm::Self& self,
-                                  const control::BoundedWait& patience) try {
-  return control::meetingPlace(launch, self.network, patience);
+// The root stays for as long as others may come, who hear there what rank 0 lacks.
+control::UniqueId meetingPlaceFor(const control::LaunchInfo& launch, const comm::Config& settings, const comm::Self& self,
+                                  const comm::Communicator::Cancelled& cancelled) try {
+  const control::BoundedWait patience(timeToMeet(settings, self), cancelled, launch.rank);
+  return control::meetingPlace(launch, self.network, patience, Deadline::in(settings.joinTimeout));
 } catch (const Error&) {
   self.check();
   throw;
@@ -178,7 +180,7 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
     tellOverridden(settings, launch.rank);
     const auto self = comm::Self::find(settings);
     result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {
-      const auto id = meetingPlaceFor(launch, self, {timeToMeet(settings, self), cancelled, launch.rank});
+      const auto id = meetingPlaceFor(launch, settings, self, cancelled);
       return comm::Communicator::join(id, launch.rank, launch.size, settings, self, cancelled);
     });
   });

@@ -24,6 +24,11 @@ inline size_t quarterOfFiles(size_t least, size_t most) noexcept {
   return static_cast<size_t>(std::clamp<rlim_t>(limitOf(RLIMIT_NOFILE) / 4, least, most));
 }
 
+// And half of them, for all such together.
+inline size_t halfOfFiles(size_t least) noexcept {
+  return static_cast<size_t>(std::max<rlim_t>(limitOf(RLIMIT_NOFILE) / 2, least));
+}
+
 // Of `error`, an errno value. Each names the process: other ranks may get to read it.
 inline std::string limitBehind(int error) {
   const rlim_t files = limitOf(RLIMIT_NOFILE), bytes = limitOf(RLIMIT_FSIZE);

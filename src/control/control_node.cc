@@ -102,6 +102,7 @@ bool ControlNode::begin() noexcept {
   } catch (const std::exception&) {  // no memory: as it says already
   }
   reactor_.close();  // it will not run
+  joining_.tellUnbegun(brokenDown_.text);
   return false;
 }
 

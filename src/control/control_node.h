@@ -135,12 +135,13 @@ class ControlNode final : public Service,
   void spread(const Failure& failure);
   void spreadInShort();
   void learn(const Failure& failure, const Line* from);
+  void flood(const Failure& failure, const Line* from);
   Failure asToldToMe(Failure failure) const;
   std::string gaveUp() const;
   void tellLeaving();
   void checkLeave();
-  void partFrom(const std::shared_ptr<Line>& line);
-  void lineParted();
+  void partFrom(const std::shared_ptr<Line>& line) noexcept;
+  void lineParted() noexcept;
   void joinFailed(ErrorCode code, const std::string& text);
 
   static constexpr int kParent = 2, kNoSide = 3;

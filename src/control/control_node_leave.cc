@@ -42,7 +42,8 @@ void ControlNode::fail(const Failure& failure) noexcept {
 void ControlNode::spread(const Failure& failure) {
   shrink_.interrupt(failure);
   if (joined()) return learn(failure, nullptr);
-  joining_.fail(failure.code, failure.text);
+  if (failure.stop == Stop::kError) return joining_.fail(failure.code, failure.text);
+  joining_.giveUp(failure.code, failure.text);
 }
 
 void ControlNode::spreadInShort() {
@@ -56,22 +57,30 @@ void ControlNode::spreadInShort() {
 void ControlNode::learn(const Failure& failure, const Line* from) {
   // Of whom this rank hears nothing itself, or what all are told: else any rank could have any other left out.
   if (failure.stop == Stop::kSilence && (from == nullptr || !flooded_)) shrink_.giveUp(failure.rank, failure.text);
-  if (flooded_) return;
+  if (flooded_) return checkLeave();  // which what failed before may have kept from it
   if (!joined()) {
     // The root may know better why; but should this rank still get the table, then this is what it has to tell.
     if (!early_) early_ = failure;
     return joining_.treeBroke(failure.text);
   }
-  flooded_ = true;
-  revoked_ = failure.stop == Stop::kRevoke;
-  const auto payload = std::make_shared<const Bytes>(encode(failure));
-  if (parent_ && parent_.get() != from) parent_->send(Kind::kFailure, payload);
-  for (const Child& child : children_)
-    if (child.line && child.line.get() != from) child.line->send(Kind::kFailure, payload);
+  flood(failure, from);
   // Only now: an owner that ends its process as soon as it knows must not be the first that the neighbours hear of.
   mailbox_.fail(failure.rank == rank() ? asToldToMe(failure) : failure);
   log::info("{}", failure.text);
   checkLeave();
+}
+
+// Without the memory to tell all of them, they hear of that next: see broke().
+void ControlNode::flood(const Failure& failure, const Line* from) try {
+  const auto payload = std::make_shared<const Bytes>(encode(failure));
+  flooded_ = true;
+  revoked_ = failure.stop == Stop::kRevoke;
+  if (parent_ && parent_.get() != from) parent_->send(Kind::kFailure, payload);
+  for (const Child& child : children_)
+    if (child.line && child.line.get() != from) child.line->send(Kind::kFailure, payload);
+} catch (const std::exception&) {
+  flooded_ = false;
+  throw;
 }
 
 // A rank that was stopped for a while hears of itself.
@@ -124,13 +133,14 @@ std::future<void> ControlNode::beginLeave() {
     ownerLeft_ = true;
     if (joined()) tellLeaving();
     telling->keep();
-    if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUp());
+    if (!joined()) return joining_.giveUp(ErrorCode::kRemote, gaveUp());
     streams_.stop();
-    ++parting_;
     shrink_.leave([this] {
       listener_.close();
       lineParted();
     });
+    ++parting_;  // until that is called
+    shrink_.settle();
     checkShares();
     checkLeave();
   });
@@ -162,21 +172,27 @@ void ControlNode::checkLeave() {
   lineParted();
 }
 
-void ControlNode::partFrom(const std::shared_ptr<Line>& line) {
-  line->send(Kind::kGoodbye, Bytes{});
+// Without the memory for a goodbye it is a death to the other end; but this rank goes.
+void ControlNode::partFrom(const std::shared_ptr<Line>& line) noexcept {
   ++parting_;
-  line->finish([this] { lineParted(); });
+  try {
+    line->send(Kind::kGoodbye, Bytes{});
+    line->finish([this] { lineParted(); });
+  } catch (const std::exception&) {
+    line->close();
+    lineParted();
+  }
 }
 
-void ControlNode::lineParted() {
+void ControlNode::lineParted() noexcept {
   if (--parting_ == 0 && leaving_) reactor_.stop();
 }
 
 void ControlNode::joinFailed(ErrorCode code, const std::string& text) {
+  reactor_.stop();  // after this
   listener_.close();
   streams_.stop();
   mailbox_.notJoined(code, text + lackOfDescriptors(text));
-  reactor_.stop();
 }
 
 void ControlNode::hurry() {

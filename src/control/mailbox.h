@@ -26,6 +26,8 @@ class Mailbox {
   static constexpr size_t kMostMails = 16384, kMostMailboxBytes = size_t{64} << 20, kMostStreams = 512;
   // Of streams, each of which is a descriptor, fewer where this process may have few.
   static size_t mostStreams() noexcept { return quarterOfFiles(16, kMostStreams); }
+  // Of all ranks together: over a Unix socket, any process of the user may name any of them.
+  static size_t mostStreamsOfAll() noexcept { return halfOfFiles(2 * 16); }
 
   // --- the rank's side: any thread ---
   // Blocks until joined() or notJoined(), and throws the latter's Error; false when it is later than `until`.
@@ -52,7 +54,7 @@ class Mailbox {
   // False: too much waits here of that rank, and this is dropped.
   bool deliver(int from, uint64_t key, Bytes message);
   void answered(int rank, Answer answer);
-  // False: too many wait here of that rank, and this one is closed.
+  // False: too many wait here, of that rank or of all, and this one is closed.
   bool park(int peer, uint64_t key, StreamKind kind, SecureSocket socket);
   // Beyond as many, news is dropped: whoever waits has a deadline.
   void noStream(int peer, uint64_t key, StreamKind kind, const std::string& why);
@@ -80,6 +82,7 @@ class Mailbox {
   std::map<std::pair<int, uint64_t>, std::deque<Bytes>> mail_;
   std::map<std::pair<int, uint64_t>, StreamKind> wanted_;
   std::map<StreamId, std::deque<SecureSocket>> parked_;
+  size_t streams_ = 0;  // in all of them
   std::map<StreamId, std::string> refused_;
   std::map<int, Answer> answers_;
   uint64_t awaited_ = 0;  // sequence number of the table that is waited for

@@ -16,8 +16,13 @@ namespace {
 
 class TreePlane : public Plane {
  public:
-  explicit TreePlane(std::shared_ptr<ControlNode> node) : node_(std::move(node)) {}
+  // Made before there is anything to own: what has begun to join must not lack an owner who leaves.
+  TreePlane() = default;
   ~TreePlane() override { leave(); }
+  void own(std::shared_ptr<ControlNode> node) noexcept {
+    node_ = std::move(node);
+    left_ = false;
+  }
   void leave() noexcept override {
     if (std::exchange(left_, true)) return;
     try {
@@ -54,7 +59,9 @@ class TreePlane : public Plane {
   std::optional<Failure> failure() const override { return node_->mailbox().failure(); }
   void fail(const Failure& failure) noexcept override { node_->fail(failure); }
   std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
-    return std::make_unique<TreePlane>(node_->shrink(like));
+    auto plane = std::make_unique<TreePlane>();
+    plane->own(node_->shrink(like));
+    return plane;
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
@@ -72,7 +79,7 @@ class TreePlane : public Plane {
  private:
   std::shared_ptr<ControlNode> node_;
   uint64_t sequence_ = 0;
-  bool left_ = false;
+  bool left_ = true;
 };
 
 }  // namespace
@@ -81,9 +88,11 @@ std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
   if (const auto wrong = wrongPlace(request.rank, request.size))
     throw Error(ErrorCode::kInvalidArgument, fmt::format("rank {} of {}: {}", request.rank, request.size, *wrong));
   try {
+    auto plane = std::make_unique<TreePlane>();
     auto node = std::make_shared<ControlNode>(request);
     BackgroundThreads::instance().start(node);
-    return std::make_unique<TreePlane>(std::move(node));
+    plane->own(std::move(node));
+    return plane;
   } catch (const std::exception& error) {
     tellRoot(request,
              [&] { return fmt::format("rank {} of {} could not join: {}", request.rank, request.size, error.what()); });

@@ -68,7 +68,7 @@ void Streams::won(CallAt call, const Wanted& wanted, Line& line) {
   }
   end(call);
   if (!mailbox_.park(wanted.peer.rank, wanted.key, wanted.kind, std::move(socket)))
-    mailbox_.noStream(wanted.peer.rank, wanted.key, wanted.kind, "too many streams to that rank wait to be taken");
+    mailbox_.noStream(wanted.peer.rank, wanted.key, wanted.kind, "too many streams wait here to be taken");
 }
 
 // What leaves the host is sealed or does not leave: no matter what the hello came to, this rank has been told.
@@ -94,7 +94,8 @@ void Streams::admit(const StreamHello& hello, SecureSocket socket) {
   if (inTheClear(socket, hello.kind)) throw Error(ErrorCode::kRemote, kInTheClear);
   if (!mailbox_.park(hello.from, hello.key, hello.kind, std::move(socket)))
     throw Error(ErrorCode::kRemote,
-                fmt::format("rank {} has {} streams here that nobody takes", hello.from, Mailbox::mostStreams()));
+                fmt::format("a stream from rank {}, and too many of it, or of all ranks, wait here that nobody takes",
+                            hello.from));
 }
 
 void Streams::refused(const Mail& mail) {

@@ -50,7 +50,7 @@ int put(int folder, const std::string& file, const std::string& name) {
 
 void requireNobodyAt(const std::string& name) {
   const auto holder = holderOf(name);
-  if (!isOfThisUser(holder)) return;
+  if (!looksLikeThisUser(holder)) return;
   throw Error(ErrorCode::kSystem, fmt::format("cannot wait for the other ranks: process {} does, at the Unix socket "
                                               "@{}. {}",
                                               holder->pid, name, kGiveEachAJob));

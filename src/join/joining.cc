@@ -6,6 +6,7 @@
 #include "base/deadline_names.h"
 #include "job/remedies.h"
 #include "join/last_call.h"
+#include "join/root.h"
 #include "join/root_call.h"
 #include "join/used_jobs.h"
 #include "process/descriptors.h"
@@ -47,11 +48,16 @@ void Joining::callRoot() {
 void Joining::onRoot(std::shared_ptr<Line> line) {
   dial_.reset();
   root_ = std::move(line);
-  Line::Events events;
-  events.frame = [this](Frame& frame) { onRootFrame(frame); };
-  events.closed = [this](const std::string& why) { onRootGone(why); };
-  root_->setEvents(std::move(events));
-  root_->send(Kind::kHello, encode(helloOf(request_, self_, *root_)));
+  try {
+    Line::Events events;
+    events.frame = [this](Frame& frame) { onRootFrame(frame); };
+    events.closed = [this](const std::string& why) { onRootGone(why); };
+    root_->setEvents(std::move(events));
+    root_->send(Kind::kHello, encode(helloOf(request_, self_, *root_)));
+  } catch (const std::exception&) {  // no memory: whose line it is the root does not know, and would not listen
+    std::exchange(root_, nullptr)->close();
+    throw;
+  }
   heartbeat_.watch(root_,
                    [this](const std::string& how) { fail(ErrorCode::kRemote, rootProcess(request_.id) + " " + how); });
 }
@@ -162,21 +168,39 @@ void Joining::onDeadline() {
 void Joining::succeed() {
   stop();
   UsedJobs::instance().note(request_.id.job);
-  if (!root_) return;
-  root_->send(Kind::kDone, Bytes{});
-  root_->finish();
+  if (root_) tell(Kind::kDone, [] { return Bytes{}; });
 }
 
 void Joining::fail(ErrorCode code, const std::string& text) {
   if (over_) return;
   stop();
-  if (root_) {
-    root_->send(Kind::kRefuse, encode(Refusal{code, text}));
-    root_->finish();
-  } else if (code != ErrorCode::kTimeout && !placed_ && !isTaken()) {  // the others have deadlines of their own
-    tellRoot(request_, [&] { return text; });
-  }
+  // The others have deadlines of their own.
+  if (isUnheard() && code != ErrorCode::kTimeout) tellRoot(request_, [&] { return text; });
+  end(code, text);
+}
+
+void Joining::giveUp(ErrorCode code, const std::string& text) {
+  if (over_) return;
+  stop();
+  if (isUnheard()) tellRootHere(request_.id.job, request_.rank, [&] { return text; });
+  end(code, text);
+}
+
+void Joining::tellUnbegun(const std::string& why) noexcept {
+  if (!over_ && isUnheard()) tellRoot(request_, [&] { return why; });
+}
+
+void Joining::end(ErrorCode code, const std::string& text) {
+  if (root_) tell(Kind::kRefuse, [&] { return encode(Refusal{code, text}); });
   events_.failed(code, text);
+}
+
+// Without memory to say so, the root sees that this rank has gone.
+void Joining::tell(Kind kind, const std::function<Bytes()>& last) noexcept try {
+  root_->send(kind, last());
+  root_->finish();
+} catch (const std::exception&) {
+  root_->close();
 }
 
 void Joining::stop() noexcept {

@@ -40,6 +40,10 @@ class Joining {
   // The table is here: tells the root.
   void succeed();
   void fail(ErrorCode code, const std::string& text);
+  // The same where the owner wants it no more, and may begin again at once: no root is called for that.
+  void giveUp(ErrorCode code, const std::string& text);
+  // A join that cannot begin.
+  void tellUnbegun(const std::string& why) noexcept;
   // The process has no descriptor left for what it takes: the same, and says whose failure it is.
   void starve(const std::string& why);
   // Drops everything that is under way.
@@ -61,6 +65,9 @@ class Joining {
   void callParent(const RankAddress& parent);
   std::string obstacle() const;  // to the connection that is being tried
   void onDeadline();
+  bool isUnheard() const noexcept { return !root_ && !placed_ && !isTaken(); }
+  void end(ErrorCode code, const std::string& text);
+  void tell(Kind kind, const std::function<Bytes()>& last) noexcept;
 
   Reactor& reactor_;
   Heartbeat& heartbeat_;

@@ -8,7 +8,8 @@
 namespace tutti::control {
 
 // The root tells all others that this rank will not come, and why. Blocks until it knows, which is for a second at
-// most: where nobody answers by then, the others wait for their deadline. Never fails. Any thread.
+// most: where nobody answers by then, the others wait for their deadline. A rank that is led calls no root but one of
+// this process. Never fails. Any thread.
 void tellRoot(const JoinRequest& request, const std::function<std::string()>& why) noexcept;
 
 }  // namespace tutti::control

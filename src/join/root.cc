@@ -336,14 +336,20 @@ void Root::refuse(ErrorCode code, const std::string& text) {
   endIfIdle();
 }
 
-void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) {
-  line->setEvents({});
-  line->send(Kind::kRefuse, encode(refusal));
+// Without the memory to tell it, that one sees that the root has gone, and the others hear of it all the same.
+void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexcept {
   ++parting_;
-  line->finish([this] {
+  try {
+    line->setEvents({});
+    line->send(Kind::kRefuse, encode(refusal));
+    line->finish([this] {
+      --parting_;
+      endIfIdle();
+    });
+  } catch (const std::exception&) {
     --parting_;
-    endIfIdle();
-  });
+    line->close();
+  }
 }
 
 void Root::tellLate(const std::shared_ptr<Line>& line) {

@@ -72,7 +72,7 @@ class Root : public Service {
   std::string ownProcess() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
-  void tell(const std::shared_ptr<Line>& line, const Refusal& refusal);
+  void tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexcept;
   void tellLate(const std::shared_ptr<Line>& line);
   void endIfIdle();
 

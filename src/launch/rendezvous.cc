@@ -204,13 +204,13 @@ UniqueId idFrom(pmi::Client& manager, const std::string& key) {
 }
 
 // Through the key-value space of the process manager.
-UniqueId shareThroughPmi(const LaunchInfo& launch, const Network& network, const BoundedWait& patience) {
+UniqueId shareThroughPmi(const LaunchInfo& launch, const Network& network, const BoundedWait& patience, Deadline rootsEnd) {
   const std::string key = fmt::format("tutti-{}", launch.pmiKey);
   pmi::Client client(launch.pmi, patience);
   if (launch.rank == 0) {
     RootPlace place = anyRootPlace();
     place.id.place = kManagerPlace;
-    UniqueId id = openRootAt(place, network, patience.deadline());
+    UniqueId id = openRootAt(place, network, rootsEnd);
     client.put(key, toHex(encode(id)));
     client.barrier();
     return id;
@@ -286,7 +286,7 @@ void requireKnownUsers(const LaunchInfo& launch) {
 
 // One that every rank can work out: the root's port and Unix socket follow from what the launcher says. Of the secret
 // there is nothing in the job's number, which every user of the host can see in the name of the socket.
-UniqueId deriveId(const LaunchInfo& launch, const Network& network, const BoundedWait& patience) {
+UniqueId deriveId(const LaunchInfo& launch, const Network& network, const BoundedWait& patience, Deadline rootsEnd) {
   RootPlace place;
   place.tcp = !(launch.oneHost && network.unixSockets);
   place.port = place.tcp ? launch.rootPort : uint16_t{0};
@@ -302,7 +302,7 @@ UniqueId deriveId(const LaunchInfo& launch, const Network& network, const Bounde
   if (launch.rank == 0) {
     if (place.tcp) place.doubt = doubtOf(launch, network);
     if (!place.doubt.empty()) log::warn("{}", place.doubt);
-    return openOrCall(place, network, patience.deadline());
+    return openOrCall(place, network, rootsEnd);
   }
   if (place.tcp) place.id.addresses = resolveInTime(launch, network.family, patience);
   return place.id;
@@ -323,19 +323,23 @@ UniqueId withSecret(UniqueId id, const std::optional<std::string>& secret, int r
 }
 
 UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const BoundedWait& patience) {
+  return meetingPlace(launch, network, patience, patience.deadline());
+}
+
+UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const BoundedWait& patience, Deadline rootsEnd) {
   const auto handed = [&](UniqueId id) { return withSecret(std::move(id), launch.secret, launch.rank); };
   if (launch.id) return handed(*launch.id);
   if (launch.idFile) return handed(waitForIdFile(*launch.idFile, patience));
   if (launch.size == 1)
     return openRootHere(network, patience.deadline());  // nobody else comes, whatever the place is called
   if (!(launch.oneHost && network.unixSockets)) {
-    if (launch.pmi >= 0) return handed(shareThroughPmi(launch, network, patience));
+    if (launch.pmi >= 0) return handed(shareThroughPmi(launch, network, patience, rootsEnd));
     if (!launch.rootHost)
       throw Error(ErrorCode::kInvalidUsage,
                   "nothing but a Unix socket is known where the ranks could meet, and TUTTI_UNIX_SOCKETS=0 forbids it: "
                   "set TUTTI_ROOT=host:port");
   }
-  return deriveId(launch, network, patience);
+  return deriveId(launch, network, patience, rootsEnd);
 }
 
 }  // namespace tutti::control

@@ -15,6 +15,8 @@ namespace tutti::control {
 // root. Throws Error, soon after the caller has lost interest; but a look-up of a host's name, which nothing can
 // interrupt, is waited for.
 // Where it is an id, the secret's text, if there is one, becomes a part of it (UniqueId::beside).
+// That root lives until `rootsEnd`, for those who come later than `patience` lasts; or as long as that.
+UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const BoundedWait& patience, Deadline rootsEnd);
 UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const BoundedWait& patience);
 
 // The same for an id that the program was handed: `secret` as readSecret() gives it. Throws Error(kSystem) when there

@@ -214,8 +214,10 @@ std::optional<ucred> holderOf(const std::string& unixName) noexcept {
   return std::nullopt;
 }
 
+bool looksLikeThisUser(const std::optional<ucred>& holder) noexcept { return holder && holder->uid == ::geteuid(); }
+
 bool isOfThisUser(const std::optional<ucred>& holder) noexcept {
-  return holder && holder->uid == ::geteuid() && tellsUsersApart();
+  return looksLikeThisUser(holder) && tellsUsersApart();
 }
 
 void setNoDelay(int fd) noexcept { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }

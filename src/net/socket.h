@@ -39,6 +39,8 @@ bool isUnix(int fd) noexcept;
 std::optional<ucred> holderOf(const std::string& unixName) noexcept;
 // Whether it is known to be of this user.
 bool isOfThisUser(const std::optional<ucred>& holder) noexcept;
+// Whether it may be, as far as the system shows: enough to make way for it, and not to trust it.
+bool looksLikeThisUser(const std::optional<ucred>& holder) noexcept;
 void setNoDelay(int fd) noexcept;
 // Of a TCP socket: what was sent must be acknowledged, and an idle peer's system must answer, within about `span`.
 void limitSilence(int fd, std::chrono::milliseconds span) noexcept;

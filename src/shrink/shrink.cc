@@ -60,7 +60,7 @@ void Shrink::begin(JoinRequest&& like) {
 }
 
 // Whoever waits hears of it first: what follows may take memory that is not there.
-void Shrink::end(ErrorCode code, Text text) {
+void Shrink::end(ErrorCode code, std::string_view text) {
   if (!call_) return;
   {
     std::lock_guard lock(mutex_);
@@ -70,10 +70,10 @@ void Shrink::end(ErrorCode code, Text text) {
   stopCall();
 }
 
-// What is under way ends; those who wait here for another call of this rank's owner stay.
+// What is under way ends; those who wait here for another call of this rank's owner stay. The call goes last: what
+// fails for lack of memory is ended when that is told (see interrupt()).
 void Shrink::stopCall() {
   reactor_.cancel(call_->deadline);
-  call_.reset();
   for (const Reactor::Token timer : {seekTimer_, lookAheadTimer_, probeTimer_, pause_}) reactor_.cancel(timer);
   probeTimer_ = pause_ = 0;
   leader_ = -1;
@@ -87,6 +87,7 @@ void Shrink::stopCall() {
   drop(doubt_);
   if (root_) root_->halt();
   root_.reset();
+  call_.reset();
 }
 
 void Shrink::interrupt(const Failure& failure) { end(failure.code, failure.text); }

@@ -51,8 +51,9 @@ class Shrink {
   void giveUp(int rank, const std::string& why);
   // The owner's fail(): ends its shrink().
   void interrupt(const Failure& failure);
-  // The owner has left; `left` is called when nobody can have to ask this rank any more.
+  // The owner has left; `left` is called, by settle(), when nobody can have to ask this rank any more.
   void leave(std::function<void()> left);
+  void settle();
   // The process is ending.
   void hurry();
 
@@ -89,7 +90,7 @@ class Shrink {
   std::chrono::milliseconds patience() const noexcept;
   std::unique_ptr<Prober> reach(int rank, Prober::Won won, std::function<void(Text)> gone);
   void begin(JoinRequest&& like);
-  void end(ErrorCode code, Text text);
+  void end(ErrorCode code, std::string_view text);
   void stopCall();
   void onDeadline();
   std::string tooLate() const;
@@ -127,7 +128,7 @@ class Shrink {
   void inform(int rank, const std::shared_ptr<Line>& line, uint64_t job);
   void stayFor(Reactor::Clock::duration span);
   void leaderWasHeard(std::shared_ptr<Line> line);
-  void settle();
+  void partFrom(Line& informed) const noexcept;
 
   ShrinkHome& home_;
   Reactor& reactor_;

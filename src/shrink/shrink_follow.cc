@@ -138,6 +138,7 @@ void Shrink::startTrial(ShrinkTry proposal) {
   request.id = home_.childId(proposal.id);
   request.rank = static_cast<int>(at - proposal.survivors.begin());
   request.size = static_cast<int>(proposal.survivors.size());
+  request.led = true;
   const uint64_t job = proposal.id.job;
   trial_.emplace(Trial{std::move(proposal), nullptr, false});
   try {
@@ -159,10 +160,9 @@ void Shrink::tried(const ShrinkTried& how) {
 
 // Those who have joined it as well must not take it for one that works.
 void Shrink::drop(std::optional<Trial>& trial) {
-  if (!trial) return;
-  const auto plane = std::move(trial->plane);
+  if (trial && trial->plane)
+    trial->plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.who(home_.rank()))));
   trial.reset();
-  if (plane) plane->drop(fmt::format("{} dropped this attempt to shrink", describe(home_.who(home_.rank()))));
 }
 
 }  // namespace tutti::control

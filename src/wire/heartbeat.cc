@@ -1,7 +1,6 @@
 #include "wire/heartbeat.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace tutti::control {
 namespace {
@@ -25,21 +24,27 @@ void Heartbeat::watch(std::shared_ptr<Line> line, Silent silent) {
   line->limitSilence(2 * heartbeat_);
   watched_.push_back({std::move(line), std::move(silent)});
   if (running_) return;
-  running_ = true;
   lastTick_ = Clock::now();
-  reactor_.after(period(), [this] { tick(); });
+  goOn();
 }
 
+// Without memory for a next tick, the next line that is to be watched begins anew.
+void Heartbeat::goOn() {
+  running_ = false;
+  reactor_.after(period(), [this] { tick(); });
+  running_ = true;
+}
+
+// The next one stands before anything else: what fails in this one ends only this one.
 void Heartbeat::tick() {
   const auto now = Clock::now();
   if (stalled(now)) freshStart_ = now;
   lastTick_ = now;
+  goOn();
   std::erase_if(watched_, [](const Watched& one) { return !one.line->takesFrames(); });
-  // Who is told of a silence may watch other lines.
-  const std::vector<Watched> round(watched_.begin(), watched_.end());
-  for (const Watched& one : round)
+  // Who is told of a silence may watch other lines, behind these.
+  for (const Watched& one : watched_)
     if (one.line->takesFrames()) lookAt(one, now);
-  reactor_.after(period(), [this] { tick(); });
 }
 
 void Heartbeat::lookAt(const Watched& one, Clock::time_point now) {

@@ -34,6 +34,7 @@ class Heartbeat {
   };
   Clock::duration period() const noexcept;
   bool stalled(Clock::time_point now) const noexcept;
+  void goOn();
   void tick();
   void lookAt(const Watched& one, Clock::time_point now);
 

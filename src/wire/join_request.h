@@ -39,6 +39,8 @@ struct JoinRequest {
   // A rank that differs from the first one to come in a value of a name that both have is refused; the text tells both.
   Agreement agreement;
   Respond respond;  // may be empty: questions get an empty answer
+  // Another rank leads it there, and hears over a line that stands how it goes.
+  bool led = false;
 };
 
 }  // namespace tutti::control

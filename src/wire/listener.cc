@@ -129,7 +129,7 @@ int Listener::openUnix(const Request& request) {
     }
     error = errno;
     const auto holder = error == EADDRINUSE ? holderOf(name) : std::nullopt;
-    const bool others = error == EADDRINUSE && !isOfThisUser(holder);
+    const bool others = error == EADDRINUSE && !looksLikeThisUser(holder);
     const bool last = &name == &request.unixNames.back() && !request.tcp;
     if (endpoint_.unixName.empty() && (!others || last)) return error;
     if (others)

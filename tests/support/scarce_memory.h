@@ -24,9 +24,16 @@ struct Ration {
 inline thread_local constinit Ration ration;
 // Every allocation of the threads that are not spared fails.
 inline constinit std::atomic<bool> othersStarve{false};
+// So many of their allocations succeed from now on, then one fails. Negative: all succeed.
+inline constinit std::atomic<int> othersLeft{-1};
+
+inline bool othersFailNow() noexcept {
+  if (othersStarve.load(std::memory_order_relaxed)) return true;
+  return othersLeft.load(std::memory_order_relaxed) >= 0 && othersLeft.fetch_sub(1, std::memory_order_relaxed) == 0;
+}
 
 inline bool failsNow() noexcept {
-  if (!ration.spared && othersStarve.load(std::memory_order_relaxed)) return true;
+  if (!ration.spared && othersFailNow()) return true;
   if (ration.left < 0) return false;
   if (ration.left > 0) return --ration.left, false;
   if (ration.lack == Lack::kOnce) ration.left = -1;
@@ -84,6 +91,22 @@ class OthersStarve {
   }
   OthersStarve(const OthersStarve&) = delete;
   OthersStarve& operator=(const OthersStarve&) = delete;
+};
+
+// While it lives, the threads that are not the calling one get so many allocations, not the next one, and then all.
+class OthersLackOne {
+ public:
+  explicit OthersLackOne(int given) {
+    ration.spared = true;
+    othersLeft.store(given);
+  }
+  ~OthersLackOne() {
+    othersLeft.store(-1);
+    ration.spared = false;
+  }
+  OthersLackOne(const OthersLackOne&) = delete;
+  OthersLackOne& operator=(const OthersLackOne&) = delete;
+  static bool lacked() noexcept { return othersLeft.load() < 0; }
 };
 
 }  // namespace tutti::test

@@ -1,9 +1,11 @@
 // What a peer that has proved the secret may still not do: long frames, values that are none, mail and streams without
 // end.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include "fuzz/world.h"
 #include "job/parcel.h"
 #include "net/frame.h"
+#include "net/socket.h"
 #include "support/open_files.h"
 #include "wire/messages.h"
 
@@ -233,6 +236,25 @@ TEST(DeskOfARank, KeepsFewerStreamsWhereDescriptorsAreFew) {
   while (kept < Mailbox::kMostStreams && mailbox.park(3, kept, StreamKind::kTcp, {})) ++kept;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(kept, few.rlim_cur / 4);
+}
+
+// Over a Unix socket, a caller may give out any rank of its user's as its own.
+TEST(DeskOfARank, KeepsSoManyStreamsOfAllTogether) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{200, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Mailbox mailbox;
+  size_t kept = 0;
+  for (int rank = 0; rank < 10; ++rank)
+    for (uint64_t key = 0; key < 30; ++key) kept += mailbox.park(rank, key, StreamKind::kUnix, {}) ? 1 : 0;
+  mailbox.wantStream(0, 7, StreamKind::kUnix);
+  const bool taken = mailbox.pollStream(0, 7).has_value(), fits = mailbox.park(9, 7, StreamKind::kUnix, {});
+  const bool another = mailbox.park(8, 7, StreamKind::kUnix, {});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(kept, few.rlim_cur / 2);
+  EXPECT_TRUE(taken && fits);
+  EXPECT_FALSE(another);
 }
 
 TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
@@ -458,15 +480,19 @@ class Led : public Surrounded {
     if (root_) root_->halt();
   }
   // A new plane of rank 1 alone.
-  void leadThrough() {
-    ASSERT_TRUE(leader_ && leader_->hear(Kind::kShrinkCall));
-    RootPlace place = anyRootPlace();
-    place.tcp = false;
+  ShrinkTry proposalAt(const RootPlace& place) const {
     ShrinkTry proposal;
     proposal.survivors = {1};
     proposal.id.job = place.id.job;
     const auto& member = world_.who(1).endpoint.key;
     proposal.parcel = sealFor(member, World::keyOf(0), place.id.job, place.id.secret);
+    return proposal;
+  }
+  void leadThrough() {
+    ASSERT_TRUE(leader_ && leader_->hear(Kind::kShrinkCall));
+    RootPlace place = anyRootPlace();
+    place.tcp = false;
+    const ShrinkTry proposal = proposalAt(place);
     place.id = world_.member().childId(place.id);
     root_ = startRoot(place, {}, Deadline::in(tutti::test::longWait()));
     leader_->say(Kind::kShrinkTry, encode(proposal));
@@ -497,6 +523,32 @@ TEST_F(Led, AnswersLateCallsOverOneLineOfARankAtOnce) {
     ASSERT_TRUE(lines.back().hear(Kind::kShrinkCommit)) << i;
   }
   EXPECT_LE(test::openFiles(), before + kCalls + 1) << "this end of each, and the other of the last";
+}
+
+size_t threadsHere() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+UniqueFd callerAt(const UniqueFd& door, std::chrono::milliseconds wait) {
+  pollfd one{door.get(), POLLIN, 0};
+  return UniqueFd(::poll(&one, 1, static_cast<int>(wait.count())) > 0 ? ::accept(door.get(), nullptr, nullptr) : -1);
+}
+
+// The leader knows of it. A call to the root of each plane that is dropped, for as long as nobody answers there, would
+// be a thread and descriptors for each that a leader proposes.
+TEST_F(Led, CallsNoRootForAPlaneThatItDrops) {
+  ASSERT_TRUE(leader_ && leader_->hear(Kind::kShrinkCall));
+  const size_t threads = threadsHere();
+  const RootPlace place = anyRootPlace();
+  const UniqueFd door = listenUnix(rootUnixName(place.id.job));
+  leader_->say(Kind::kShrinkTry, encode(proposalAt(place)));
+  const UniqueFd joining = callerAt(door, tutti::test::longWait());
+  ASSERT_TRUE(joining);
+  leader_->say(Kind::kShrinkAgain, {});
+  EXPECT_TRUE(await([&] { return threadsHere() <= threads; }));
+  EXPECT_FALSE(callerAt(door, {})) << "another call than that of the plane itself";
+  leader_->say(Kind::kShrinkEnd, encode(Refusal{ErrorCode::kRemote, "enough"}));
 }
 
 // Once a failure is known, a neighbour's word that others are silent as well leaves nobody out.

@@ -179,6 +179,34 @@ TEST(Joining, TwoOfOneRankAreBothTold) {
   });
 }
 
+// Rank 1 is there before the root, is ended like this, and begins again.
+void joinAgainAfter(const std::function<void(Plane&)>& end) {
+  RootPlace place = anyRootPlace();
+  place.tcp = false;
+  place.id.place = "at a socket of this test";
+  const int threads = runningThreads();
+  auto first = Plane::begin(requestFor(place.id, 1, 3));
+  end(*first);
+  first.reset();
+  std::vector<std::unique_ptr<Plane>> planes(3);
+  planes[1] = Plane::begin(requestFor(place.id, 1, 3));
+  Root root(place, {}, soon());  // as in another process: nobody here knows of it
+  std::thread running([&] { root.run(); });
+  EXPECT_TRUE(awaitFrom([&] { return runningThreads() <= threads + 2; })) << "those of the root and of the second join";
+  for (const int r : {0, 2}) planes[size_t(r)] = Plane::begin(requestFor(place.id, r, 3));
+  inThreads(3, [&](int r) { EXPECT_TRUE(planes[size_t(r)]->awaitJoined(soon())); });
+  root.halt();
+  running.join();
+}
+
+// What has become of the first join nobody needs to know; they were to take the two for two processes.
+TEST(Joining, ARankThatWasAbortedBeforeTheRootCameMayJoinAgain) {
+  joinAgainAfter([](Plane& plane) { plane.fail({1, Stop::kAbort, ErrorCode::kRemote, "rank 1 was aborted"}); });
+}
+TEST(Joining, ARankThatWasLeftBeforeTheRootCameMayJoinAgain) {
+  joinAgainAfter([](Plane& plane) { plane.leave(); });
+}
+
 TEST(Joining, DifferingSizesAreToldToBoth) {
   const UniqueId id = openRoot({}, soon());
   inThreads(2, [&](int r) {

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "control/control_node.h"
 #include "control_ranks.h"
+#include "job/root_name.h"
 #include "join/root.h"
 #include "launch/rendezvous.h"
 #include "net/handshake.h"
@@ -21,6 +22,7 @@
 #include "process/background_threads.h"
 #include "process/user_folder.h"
 #include "support/other_user.h"
+#include "wire/listener.h"
 
 namespace tutti::control::test {
 namespace {
@@ -182,12 +184,17 @@ TEST(Users, WhoHoldsTheOnlyNameIsTold) {
     EXPECT_NE(thrown.text.find(word), std::string::npos) << thrown.text;
 }
 
-// In a user namespace that maps nobody but this process, as `inside`. 0: it was told so.
-int beToldToBeUnknownAs(const char* inside) {
+// Into a user namespace that maps nobody but this process, as `inside`.
+bool becomeUnknownAs(const char* inside) {
   const std::string map = fmt::format("{} {} 1", inside, ::geteuid());
-  if (::unshare(CLONE_NEWUSER) != 0) return 77;
+  if (::unshare(CLONE_NEWUSER) != 0) return false;
   const UniqueFd file(::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
-  if (!file || ::write(file.get(), map.data(), map.size()) != ssize_t(map.size())) return 77;
+  return file && ::write(file.get(), map.data(), map.size()) == ssize_t(map.size());
+}
+
+// 0: it was told so.
+int beToldToBeUnknownAs(const char* inside) {
+  if (!becomeUnknownAs(inside)) return 77;
   LaunchInfo launch = onOneHost(1);
   const std::string text = thrownBy([&] { meetingPlace(launch, {}, soon()); }).text;
   launch.secret = "a secret";
@@ -205,6 +212,37 @@ TEST(Users, RanksThatCannotBeToldFromOtherUsersNeedASecret) {
   if (status == 77) GTEST_SKIP() << "user namespaces may not be made";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(statusOf(asUser(::geteuid(), [] { return beToldToBeUnknownAs("1500"); })), 1) << "nobody else looks so";
+}
+
+// As a user whom nobody can tell from others. 0: the second listener at the name was refused.
+int listenTwice(const std::string& name) {
+  if (!becomeUnknownAs("65534")) return 77;
+  const UniqueFd first = listenUnix(name);
+  Reactor reactor;
+  Listener::Request request;
+  request.unixNames = {name, name + "-other"};
+  request.tcp = false;
+  const Thrown thrown = thrownBy([&] { Listener(reactor, request, {}); });
+  return first && thrown.code == codeOf(ErrorCode::kSystem) ? 0 : 1;
+}
+
+// 0: the second root was refused where the first one listens.
+int nameTwice(const std::string& folder, uint64_t job) {
+  if (!becomeUnknownAs("65534")) return 77;
+  const RootName first(folder, job);
+  const UniqueFd listens = listenUnix(first.text());
+  const Thrown thrown = thrownBy([&] { RootName(folder, job); });
+  return listens && thrown.code == codeOf(ErrorCode::kSystem) ? 0 : 1;
+}
+
+// Who looks like this user may be one: of two jobs of one user at one place, one gets it.
+TEST_F(UsersOfAFolder, MeetOneJobAtAPlaceAlsoWhereUsersCannotBeToldApart) {
+  const uint64_t job = randomNumber();
+  const int named = statusOf(asUser(::geteuid(), [&] { return nameTwice(folder, job); }));
+  const int listened = statusOf(asUser(::geteuid(), [&] { return listenTwice(rootUnixName(job)); }));
+  if (named == 77 || listened == 77) GTEST_SKIP() << "user namespaces may not be made";
+  EXPECT_EQ(named, 0);
+  EXPECT_EQ(listened, 0);
 }
 
 // Two ranks of one host for whose job no secret was given.

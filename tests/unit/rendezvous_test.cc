@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "control_ranks.h"
+#include "join/root.h"
 #include "launch/rendezvous.h"
 #include "net/network.h"
 #include "net/socket.h"
@@ -392,6 +393,18 @@ TEST(Rendezvous, TwoThatClaimRank0AreBothNamedAtOnce) {
       const std::string who = fmt::format("host {}, pid {}", hostName(), ::getpid());
       expectWords(thrown.text, {"two processes claim rank 0: " + who + " and " + who, "its own number", "TUTTI_JOB"});
     });
+  }
+}
+
+// A rank 0 that only wants to tell what it lacks waits for nobody; those who come later hear it all the same.
+TEST(Rendezvous, TheRootOutlivesThePatienceOfRank0) {
+  for (const bool oneHost : {true, false}) {
+    LaunchInfo launch = aloneAt(0, "127.0.0.1", freePort());
+    launch.oneHost = oneHost;
+    const UniqueId id = meetingPlace(launch, {}, Deadline::in(std::chrono::milliseconds(0)), soon());
+    EXPECT_TRUE(tellRootHere(id.job, 0, [] { return "rank 0 lacks something"; }));
+    const std::string text = thrownBy([&] { Plane::join(requestFor(id, 1, 2)); }).text;
+    expectWords(text, {"rank 0 lacks something"});
   }
 }
 

@@ -1,0 +1,158 @@
+// One allocation of the library's own threads fails, each in its turn: nobody waits for what will not come, and no
+// thread stays.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "control/plane.h"
+#include "join/root.h"
+#include "support/patience.h"
+#include "support/scarce_memory.h"
+#include "wire/dial.h"
+#include "wire/heartbeat.h"
+
+namespace tutti::control {
+namespace {
+
+using tutti::test::longWait;
+using tutti::test::OthersLackOne;
+using Planes = std::vector<std::unique_ptr<Plane>>;
+
+constexpr const char* kLongReason = "rank 0 gave up, for a reason that takes more room than there is in place";
+
+bool comesTrue(const std::function<bool()>& look) {
+  for (const auto until = Deadline::in(longWait()); !look(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    if (until.passed()) return false;
+  return true;
+}
+
+int threadsNow() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+std::shared_ptr<Root> openPlace() {
+  RootPlace place = anyRootPlace();
+  place.tcp = false;
+  return startRoot(place, {}, Deadline::in(longWait()));
+}
+
+Planes beginPair(const UniqueId& id) {
+  Planes planes;
+  for (int rank = 0; rank < 2; ++rank) {
+    JoinRequest request;
+    request.id = id;
+    request.rank = rank;
+    request.size = 2;
+    request.deadline = Deadline::in(longWait());
+    request.heartbeat = std::chrono::milliseconds(0);
+    planes.push_back(Plane::begin(request));
+  }
+  return planes;
+}
+
+Planes joinPair() {
+  Planes planes = beginPair(openPlace()->id());
+  for (const auto& plane : planes) plane->awaitJoined(Deadline::never());
+  return planes;
+}
+
+// `body` with each allocation of the others failing in its turn, until it gets by without that, or fails.
+void lackEach(const std::function<void()>& prepare, const std::function<void()>& body) {
+  for (int given = 0; !testing::Test::HasFailure(); ++given) {
+    SCOPED_TRACE("after " + std::to_string(given) + " allocations");
+    prepare();
+    const OthersLackOne lacking(given);
+    body();
+    if (!OthersLackOne::lacked()) return;
+  }
+}
+
+TEST(ScarceMemoryOfPlanes, TheOthersHearOfAFailureAllTheSame) {
+  Planes planes;
+  lackEach([&] { planes = joinPair(); },
+           [&] {
+             planes[0]->fail({0, Stop::kError, ErrorCode::kRemote, kLongReason});
+             EXPECT_TRUE(comesTrue([&] { return planes[1]->failed().load(); }));
+           });
+}
+
+// Also after a failure, when a rank leaves without those that are below it.
+TEST(ScarceMemoryOfPlanes, ARankThatLeavesIsGone) {
+  for (const bool failed : {false, true}) {
+    const int before = threadsNow();
+    Planes planes;
+    lackEach(
+        [&] {
+          planes = joinPair();
+          if (failed) planes[0]->fail({0, Stop::kError, ErrorCode::kRemote, kLongReason});
+          EXPECT_TRUE(comesTrue([&] { return planes[1]->failed() == failed; }));
+          EXPECT_TRUE(comesTrue([&] { return threadsNow() <= before + 2; })) << "the root has gone";
+        },
+        [&] {
+          planes.clear();
+          EXPECT_TRUE(comesTrue([&] { return threadsNow() <= before; }));
+        });
+  }
+}
+
+// It joins, or hears at once why it cannot.
+void expectNoTimeOut(Plane& plane) try { EXPECT_TRUE(plane.awaitJoined(Deadline::never())); } catch (const Error& e) {
+  EXPECT_NE(static_cast<int>(e.code()), static_cast<int>(ErrorCode::kTimeout)) << e.what();
+}
+
+TEST(ScarceMemoryOfPlanes, NobodyWaitsForARankThatCannotJoin) {
+  const int before = threadsNow();
+  std::shared_ptr<Root> root;
+  lackEach([&] { root = openPlace(); },
+           [&] {
+             Planes planes = beginPair(root->id());
+             for (const auto& plane : planes) expectNoTimeOut(*plane);
+             planes.clear();
+             root->halt();
+             EXPECT_TRUE(comesTrue([&] { return threadsNow() <= before; }));
+           });
+}
+
+// Of a line on which nothing comes.
+TEST(ScarceMemoryOfPlanes, SilenceIsNoticedAllTheSame) {
+  for (int given = 0;; ++given) {
+    const auto root = openPlace();
+    Reactor reactor;
+    Heartbeat heartbeat(reactor, std::chrono::milliseconds(40));
+    std::shared_ptr<Line> line;
+    bool noticed = false;
+    const auto watch = [&] {
+      heartbeat.watch(line, [&](const std::string&) {
+        noticed = true;
+        reactor.stop();
+      });
+    };
+    const auto dial = Dial::start(
+        reactor, {rootContext(root->id()), {rootUnixName(root->id().job)}, {}},
+        [&](std::shared_ptr<Line> won) {
+          line = std::move(won);
+          watch();
+          tutti::test::ration = {given, tutti::test::Lack::kOnce};
+        },
+        [](const std::string& why) { ADD_FAILURE() << why; });
+    reactor.after(longWait(), [&] { reactor.stop(); });
+    reactor.run([&](const std::string&) { watch(); });
+    const bool lacked = std::exchange(tutti::test::ration, {}).lacked;
+    EXPECT_TRUE(noticed) << given;
+    root->halt();
+    if (line) line->close();
+    if (!lacked || !noticed) return;
+  }
+}
+
+}  // namespace
+}  // namespace tutti::control
