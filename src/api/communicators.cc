@@ -116,8 +116,8 @@ Deadline timeToMeet(const comm::Config& settings, const comm::Self& self) {
 }
 
 // The root stays for as long as others may come, who hear there what rank 0 lacks.
-control::UniqueId meetingPlaceFor(const control::LaunchInfo& launch, const comm::Config& settings, const comm::Self& self,
-                                  const comm::Communicator::Cancelled& cancelled) try {
+control::UniqueId meetingPlaceFor(const control::LaunchInfo& launch, const comm::Config& settings,
+                                  const comm::Self& self, const comm::Communicator::Cancelled& cancelled) try {
   const control::BoundedWait patience(timeToMeet(settings, self), cancelled, launch.rank);
   return control::meetingPlace(launch, self.network, patience, Deadline::in(settings.joinTimeout));
 } catch (const Error&) {

@@ -204,7 +204,8 @@ UniqueId idFrom(pmi::Client& manager, const std::string& key) {
 }
 
 // Through the key-value space of the process manager.
-UniqueId shareThroughPmi(const LaunchInfo& launch, const Network& network, const BoundedWait& patience, Deadline rootsEnd) {
+UniqueId shareThroughPmi(const LaunchInfo& launch, const Network& network, const BoundedWait& patience,
+                         Deadline rootsEnd) {
   const std::string key = fmt::format("tutti-{}", launch.pmiKey);
   pmi::Client client(launch.pmi, patience);
   if (launch.rank == 0) {
@@ -326,7 +327,8 @@ UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const Bo
   return meetingPlace(launch, network, patience, patience.deadline());
 }
 
-UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const BoundedWait& patience, Deadline rootsEnd) {
+UniqueId meetingPlace(const LaunchInfo& launch, const Network& network, const BoundedWait& patience,
+                      Deadline rootsEnd) {
   const auto handed = [&](UniqueId id) { return withSecret(std::move(id), launch.secret, launch.rank); };
   if (launch.id) return handed(*launch.id);
   if (launch.idFile) return handed(waitForIdFile(*launch.idFile, patience));

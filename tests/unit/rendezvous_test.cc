@@ -403,7 +403,7 @@ TEST(Rendezvous, TheRootOutlivesThePatienceOfRank0) {
     launch.oneHost = oneHost;
     const UniqueId id = meetingPlace(launch, {}, Deadline::in(std::chrono::milliseconds(0)), soon());
     EXPECT_TRUE(tellRootHere(id.job, 0, [] { return "rank 0 lacks something"; }));
-    const std::string text = thrownBy([&] { Plane::join(requestFor(id, 1, 2)); }).text;
+    const std::string text = thrownBy([&] { joinPlane(requestFor(id, 1, 2)); }).text;
     expectWords(text, {"rank 0 lacks something"});
   }
 }
