@@ -27,16 +27,17 @@ class Telling {
 
 }  // namespace
 
-// Before the rank has joined, its owner gets the failure at once, and the others learn it through the root.
+// Before the rank has joined, its owner gets the failure at once, and the others learn it through the root. Only when
+// the others are to be told: an owner that knows of it leaves, and that must not be the first that they hear.
 void ControlNode::fail(const Failure& failure) noexcept {
-  mailbox_.notJoined(failure.code, failure.text);
-  mailbox_.fail(failure);
   try {
     reactor_.post([this, failure] { spread(failure); });
   } catch (const std::exception&) {  // no memory for the words: there may be some when the plane's thread comes to it
     inShort_.store({true, failure.stop, failure.code, false}, std::memory_order_release);
     reactor_.wake();
   }
+  mailbox_.notJoined(failure.code, failure.text);
+  mailbox_.fail(failure);
 }
 
 void ControlNode::spread(const Failure& failure) {
