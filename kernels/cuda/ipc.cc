@@ -38,7 +38,7 @@ class Tickets {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::unordered_map<uint64_t, std::weak_ptr<const DeviceBytes>> blocks_;
 };
 

@@ -40,7 +40,7 @@ class OpenGpus {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::map<int, std::shared_ptr<device::Device>> gpus_;
 };
 

@@ -20,7 +20,7 @@ class Residency {
  private:
   int ordinal_;
   uint32_t blocks_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
   uint32_t promised_ = 0;
 };
 

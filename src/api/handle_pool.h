@@ -49,7 +49,7 @@ class HandlePool {
   }
 
   static constexpr size_t kRemembered = 1024;
-  fork::Mutex mutex_;
+  fork::Mutex mutex_;                // guards what follows
   std::list<Shell*> ended_, spare_;  // spare_: a place in ended_ for each shell that is out
   std::unordered_map<const Shell*, std::unique_ptr<Shell>> all_;
 };

@@ -55,7 +55,7 @@ class Allocations {
   }
 
  private:
-  fork::Mutex mutex_;
+  fork::Mutex mutex_;  // guards what follows
   std::map<void*, std::shared_ptr<void>> all_;
 };
 

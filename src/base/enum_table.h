@@ -24,8 +24,8 @@ constexpr std::array<Enum, kCount> firstMembers() noexcept {
 }
 
 // Whether each row of a table says of itself that it is the one of the member at whose place it is.
-template <class Rows, class ControlNode>
-constexpr bool areInOrder(const Rows& rows, ControlNode member) noexcept {
+template <class Rows, class Member>
+constexpr bool areInOrder(const Rows& rows, Member member) noexcept {
   size_t place = 0;
   return std::all_of(std::begin(rows), std::end(rows),
                      [&](const auto& row) { return static_cast<size_t>(row.*member) == place++; });

@@ -106,7 +106,7 @@ bool ControlNode::begin() noexcept {
   return false;
 }
 
-// Whoever still waits at the desk must not wait for a thread that is gone. Calls that are under way keep themselves
+// Whoever still waits at the mailbox must not wait for a thread that is gone. Calls that are under way keep themselves
 // alive, and their sockets, until they are told.
 void ControlNode::end(bool inGoodOrder) noexcept {
   if (!inGoodOrder) cutAll();

@@ -8,7 +8,7 @@ namespace tutti::control {
 namespace {
 
 struct Tables {
-  std::mutex mutex;
+  std::mutex mutex;  // guards what follows
   std::map<Digest, std::weak_ptr<LocalRanks>> ranks;
 };
 

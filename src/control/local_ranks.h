@@ -19,7 +19,7 @@ class LocalRanks {
   bool has(int rank) const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
   std::set<int> ranks_;
 };
 

@@ -73,7 +73,7 @@ class Mailbox {
   void decide(Joined how, ErrorCode code, std::string_view text) noexcept;
   [[noreturn]] void throwFailure() const;
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   Joined joined_ = Joined::kNotYet;
   Refusal refusal_;

@@ -41,7 +41,7 @@ class Dumper {
   void lookRound(bool& signalled) noexcept;
   void writeQueued(std::unique_lock<std::mutex>& lock);
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows; comes before that of the background threads
   bool ending_ = false;
   std::vector<std::weak_ptr<Executor>> living_;
   std::deque<std::pair<Living, std::string>> queue_;

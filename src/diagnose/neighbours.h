@@ -25,7 +25,7 @@ class Neighbours {
   std::shared_ptr<const Team> owing(const Elsewhere& there);
 
  private:
-  struct ControlNode {
+  struct Neighbour {
     uint64_t id;
     int rank;
     // Where answers are made nothing may hold a communicator: the last to let go of it ends the answering thread.
@@ -33,8 +33,8 @@ class Neighbours {
     std::weak_ptr<const Team> team;
   };
 
-  std::mutex mutex_;
-  std::vector<ControlNode> members_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<Neighbour> members_;
 };
 
 }  // namespace tutti::comm

@@ -37,7 +37,7 @@ class Stream {
  private:
   void work();
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   Job queue_;
   bool running_ = false, closing_ = false;

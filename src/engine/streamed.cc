@@ -73,7 +73,7 @@ std::vector<Awaited> WaitJournal::at(uint64_t position) const {
   return {awaited_.begin() + static_cast<std::ptrdiff_t>(begin), awaited_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-void StreamedQueue::arrive() { write(&whereabouts_.position, journal_->addPlace()); }
+void StreamedQueue::arrive() { write(&cursor_.position, journal_->addPlace()); }
 
 void StreamedQueue::await(const Awaited& awaited) {
   pending_.push_back({device::WordOp::Kind::kWait, awaited.word, awaited.value});
@@ -87,17 +87,17 @@ device::SideQueue& StreamedQueue::queue() {
 }
 
 void StreamedQueue::end() {
-  write(&whereabouts_.position, 0);
-  if (!journal_->ofGraph()) write(&whereabouts_.ended, journal_->end());
+  write(&cursor_.position, 0);
+  if (!journal_->ofGraph()) write(&cursor_.ended, journal_->end());
   queue();
 }
 
 // Relaxed: only how far it is counts.
 uint64_t StreamedQueue::ahead() const {
   if (journal_->ofGraph()) return 0;
-  const uint64_t place = whereabouts_.place();
+  const uint64_t place = cursor_.place();
   const bool known = place != 0 && place < WaitJournal::kOfGraphs;
-  return journal_->end() - (known ? place : std::atomic_ref(whereabouts_.ended).load(std::memory_order_relaxed));
+  return journal_->end() - (known ? place : std::atomic_ref(cursor_.ended).load(std::memory_order_relaxed));
 }
 
 StreamedLane::StreamedLane(StreamedWork work)

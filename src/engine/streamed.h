@@ -95,8 +95,8 @@ class WaitJournal {
 // A queue with what leads to the next move, which goes to the driver in one call.
 class StreamedQueue {
  public:
-  StreamedQueue(device::SideQueue& queue, StreamCursor& whereabouts, std::shared_ptr<WaitJournal> journal)
-      : queue_(queue), whereabouts_(whereabouts), journal_(std::move(journal)) {}
+  StreamedQueue(device::SideQueue& queue, StreamCursor& cursor, std::shared_ptr<WaitJournal> journal)
+      : queue_(queue), cursor_(cursor), journal_(std::move(journal)) {}
   // Begins a place; its waits follow.
   void arrive();
   void await(const Awaited& awaited);
@@ -109,7 +109,7 @@ class StreamedQueue {
 
  private:
   device::SideQueue& queue_;
-  StreamCursor& whereabouts_;
+  StreamCursor& cursor_;
   std::shared_ptr<WaitJournal> journal_;
   std::vector<device::WordOp> pending_;
 };

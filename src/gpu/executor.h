@@ -132,7 +132,7 @@ class GpuExecutor final : public comm::Executor {
 
   bool toldOfCut_ = false;                 // the attendant's alone, as is the next
   std::optional<RemoteBuffers::Lie> lie_;  // until it has been told
-  std::mutex mutex_;                       // guards what follows
+  std::mutex mutex_;                       // guards what follows; comes before those of streams and buffers
   std::condition_variable changed_;
   DeviceRecord record_;
   bool ending_ = false, told_ = false;

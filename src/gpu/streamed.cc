@@ -31,9 +31,9 @@ DeviceStreamed::DeviceStreamed(device::Device& device, const DevicePeers& peers,
     : device_(device),
       peers_(peers),
       timeout_(timeout),
-      whereabouts_(device.allocatePinned(sizeof(engine::StreamCursor))),
+      cursor_(device.allocatePinned(sizeof(engine::StreamCursor))),
       queue_(device.newSideQueue()) {
-  new (whereabouts_->data) engine::StreamCursor;
+  new (cursor_->data) engine::StreamCursor;
 }
 
 engine::StreamedLane DeviceStreamed::laneFor(const comm::Call& call, const DeviceProgram& program, uint64_t number,
@@ -53,7 +53,7 @@ engine::StreamedLane DeviceStreamed::laneFor(const comm::Call& call, const Devic
 
 // Those that have ended, but for those of graphs. Needs the mutex. Acquire: pairs with the stream's write.
 void DeviceStreamed::throwAwayTrails() {
-  const uint64_t ended = std::atomic_ref(whereabouts().ended).load(std::memory_order_acquire);
+  const uint64_t ended = std::atomic_ref(cursor().ended).load(std::memory_order_acquire);
   journals_.erase(journals_.begin(), journals_.lower_bound(ended));
 }
 
@@ -65,7 +65,7 @@ engine::StreamedQueue DeviceStreamed::newJournal(bool stays) {
   auto journal = std::make_shared<WaitJournal>(first);
   journals_[first] = journal;
   if (!stays) last_ = journal;
-  return {*queue_, whereabouts(), journal};
+  return {*queue_, cursor(), journal};
 }
 
 std::vector<Awaited> DeviceStreamed::awaited(uint64_t position) const {
@@ -90,7 +90,7 @@ std::optional<device::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
 }
 
 bool DeviceStreamed::stood(std::chrono::steady_clock::time_point now) noexcept {
-  if (whereabouts().stands()) return true;
+  if (cursor().stands()) return true;
   since_ = looked_ = now;
   return false;
 }

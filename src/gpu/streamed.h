@@ -38,10 +38,8 @@ class DeviceStreamed {
   bool atRest() const noexcept { return position() == 0; }
 
  private:
-  engine::StreamCursor& whereabouts() const noexcept {
-    return *reinterpret_cast<engine::StreamCursor*>(whereabouts_->data);
-  }
-  uint64_t position() const noexcept { return whereabouts().place(); }
+  engine::StreamCursor& cursor() const noexcept { return *reinterpret_cast<engine::StreamCursor*>(cursor_->data); }
+  uint64_t position() const noexcept { return cursor().place(); }
   bool stood(std::chrono::steady_clock::time_point now) noexcept;
   void throwAwayTrails();
   std::vector<engine::Awaited> awaited(uint64_t position) const;
@@ -50,7 +48,7 @@ class DeviceStreamed {
   device::Device& device_;
   const DevicePeers& peers_;
   std::chrono::steady_clock::duration timeout_;
-  std::unique_ptr<device::DeviceMemory> whereabouts_;  // of the host
+  std::unique_ptr<device::DeviceMemory> cursor_;  // of the host
   std::unique_ptr<device::SideQueue> queue_;
 
   mutable std::mutex mutex_;                                           // guards what follows

@@ -48,7 +48,7 @@ class LastSecret {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   bool known_ = false;
   std::string text_, place_;
   Secret secret_{};

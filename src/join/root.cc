@@ -65,7 +65,7 @@ class RootsHere {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::vector<std::weak_ptr<Root>> roots_;
 };
 

@@ -15,7 +15,7 @@ class UsedJobs {
   bool contains(uint64_t job);
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;           // guards what follows
   std::deque<uint64_t> jobs_;  // the latest last
 };
 

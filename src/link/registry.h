@@ -35,7 +35,7 @@ class Registry {
 
  private:
   struct Told {
-    std::mutex mutex;
+    std::mutex mutex;  // guards what follows
     std::set<std::string> texts;
   };
   std::vector<std::unique_ptr<Transport>> transports_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kLastWords(10);
 
-// In a child made by fork its parent's keeper is none of its business, and its own may have nothing to end.
+// In a child made by fork its parent's threads are none of its business, and its own may have nothing to end.
 void atTheEnd() noexcept {
   try {
     BackgroundThreads::instance().finish();

@@ -45,7 +45,7 @@ class BackgroundThreads {
   void reap(Finished& finished) noexcept;
   void tellAll(void (Service::*what)());
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::list<Entry> entries_;
   bool ending_ = false;

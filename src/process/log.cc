@@ -40,7 +40,7 @@ struct Output {
   }
   // An unknown name must not switch the warnings off.
   const Level level = levelByName(settings::text("TUTTI_DEBUG")).value_or(Level::kWarn);
-  std::mutex mutex;
+  std::mutex mutex;  // guards what follows
   spdlog::logger logger{"tutti", std::make_shared<spdlog::sinks::stderr_sink_st>()};
 };
 

@@ -19,7 +19,7 @@ static_assert(std::size(kBuiltIn) == kBuiltInAlgorithms);
 
 // Rows are only added, each before the count that shows it.
 struct Registered {
-  std::mutex adding;
+  std::mutex adding;  // held by who adds; readers go by the count
   const AlgorithmRow* rows[kMostAlgorithms - kBuiltInAlgorithms] = {};
   std::atomic<int> count{0};
 };

@@ -31,7 +31,7 @@ class ShrinkVerdict {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::shared_ptr<NewPlane> joined_;
   std::optional<Refusal> refusal_;

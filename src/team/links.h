@@ -48,7 +48,7 @@ class Links {
   UniqueMap bellMemory_;
   std::once_flag earAsked_;
   std::optional<link::Ear> ear_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows; held while a set-up is helped along
   std::map<Key, std::unique_ptr<link::EdgeSetup>> setups_;
   std::map<Key, std::unique_ptr<link::Connection>> connections_;
 };

@@ -134,7 +134,7 @@ class Recorder {
     std::shared_ptr<const Tables> tables;
   };
   static constexpr size_t kPaired = 64;
-  mutable std::mutex pairedMutex_;
+  mutable std::mutex pairedMutex_;  // guards the next two
   std::array<PairedCall, kPaired> paired_;
   size_t pairedNext_ = 0;
 

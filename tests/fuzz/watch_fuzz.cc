@@ -37,8 +37,8 @@ class Answering : public Hearsay {
 };
 
 // A communicator of this process, whose plane is in the hands of the input.
-struct ControlNode {
-  ControlNode(uint64_t id, std::chrono::milliseconds timeout) {
+struct Member {
+  Member(uint64_t id, std::chrono::milliseconds timeout) {
     comm::Config config;
     config.operationTimeout = timeout;
     auto made = std::make_unique<Answering>(id);
@@ -68,7 +68,7 @@ comm::Call callFrom(Input& in) {
 }
 
 // A call that this rank's caller has made, as its record has it.
-void makeCall(ControlNode& at, const comm::Call& call, Input& in) {
+void makeCall(Member& at, const comm::Call& call, Input& in) {
   const auto how = in.take<uint8_t>();
   const auto token = at.recorder->begin(call, call.fingerprint(how % 4), how / 4 % 2 != 0);
   at.recorder->progressed(token, how / 8 % 4 - 1, 0, 1);
@@ -106,7 +106,7 @@ Bytes answerFrom(const comm::Call& call, Input& in) {
   return out.take();
 }
 
-void step(ControlNode& here, ControlNode& there, comm::StallDetector& watch, const comm::Call& call, Input& in) {
+void step(Member& here, Member& there, comm::StallDetector& watch, const comm::Call& call, Input& in) {
   const auto what = in.take<uint8_t>();
   const int peer = 1 + what / 8 % 2;
   switch (what % 8) {
@@ -135,8 +135,8 @@ void step(ControlNode& here, ControlNode& there, comm::StallDetector& watch, con
 
 void run(Input in) {
   const auto how = in.take<uint8_t>();
-  ControlNode here(kIds[0], how % 4 == 3 ? std::chrono::milliseconds(0) : std::chrono::hours(1));
-  ControlNode there(kIds[1], std::chrono::hours(1));
+  Member here(kIds[0], how % 4 == 3 ? std::chrono::milliseconds(0) : std::chrono::hours(1));
+  Member there(kIds[1], std::chrono::hours(1));
   const comm::Call call = callFrom(in);
   makeCall(here, call, in);
   comm::StallDetector watch(*here.team, call, how / 8 % 4, how / 4 % 2 != 0);

@@ -38,22 +38,22 @@ class Thrower : public Service {
 };
 
 TEST(BackgroundThreads, WhatAThreadThrowsEndsThatThreadAlone) {
-  BackgroundThreads keeper;
+  BackgroundThreads threads;
   std::promise<void> gone;
   const auto waiter = std::make_shared<Waiter>();
-  keeper.start(waiter);
-  keeper.start(std::make_shared<Thrower>(gone));
+  threads.start(waiter);
+  threads.start(std::make_shared<Thrower>(gone));
   gone.get_future().wait();
   EXPECT_EQ(waiter.use_count(), 2);  // it runs
-  keeper.finish();
+  threads.finish();
   EXPECT_EQ(waiter.use_count(), 1);
 }
 
 TEST(BackgroundThreads, StartsNothingAfterTheEnd) {
-  BackgroundThreads keeper;
-  keeper.finish();
-  EXPECT_THROW(keeper.start(std::make_shared<Waiter>()), Error);
-  keeper.finish();
+  BackgroundThreads threads;
+  threads.finish();
+  EXPECT_THROW(threads.start(std::make_shared<Waiter>()), Error);
+  threads.finish();
 }
 
 }  // namespace

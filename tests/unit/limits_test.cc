@@ -36,8 +36,8 @@ Shape layoutOf(Collective collective, int size) {
   return shape;
 }
 
-template <class CallGuard>
-void forEveryAlgorithm(CallGuard visit) {
+template <class Visit>
+void forEveryAlgorithm(Visit visit) {
   for (int c = 0; c < kCollectives; ++c)
     for (const Algorithm algorithm : schedule::algorithmsFor(static_cast<Collective>(c)))
       visit(static_cast<Collective>(c), algorithm);

@@ -18,7 +18,7 @@ constexpr size_t kBytes = 100, kSlotBytes = 16, kDepth = 2;
 // One receive, whose slots are full whenever somebody waits for them.
 class StreamedReceive : public ::testing::Test, protected device::SideQueue {
  protected:
-  StreamedReceive() : schedule_(schedule::buildReceive(1, 2, 0)), queue_(*this, whereabouts_, journal_) {
+  StreamedReceive() : schedule_(schedule::buildReceive(1, 2, 0)), queue_(*this, cursor_, journal_) {
     StreamedWork work;
     work.schedule = &schedule_;
     work.work.output = output_.data();
@@ -35,7 +35,7 @@ class StreamedReceive : public ::testing::Test, protected device::SideQueue {
       if (op.kind == device::WordOp::Kind::kWait)
         waited(op);
       else if (isTaken(op.word) && op.value == 0)
-        released_.push_back(journal_->at(whereabouts_.position).size());
+        released_.push_back(journal_->at(cursor_.position).size());
       *op.word = op.value;
     }
   }
@@ -44,7 +44,7 @@ class StreamedReceive : public ::testing::Test, protected device::SideQueue {
   void requireAlive() override {}
 
   void waited(const device::WordOp& op) {
-    const auto here = journal_->at(whereabouts_.position);
+    const auto here = journal_->at(cursor_.position);
     ++waits_;
     ASSERT_EQ(here.size(), 1u);
     EXPECT_EQ(here[0].word, op.word);
@@ -57,7 +57,7 @@ class StreamedReceive : public ::testing::Test, protected device::SideQueue {
   std::array<std::byte, kSlotBytes * kDepth> slots_{};
   std::array<SlotFlag, kDepth> marks_{};
   std::array<uint64_t, kDepth> taken_{};
-  StreamCursor whereabouts_;
+  StreamCursor cursor_;
   std::shared_ptr<WaitJournal> journal_ = std::make_shared<WaitJournal>(1);
   StreamedQueue queue_;
   int waits_ = 0;
@@ -69,8 +69,8 @@ TEST_F(StreamedReceive, SaysWhatItWaitsFor) { EXPECT_EQ(waits_, 7); }
 // The sender may fill it again at once, with something else than what was waited for: whoever looks would find fault.
 TEST_F(StreamedReceive, SaysThatItWaitsForNothingWhenItGivesASlotBack) {
   EXPECT_EQ(released_, std::vector<size_t>(7, 0));
-  EXPECT_EQ(whereabouts_.position, 0u);
-  EXPECT_EQ(whereabouts_.ended, journal_->end());
+  EXPECT_EQ(cursor_.position, 0u);
+  EXPECT_EQ(cursor_.ended, journal_->end());
 }
 
 // Notes what is written, and waits for nothing.
@@ -103,8 +103,8 @@ SlotFlag firstMarkOf(size_t count) {
   work.work.layout.speaks = true;
   work.outs = {{slots.data(), marks.data(), taken.data(), kSlotBytes, 8, 1}};
   Notes notes;
-  StreamCursor whereabouts;
-  StreamedQueue queue(notes, whereabouts, std::make_shared<WaitJournal>(1));
+  StreamCursor cursor;
+  StreamedQueue queue(notes, cursor, std::make_shared<WaitJournal>(1));
   StreamedLane lane(std::move(work));
   for (size_t i = 0; i < lane.iterations(); ++i) lane.queueIteration(i, queue);
   queue.end();
@@ -133,22 +133,22 @@ TEST(StreamedParts, TellInTheFirstSlotHowMuchThereIs) {
 }
 
 // The places of a graph come again with every replay: that the stream is where it was does not say that it stood there.
-TEST(StreamsWhereabouts, StandsWhereItHasNotComeToAnyPlaceSince) {
-  StreamCursor whereabouts;
-  EXPECT_FALSE(whereabouts.stands());  // at none
-  EXPECT_FALSE(whereabouts.stands());
+TEST(StreamsCursor, StandsWhereItHasNotComeToAnyPlaceSince) {
+  StreamCursor cursor;
+  EXPECT_FALSE(cursor.stands());  // at none
+  EXPECT_FALSE(cursor.stands());
   constexpr uint64_t kPlace = WaitJournal::kOfGraphs + 7;
-  whereabouts.position = kPlace;
-  EXPECT_FALSE(whereabouts.stands());
-  EXPECT_TRUE(whereabouts.stands());
-  EXPECT_TRUE(whereabouts.stands());
-  EXPECT_EQ(whereabouts.place(), kPlace);
-  whereabouts.position = kPlace + 1;  // it goes on, and a replay comes to the same place
-  whereabouts.position = kPlace;
-  EXPECT_FALSE(whereabouts.stands());
-  EXPECT_TRUE(whereabouts.stands());
-  whereabouts.position = 0;
-  EXPECT_FALSE(whereabouts.stands());
+  cursor.position = kPlace;
+  EXPECT_FALSE(cursor.stands());
+  EXPECT_TRUE(cursor.stands());
+  EXPECT_TRUE(cursor.stands());
+  EXPECT_EQ(cursor.place(), kPlace);
+  cursor.position = kPlace + 1;  // it goes on, and a replay comes to the same place
+  cursor.position = kPlace;
+  EXPECT_FALSE(cursor.stands());
+  EXPECT_TRUE(cursor.stands());
+  cursor.position = 0;
+  EXPECT_FALSE(cursor.stands());
 }
 
 }  // namespace

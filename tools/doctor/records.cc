@@ -236,10 +236,9 @@ std::vector<std::string> findRecords(const std::vector<std::string>& paths) {
 namespace {
 
 void add(Job& job, Record record) {
-  const bool same =
-      record.size == job.size &&
-      std::equal(record.people.begin(), record.people.end(), job.people.begin(), job.people.end(),
-                 [](const RankAddress& a, const RankAddress& b) { return a.host == b.host && a.pid == b.pid; });
+  const bool same = record.size == job.size &&
+                    std::equal(record.people.begin(), record.people.end(), job.people.begin(), job.people.end(),
+                               [](const Person& a, const Person& b) { return a.host == b.host && a.pid == b.pid; });
   if (!same)
     throw BadRecord(record.file,
                     fmt::format("names other ranks than {}, which is of the same communicator", job.records[0].file));

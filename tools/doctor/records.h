@@ -45,7 +45,7 @@ struct Call {
   }
 };
 
-struct RankAddress {
+struct Person {
   std::string host;
   int64_t pid = 0;
 };
@@ -58,7 +58,7 @@ struct Record {
   std::string file;
   std::string version, communicator, name, why;
   int rank = 0, size = 1;
-  std::vector<RankAddress> people;  // of all ranks
+  std::vector<Person> people;  // of all ranks
   std::optional<Failure> failure;
   int64_t writtenNs = 0;
   std::vector<Call> calls;  // oldest first
@@ -75,7 +75,7 @@ std::vector<std::string> findRecords(const std::vector<std::string>& paths);
 struct Job {
   std::string communicator, name;
   int size = 1;
-  std::vector<RankAddress> people;
+  std::vector<Person> people;
   std::vector<Record> records;
 };
 std::vector<Job> groupRecords(std::vector<Record> records);

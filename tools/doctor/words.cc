@@ -26,7 +26,7 @@ std::string namesOf(const std::vector<int>& ranks) {
 }
 
 std::string nameOf(const Job& job, int rank) {
-  const RankAddress& person = job.people[static_cast<size_t>(rank)];
+  const Person& person = job.people[static_cast<size_t>(rank)];
   return fmt::format("rank {} (host {}, pid {})", rank, person.host, person.pid);
 }
 

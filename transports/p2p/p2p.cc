@@ -62,11 +62,11 @@ class InProcessRegistry {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::unordered_map<uint64_t, std::shared_ptr<Block>> blocks_;
 };
 
-// A block left in the cloakroom, for as long as its maker waits for the taker.
+// A block left in that table, for as long as its maker waits for the taker.
 class RegistryEntry {
  public:
   explicit RegistryEntry(std::shared_ptr<Block> block)
