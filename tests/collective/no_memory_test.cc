@@ -56,7 +56,7 @@ bool abortWith(Ration given) {
 
 void abortWithEverLess() {
   const Settings hang({Setting{"TUTTI_OPERATION_TIMEOUT_MS", std::to_string(longWait().count())}});
-  for (const Lack lack : {Lack::kOnce, Lack::kForGood})
+  for (const Shortage lack : {Shortage::kOnce, Shortage::kForGood})
     for (int given = 0; !abortWith({given, lack}); ++given) {
     }
 }
@@ -94,7 +94,7 @@ TEST(NoMemory, CallsThatAreRefusedAreRefusedInShort) {
   tuttiStream_t stream = nullptr;
   tuttiComm_t child = nullptr;
   const auto starving = [](auto call) {
-    ration = {0, Lack::kForGood};
+    ration = {0, Shortage::kForGood};
     const tuttiResult_t result = call();
     ration = {};
     EXPECT_NE(result, tuttiSuccess);
@@ -134,7 +134,7 @@ int joinInChild(int given) {
     tuttiUniqueId id;
     tuttiComm_t comm = nullptr;
     if (tuttiGetUniqueId(&id) != tuttiSuccess) ::_exit(2);
-    ration = {given, Lack::kForGood};
+    ration = {given, Shortage::kForGood};
     const tuttiResult_t result = tuttiCommInitRank(&comm, 1, id, 0);
     ::_exit(ration.lacked ? 0 : result == tuttiSuccess ? 1 : 3);
   }

@@ -41,7 +41,7 @@ using tutti::kSanitized;
 // `body` with its first, its second, ... allocation failing, or with all from there on, until it gets by with what it
 // is given: how many that are.
 template <class Body>
-int failEachAllocation(Lack lack, Body body) {
+int failEachAllocation(Shortage lack, Body body) {
   for (int given = 0;; ++given) {
     ration = {given, lack};
     const tuttiResult_t result = body();
@@ -61,7 +61,7 @@ size_t threadsOfThisProcess() {
 // What was used of what was given.
 int initAll(int given) {
   tuttiComm_t comms[3] = {};
-  ration = {given, Lack::kOnce};
+  ration = {given, Shortage::kOnce};
   const tuttiResult_t result = tuttiCommInitAll(comms, 3, nullptr);
   const auto left = std::exchange(ration, {});
   EXPECT_TRUE(result == tuttiSuccess || (left.lacked && result == tuttiSystemError)) << tuttiGetLastError(nullptr);
@@ -88,15 +88,15 @@ TEST(ScarceMemoryOfAll, LeavesNoRankBehind) {
 }
 
 // The tests below, with one allocation that fails and with all that fail from there on.
-class ScarceMemory : public testing::TestWithParam<Lack> {
+class ScarceMemory : public testing::TestWithParam<Shortage> {
  protected:
   template <class Body>
   int failEachAllocation(Body body) {
     return ::failEachAllocation(GetParam(), body);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Lack, ScarceMemory, testing::Values(Lack::kOnce, Lack::kForGood),
-                         [](const auto& of) { return of.param == Lack::kOnce ? "Once" : "ForGood"; });
+INSTANTIATE_TEST_SUITE_P(Lack, ScarceMemory, testing::Values(Shortage::kOnce, Shortage::kForGood),
+                         [](const auto& of) { return of.param == Shortage::kOnce ? "Once" : "ForGood"; });
 
 // Were a turn left taken, the next call would wait for it for ever.
 TEST_P(ScarceMemory, ACallThatCannotBeQueuedTakesNoTurn) {

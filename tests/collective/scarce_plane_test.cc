@@ -147,7 +147,7 @@ TEST(ScarceMemoryOfPlanes, SilenceIsNoticedAllTheSame) {
         [&](std::shared_ptr<Line> won) {
           line = std::move(won);
           watch();
-          tutti::test::ration = {given, tutti::test::Lack::kOnce};
+          tutti::test::ration = {given, tutti::test::Shortage::kOnce};
         },
         [](const std::string& why) { ADD_FAILURE() << why; });
     reactor.after(longWait(), [&] { reactor.stop(); });

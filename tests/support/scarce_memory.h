@@ -12,12 +12,12 @@
 
 namespace tutti::test {
 
-enum class Lack { kOnce, kForGood };
+enum class Shortage { kOnce, kForGood };
 
 // What the calling thread is given. Trivial: asked for to the thread's very end.
 struct Ration {
   int left = -1;  // so many allocations succeed from now on; then one fails, or all. Negative: all succeed
-  Lack lack = Lack::kOnce;
+  Shortage lack = Shortage::kOnce;
   bool lacked = false;  // one has failed
   bool spared = false;  // by othersStarve
 };
@@ -36,7 +36,7 @@ inline bool failsNow() noexcept {
   if (!ration.spared && othersFailNow()) return true;
   if (ration.left < 0) return false;
   if (ration.left > 0) return --ration.left, false;
-  if (ration.lack == Lack::kOnce) ration.left = -1;
+  if (ration.lack == Shortage::kOnce) ration.left = -1;
   return ration.lacked = true;
 }
 
