@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kThreads, 1) tuttiAnyCollective(const __grid_c
 }
 
 Kernel kernelFor(const KernelWork& work) {
-  const HotKernels& kernels = *kHotKernels[work.protocol];
+  const HotKernels& kernels = hotKernelsOf(work.protocol);
   const auto collective = static_cast<Collective>(work.fingerprint.kindAndType >> 4);
   if (collective == Collective::kBarrier) return tuttiAnyCollective;
   if (!reduces(collective)) return kernels.move;
@@ -53,7 +53,7 @@ cudaError_t launchCollective(const KernelLaunch& launch, uint32_t blocks, cudaSt
 cudaError_t loadKernels(int& residentBlocksPerMultiprocessor) {
   residentBlocksPerMultiprocessor = 1 << 30;
   if (const auto error = load(tuttiAnyCollective, residentBlocksPerMultiprocessor)) return error;
-  for (const HotKernels* kernels : kHotKernels.values) {
+  for (const auto& [protocol, kernels] : kHotKernels) {
     if (const auto error = load(kernels->move, residentBlocksPerMultiprocessor)) return error;
     for (const Kernel sum : kernels->sums)
       if (const auto error = load(sum, residentBlocksPerMultiprocessor)) return error;

@@ -1,6 +1,5 @@
 // What a hot kernel is made for, and the tables of them (hot_kernels.cuh): one for each protocol, each in its file.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <iterator>
 
@@ -27,14 +26,17 @@ struct HotKernels {
 
 extern const HotKernels kSimpleKernels, kLLKernels, kLL128Kernels;
 
-constexpr PerProtocol<const HotKernels*> everyHotKernels() noexcept {
-  PerProtocol<const HotKernels*> kernels;
-  kernels[Protocol::kSimple] = &kSimpleKernels;
-  kernels[Protocol::kLL] = &kLLKernels;
-  kernels[Protocol::kLL128] = &kLL128Kernels;
-  return kernels;
+struct HotRow {
+  Protocol protocol;
+  const HotKernels* kernels;
+};
+inline constexpr HotRow kHotKernels[] = {
+    {Protocol::kSimple, &kSimpleKernels}, {Protocol::kLL, &kLLKernels}, {Protocol::kLL128, &kLL128Kernels}};
+static_assert(std::size(kHotKernels) == kProtocols && areInOrder(kHotKernels, &HotRow::protocol),
+              "a row of device/protocol.h has no kernels");
+
+constexpr const HotKernels& hotKernelsOf(Protocol protocol) noexcept {
+  return *kHotKernels[static_cast<size_t>(protocol)].kernels;
 }
-inline constexpr auto kHotKernels = everyHotKernels();
-static_assert(std::ranges::count(kHotKernels.values, nullptr) == 0, "a row of device/protocol.h has no kernels");
 
 }  // namespace tutti::cuda

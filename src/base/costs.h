@@ -1,5 +1,6 @@
 // The cost model's numbers: every one of them, and nothing else, but for those of a protocol of GPUs, which stand in
-// its row. Those of links are what the transports report of a pair of ranks; plan::Machine carries them to the model.
+// its row. Those of links are what the transports report of a pair of ranks; plan::ClusterModel carries them to the
+// model.
 //
 // Measured on a virtual machine with 2 cores of an Intel Xeon (AVX-512, 2 MiB of L2 a core), Linux 6.18, 4 KiB pages,
 // gcc -O3; medians of 3 rounds. Where a constant is a fit or a judgement and no measurement, it says so. Only ratios

@@ -22,8 +22,15 @@ std::unique_ptr<Executor> executorFor(Team& team) {
 }
 
 // Parts of a communicator, for those who may hold them when nobody holds it any more.
-std::shared_ptr<Team> teamOf(const std::shared_ptr<Communicator>& whole) { return {whole, &whole->team()}; }
-std::shared_ptr<Executor> executorOf(const std::shared_ptr<Communicator>& whole) { return {whole, &whole->executor()}; }
+// None stays with the caller, who might be the last to let go then, on a thread that the communicator waits for.
+std::shared_ptr<Team> teamOf(std::shared_ptr<Communicator> whole) {
+  Team& team = whole->team();
+  return {std::move(whole), &team};
+}
+std::shared_ptr<Executor> executorOf(std::shared_ptr<Communicator> whole) {
+  Executor& executor = whole->executor();
+  return {std::move(whole), &executor};
+}
 
 std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
                                    const Config& config, const Network& network) {

@@ -90,7 +90,7 @@ class ControlNode final : public Service,
     bool unused = false;
   };
 
-  // member.cc: the tree
+  // control_node.cc: the tree
   bool begin() noexcept;
   void end(bool inGoodOrder) noexcept;
   void cutAll() noexcept;
@@ -120,7 +120,7 @@ class ControlNode final : public Service,
   void mailForMe(Mail mail);
   void answer(const Mail& question);
   bool joined() const noexcept { return !people_.empty(); }
-  // member_gather.cc
+  // control_node_gather.cc
   void onShare(int side, const Bytes& payload);
   void passUp(uint64_t sequence);
   void onTable(const std::shared_ptr<const Bytes>& payload);
@@ -130,7 +130,7 @@ class ControlNode final : public Service,
   void requireKnown(const std::vector<RankAddress>& people) const;
   void checkShares();
   std::string missingText(uint64_t sequence) const;
-  // member_leave.cc
+  // control_node_leave.cc
   void broke(const std::string& what);
   void spread(const Failure& failure);
   void spreadInShort();

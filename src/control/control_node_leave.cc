@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTellingTime(200);  // a thread that is gone or busy says nothing in time
 
-// Service also when it is dropped: a promise that is broken takes memory to say so, in its destructor.
+// Kept also when it is dropped: a promise that is broken takes memory to say so, in its destructor.
 class Telling {
  public:
   Telling() = default;

@@ -108,7 +108,7 @@ std::optional<SecureSocket> Mailbox::pollStream(int peer, uint64_t key) {
     at->second.pop_front();
     if (at->second.empty()) parked_.erase(at);
     --waiting_[peer].streams;
-    --streams_;
+    if (wanted->second == StreamKind::kUnix) --unixStreams_;
     wanted_.erase(wanted);
     return socket;
   }
@@ -126,10 +126,11 @@ std::optional<SecureSocket> Mailbox::pollStream(int peer, uint64_t key) {
 bool Mailbox::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket) {
   std::lock_guard lock(mutex_);
   size_t& streams = waiting_[peer].streams;
-  if (streams >= mostStreams() || streams_ >= mostStreamsOfAll()) return false;
+  const bool unix = kind == StreamKind::kUnix;
+  if (streams >= mostStreams() || (unix && unixStreams_ >= mostStreamsOfAll())) return false;
   parked_[{peer, key, kind}].push_back(std::move(socket));
   ++streams;
-  ++streams_;
+  unixStreams_ += unix;
   changed_.notify_all();
   return true;
 }

@@ -26,7 +26,7 @@ class Mailbox {
   static constexpr size_t kMostMails = 16384, kMostMailboxBytes = size_t{64} << 20, kMostStreams = 512;
   // Of streams, each of which is a descriptor, fewer where this process may have few.
   static size_t mostStreams() noexcept { return quarterOfFiles(16, kMostStreams); }
-  // Of all ranks together: over a Unix socket, any process of the user may name any of them.
+  // Of all ranks together, over Unix sockets: there, any process of the user may name any of them.
   static size_t mostStreamsOfAll() noexcept { return halfOfFiles(2 * 16); }
 
   // --- the rank's side: any thread ---
@@ -82,7 +82,7 @@ class Mailbox {
   std::map<std::pair<int, uint64_t>, std::deque<Bytes>> mail_;
   std::map<std::pair<int, uint64_t>, StreamKind> wanted_;
   std::map<StreamId, std::deque<SecureSocket>> parked_;
-  size_t streams_ = 0;  // in all of them
+  size_t unixStreams_ = 0;  // in all of them
   std::map<StreamId, std::string> refused_;
   std::map<int, Answer> answers_;
   uint64_t awaited_ = 0;  // sequence number of the table that is waited for

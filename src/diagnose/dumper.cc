@@ -138,9 +138,11 @@ void Dumper::start() {
   if (free) listenForSignal();
 }
 
-void Dumper::begin() {
+void Dumper::begin() noexcept try {
   std::lock_guard lock(mutex_);
   start();
+} catch (const std::exception& error) {  // add() tries again, and fails the communicator then
+  log::warn("no records can be written yet: {}", error.what());
 }
 
 void Dumper::end() {
@@ -180,7 +182,7 @@ std::vector<Dumper::Living> Dumper::living() {
 void Dumper::queueAll() {
   const std::vector<Living> all = living();
   if (all.empty())
-    log::warn("SIGUSR2: no record is written, for no communicator is there: its ranks may still be joining");
+    log::warn("SIGUSR2: no record is written, for this process has no communicator now, or one that it still joins");
   for (const Living& executor : all) queue(executor, "SIGUSR2");
 }
 

@@ -21,8 +21,8 @@ class Dumper {
  public:
   static Dumper& instance();
   // Sets the handler for SIGUSR2, unless the program has one of its own: before a rank joins, since the signal would
-  // end a process that asked for records. Any thread. Throws Error.
-  void begin();
+  // end a process that asked for records. Where that cannot be, a warning says so. Any thread.
+  void begin() noexcept;
   // Begins, and warns, once in a process, when nothing can be written to the directory.
   void add(const std::shared_ptr<Executor>& executor);
   // Queues one record; what is queued is written before the process ends in good order. Any thread, never blocks.

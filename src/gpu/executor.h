@@ -85,7 +85,7 @@ class GpuExecutor final : public comm::Executor {
   device::End endOf(bool sends, Protocol protocol, uint32_t channel, int peer) const;
   void attend();
   void drive(std::unique_lock<std::mutex>& lock);
-  // What onTrouble_ is to hear of a look.
+  // What onFault_ is to hear of a look.
   struct News {
     std::optional<device::Report> kernel;
     std::optional<HostStagedLinks::Failure> cutOff;

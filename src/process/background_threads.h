@@ -24,8 +24,8 @@ class Service {
 class BackgroundThreads {
  public:
   static BackgroundThreads& instance();
-  // Runs `kept` on a new thread and lets go of it there. Throws Error when no thread can be had, and when the process
-  // is ending.
+  // Runs `service` on a new thread and lets go of it there. Throws Error when no thread can be had, and when the
+  // process is ending.
   void start(std::shared_ptr<Service> service);
   // Ends all, and starts nothing any more; called when the process ends.
   void finish();

@@ -18,7 +18,7 @@ void Executor::waitUntilIdle() const noexcept {
 void launchGroup(std::span<PendingCall> calls) {
   const auto launcherOf = [](const PendingCall& one) { return &one.executor->launcher(); };
   const auto orderOf = [&](const PendingCall& one) { return std::pair(launcherOf(one)->runs(), launcherOf(one)); };
-  std::ranges::stable_sort(calls, {}, orderOf);
+  if (!std::ranges::is_sorted(calls, {}, orderOf)) std::ranges::stable_sort(calls, {}, orderOf);
   for (auto from = calls.begin(); from != calls.end();) {
     const GroupLauncher* const launcher = launcherOf(*from);
     const auto to =

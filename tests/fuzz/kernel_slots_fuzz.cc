@@ -149,7 +149,7 @@ class Job {
 
  private:
   cuda::Kernel kernelFor() const {
-    const cuda::HotKernels& kernels = *cuda::kHotKernels[plan_.protocol];
+    const cuda::HotKernels& kernels = cuda::hotKernelsOf(plan_.protocol);
     return reduces(plan_.call.collective) ? kernels.sumOf(plan_.call.type) : kernels.move;
   }
 

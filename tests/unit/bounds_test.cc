@@ -250,11 +250,12 @@ TEST(DeskOfARank, KeepsSoManyStreamsOfAllTogether) {
     for (uint64_t key = 0; key < 30; ++key) kept += mailbox.park(rank, key, StreamKind::kUnix, {}) ? 1 : 0;
   mailbox.wantStream(0, 7, StreamKind::kUnix);
   const bool taken = mailbox.pollStream(0, 7).has_value(), fits = mailbox.park(9, 7, StreamKind::kUnix, {});
-  const bool another = mailbox.park(8, 7, StreamKind::kUnix, {});
+  const bool another = mailbox.park(8, 7, StreamKind::kUnix, {}), proved = mailbox.park(8, 7, StreamKind::kTcp, {});
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(kept, few.rlim_cur / 2);
   EXPECT_TRUE(taken && fits);
   EXPECT_FALSE(another);
+  EXPECT_TRUE(proved) << "over TCP it is the rank that it says it is";
 }
 
 TEST(DeskOfARank, KeepsSoMuchBadNewsOfEach) {
