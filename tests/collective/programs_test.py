@@ -297,7 +297,8 @@ class Deaths(Programs):
                     pid = ranks[victim]
                     self.assertRegex(outcome.errors, rf"rank {victim} \(pid {pid}\): killed by signal 9")
                     self.assertRegex(outcome.errors, rf"rank \d: .*rank {victim} \(host .*pid {pid}\)")
-                    self.assertNotIn("terminated", outcome.errors, "a rank had to be ended: it did not notice")
+                    if perf_jobs.patience() == 1:  # the program gives its ranks three seconds, whatever slows them
+                        self.assertNotIn("terminated", outcome.errors, "a rank had to be ended: it did not notice")
                     self.expect_gone(ranks.values())
 
     def test_killed_rank_on_a_stream_ends_the_job(self):
