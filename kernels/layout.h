@@ -64,6 +64,12 @@ struct Layout {
     if (begin >= end) return {};
     return {inputOffset(segment) + begin, outputOffset(segment) + begin, std::min(chunk, end - begin)};
   }
+  // Of segments that are cut from a message at most one is neither of full length nor empty. Since shares begin at
+  // whole 16 elements, a channel's share of that one may be the longer all the same.
+  constexpr uint32_t shorterSegment() const noexcept {
+    if (channels == 1 || perRank || stride == 0) return 0;
+    return static_cast<uint32_t>(std::min<size_t>(total / stride, segments - 1));
+  }
   // Rounds until every segment is through.
   constexpr size_t rounds() const noexcept {
     size_t longest = 0;
@@ -71,7 +77,7 @@ struct Layout {
       for (uint32_t s = 0; s < segments; ++s)
         longest = std::max(longest, std::max(shareCount(s, true), shareCount(s, false)));
     } else {
-      longest = shareCount(0, true);
+      longest = std::max(shareCount(0, true), shareCount(shorterSegment(), true));
     }
     return longest <= chunk ? longest != 0 || speaks : (longest + chunk - 1) / chunk;
   }

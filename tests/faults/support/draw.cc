@@ -32,16 +32,19 @@ Draw::Draw(uint64_t seed, const std::string& variant) : random_(mix(seed, 0x5e55
     spec.parent = i < worlds ? -1 : static_cast<int>(below(i));
     spec.transports = drawTransports(variant);
     spec.salt = random_();
-    spec.channels = chance(70) ? 0 : static_cast<int>(1 + below(3));
+    spec.channels = chance(70) ? 0 : static_cast<int>(1 + below(chance(50) ? 3 : 16));
     if (chance(40)) spec.algorithm = kAlgorithms[below(std::size(kAlgorithms))];
     spec.sealed = chance(25);
     session_.communicators.push_back(spec);
   }
 }
 
-// Mostly small; now and then some MiB, which take many rounds.
+// Mostly small; now and then some MiB, which take many rounds; or beside what can be cut evenly among ranks, channels
+// and slots, where one part is a little longer or shorter than the others.
 size_t Draw::drawCount() {
   const uint64_t lot = below(1000);
+  if (chance(15))
+    return (static_cast<size_t>(session_.ranks) << (5 + below(lot < 990 ? 8 : 13))) + below(64) - below(32);
   if (lot < 600) return below(17);
   if (lot < 950) return below(513);
   if (lot < 994) return below(8193);
