@@ -25,7 +25,7 @@ rank's bits with the others'.
   --variant     of p2p,shm,tcp,mix,faulty (ranks are threads), processes (a rank each), mixed (several) (all)
   --seed        of the first session (by the clock; with --short always 1); session k uses seed + k
   --operations  in all, spread evenly over the variants (1,000,000)
-  --session     operations of one session, which has its own ranks and communicators (2,500)
+  --session     operations of one session, which has its own ranks and communicators (500)
   --short       the form that the tests use: 7,000 operations, under a sanitizer 2,100)";
 
 double secondsSince(std::chrono::steady_clock::time_point then) {
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = options.seed();
   const uint64_t all = options.number("operations", isShort ? (tutti::kSanitized ? 2'100 : 7'000) : 1'000'000);
   const uint64_t session =
-      std::max<uint64_t>(1, options.number("session", isShort ? (tutti::kSanitized ? 150 : 300) : 2'500));
+      std::max<uint64_t>(1, options.number("session", isShort ? (tutti::kSanitized ? 75 : 100) : 500));
   fmt::print("seed {}\n", seed);
   std::string summary;
   for (const auto& variant : variants) {
