@@ -173,10 +173,10 @@ class GpuLauncher final : public comm::GroupLauncher {
 
 constinit const GpuLauncher gpuLauncher;
 
-// In which process a rank is, its info says, and ranks of one process follow each other's addresses. So nobody gets by
-// whose info names this process and who has not joined in it: pools of GPUs' memory and links of kernels rely
+// In which process a rank is, it says itself, and ranks of one process follow each other's addresses. So nobody gets by
+// who names this process and has not joined in it: pools of GPUs' memory and links of kernels rely
 // on that. (On the host nothing is followed but a ticket, which cannot be guessed.) It is an error, and not just
-// another process, because the others believe that info, and ranks that see infos differently would choose different
+// another process, because the others believe it, and ranks that see that differently would choose different
 // engines.
 void checkProcesses(comm::Team& team) {
   std::set<uint64_t> processes;

@@ -1,7 +1,6 @@
 // Two ends choose a transport: order, fallback, agreement, texts.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "link/negotiation_channel.h"
 #include "support/edge_pair.h"
 #include "support/faulty_loopback.h"
+#include "support/few_files.h"
 #include "support/patience.h"
 #include "support/traffic_generator.h"
 #include "transports/p2p/p2p.h"
@@ -324,21 +324,6 @@ TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
   EXPECT_NE(errors[1].find("faulty: at the peer: took too long"), std::string::npos) << errors[1];
 }
 
-// No more descriptors for this process than it has open, for as long as this lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit none = before_;
-    none.rlim_cur = STDERR_FILENO + 1;
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 // What fails for want of a descriptor may say so in a log alone, or wait for what it then never gets.
 TEST(EdgeSetup, SaysThatThereWasNoDescriptorLeft) {
   const auto network = std::make_shared<FaultyNetwork>();
@@ -348,7 +333,7 @@ TEST(EdgeSetup, SaysThatThereWasNoDescriptorLeft) {
   registry.add(makeFaulty(network, {.failAt = FaultAt::kHang}));
   testing::internal::CaptureStderr();
   const Chosen chosen = [&] {
-    const NoDescriptors none;
+    const FewFiles none(STDERR_FILENO + 1);
     return choose(edges, meetings, registry, registry, std::chrono::milliseconds(50));
   }();
   testing::internal::GetCapturedStderr();

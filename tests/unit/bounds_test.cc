@@ -2,7 +2,6 @@
 // end.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "job/parcel.h"
 #include "net/frame.h"
 #include "net/socket.h"
+#include "support/few_files.h"
 #include "support/open_files.h"
 #include "wire/messages.h"
 
@@ -227,23 +227,18 @@ TEST(DeskOfARank, KeepsSoManyStreamsOfEach) {
 }
 
 TEST(DeskOfARank, KeepsFewerStreamsWhereDescriptorsAreFew) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit few{200, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  constexpr size_t kFiles = 200;
+  const tutti::test::FewFiles few(kFiles);
   Mailbox mailbox;
   size_t kept = 0;
   while (kept < Mailbox::kMostStreams && mailbox.park(3, kept, StreamKind::kTcp, {})) ++kept;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_EQ(kept, few.rlim_cur / 4);
+  EXPECT_EQ(kept, kFiles / 4);
 }
 
 // Over a Unix socket, a caller may give out any rank of its user's as its own.
 TEST(DeskOfARank, KeepsSoManyStreamsOfAllTogether) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit few{200, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  constexpr size_t kFiles = 200;
+  const tutti::test::FewFiles few(kFiles);
   Mailbox mailbox;
   size_t kept = 0;
   for (int rank = 0; rank < 10; ++rank)
@@ -251,8 +246,7 @@ TEST(DeskOfARank, KeepsSoManyStreamsOfAllTogether) {
   mailbox.wantStream(0, 7, StreamKind::kUnix);
   const bool taken = mailbox.pollStream(0, 7).has_value(), fits = mailbox.park(9, 7, StreamKind::kUnix, {});
   const bool another = mailbox.park(8, 7, StreamKind::kUnix, {}), proved = mailbox.park(8, 7, StreamKind::kTcp, {});
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_EQ(kept, few.rlim_cur / 2);
+  EXPECT_EQ(kept, kFiles / 2);
   EXPECT_TRUE(taken && fits);
   EXPECT_FALSE(another);
   EXPECT_TRUE(proved) << "over TCP it is the rank that it says it is";
