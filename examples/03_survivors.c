@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
 
     /* Some ranks may have finished this step and others not: a real program agrees on where to go on. */
     tuttiComm_t rest;
-    CHECK(tuttiCommShrink(comm, &rest, NULL));
+    CHECK(tuttiCommShrink(comm, NULL, 0, &rest, NULL, 0));
     CHECK(tuttiCommDestroy(comm));
     comm = rest;
     CHECK(tuttiCommCount(comm, &size));

@@ -39,12 +39,12 @@ Buffer::Buffer(size_t bytes, size_t slack, MemoryKind kind, tuttiComm_t comm, in
   }
   std::memset(memory_, 0, whole);
   if (shareable && device >= 0)
-    require(tuttiMemAllocDevice(&onDevice_, whole, device), "tuttiMemAllocDevice", rank, comm);
+    require(tuttiMemAllocDevice(&onDevice_, whole, device, 0), "tuttiMemAllocDevice", rank, comm);
   else if (device >= 0)
     onDevice_ = device::allocate(device, whole);
   startAt(0);
   if (kind != MemoryKind::kPlain) {
-    require(tuttiCommRegister(comm, data() - kGuard, whole, &registration_), "tuttiCommRegister", rank, comm);
+    require(tuttiCommRegister(comm, data() - kGuard, whole, &registration_, 0), "tuttiCommRegister", rank, comm);
   }
 }
 

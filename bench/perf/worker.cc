@@ -56,7 +56,7 @@ void Worker::makeStream(Member& member) const {
   if (member.device >= 0)
     member.stream = device::newStream(member.device);
   else
-    require(tuttiStreamCreate(&member.stream), "tuttiStreamCreate", member.rank, member.comm);
+    require(tuttiStreamCreate(&member.stream, 0), "tuttiStreamCreate", member.rank, member.comm);
 }
 
 void Worker::dropStream(Member& member) const {

@@ -18,6 +18,7 @@
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. A pre-multiplied sum adds products that were rounded to the type. max and min of a NaN are NaN. All ranks get
  *   the same bits.
+ * Flags. None is defined yet where an argument is called `flags`: it is 0.
  * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
  *   life and its end mean nothing to the other ranks. It may make communicators of its own.
  * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to
@@ -35,7 +36,7 @@
 #endif
 
 #define TUTTI_MAJOR 0
-#define TUTTI_MINOR 1
+#define TUTTI_MINOR 2
 #define TUTTI_PATCH 0
 #define TUTTI_VERSION_CODE (TUTTI_MAJOR * 10000 + TUTTI_MINOR * 100 + TUTTI_PATCH)
 
@@ -47,7 +48,8 @@ typedef struct tuttiComm* tuttiComm_t;
 /* The CUDA runtime's stream type, or a stream made by tuttiStreamCreate. */
 typedef struct CUstream_st* tuttiStream_t;
 
-/* Results, data types and operators have NCCL's numbers. */
+/* Results, data types and operators below 64 have NCCL's numbers, those to come included; tutti's own begin at 64. The
+ * …Max of each enumeration makes it an int: a value that this header does not know yet is one, too. */
 typedef enum {
   tuttiSuccess = 0,
   tuttiUnhandledCudaError = 1,
@@ -57,7 +59,8 @@ typedef enum {
   tuttiInvalidUsage = 5,    /* a call or a setting does not fit the others, here or on another rank */
   tuttiRemoteError = 6,     /* another rank failed, left or aborted */
   tuttiInProgress = 7,
-  tuttiTimeout = 8 /* a deadline passed */
+  tuttiTimeout = 8, /* a deadline passed */
+  tuttiResultMax = 0x7fffffff
 } tuttiResult_t;
 
 typedef enum {
@@ -73,21 +76,26 @@ typedef enum {
   tuttiBfloat16 = 9,
   tuttiFloat8e4m3 = 10,
   tuttiFloat8e5m2 = 11,
-  tuttiNumTypes = 12
+  tuttiNumTypes = 12, /* of NCCL's */
+  tuttiDataTypeMax = 0x7fffffff
 } tuttiDataType_t;
 
-/* Values from tuttiNumOps on are operators made by tuttiRedOpCreatePreMulSum. */
+/* Values from 1024 on are operators made by tuttiRedOpCreatePreMulSum. */
 typedef enum {
   tuttiSum = 0,
   tuttiProd = 1,
   tuttiMax = 2,
   tuttiMin = 3,
   tuttiAvg = 4,
-  tuttiNumOps = 5,
+  tuttiNumOps = 5, /* of NCCL's */
   tuttiMaxRedOp = 0x7fffffff
 } tuttiRedOp_t;
 
-typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalarResidence_t;
+typedef enum {
+  tuttiScalarDevice = 0,
+  tuttiScalarHostImmediate = 1,
+  tuttiScalarResidenceMax = 0x7fffffff
+} tuttiScalarResidence_t;
 
 /* ---- Version and errors ------------------------------------------------------------------------------------------ */
 
@@ -107,7 +115,9 @@ typedef struct {
   char internal[TUTTI_UNIQUE_ID_BYTES];
 } tuttiUniqueId;
 
-/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". The same on every
+/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". A struct may be shorter
+ * or longer than this one: of an older header, what it lacks is at its default; of a newer one, what this library does
+ * not know has to be zero. Fields called reserved are zero. The same on every
  * rank must be channels, transports, algorithm, heartbeatMs, encrypt and the kind of device. The environment wins: a
  * variable that is set (docs/settings.md) overrides the field that means the same, also in what is split off or shrunk;
  * TUTTI_DEBUG=info names what was overridden. */
@@ -118,6 +128,7 @@ typedef struct {
   int connectTimeoutMs;   /* default 20,000; TUTTI_CONNECT_TIMEOUT_MS wins */
   int operationTimeoutMs; /* default 1,800,000; TUTTI_OPERATION_TIMEOUT_MS wins */
   int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS wins */
+  int reserved0;
   const char* transports; /* as TUTTI_TRANSPORT, which wins: "tcp", "shm,tcp", "^shm" */
   const char* algorithm;  /* as TUTTI_ALGO, which wins: "ring", "tree", "oneshot", … */
   const char* name;       /* for logs and error texts; copied */
@@ -125,13 +136,14 @@ typedef struct {
                              TUTTI_HEARTBEAT_MS wins */
   int encrypt;            /* 1: seal what crosses a network. TUTTI_ENCRYPT wins; a 0 there is warned of */
   int nonBlocking;        /* 1: the functions that make a communicator return at once. See tuttiCommInitRankConfig */
-  const char* device;     /* where all buffers of this communicator are: "cpu" (the default), "cuda:2", or "cuda": the
-                             calling thread's current GPU. TUTTI_DEVICE wins, and that is warned of. May differ by rank
-                             but for the kind: all on GPUs or none */
+  int reserved1;
+  const char* device; /* where all buffers of this communicator are: "cpu" (the default), "cuda:2", or "cuda": the
+                         calling thread's current GPU. TUTTI_DEVICE wins, and that is warned of. May differ by rank
+                         but for the kind: all on GPUs or none */
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_INITIALIZER \
-  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, NULL }
+  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
  * others. The process that made it must live until all have joined. It is good for one communicator, and expires
@@ -168,8 +180,10 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
  * communicator of them, with ranks in the old order. Collective over the survivors; those that die meanwhile are left
  * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. `comm` may have lost ranks,
  * been revoked, or be healthy, and is to be destroyed as ever. `config` may be NULL: inherited. Waits first for what is
- * queued on streams, which fails by itself once the communicator has. */
-TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config);
+ * queued on streams, which fails by itself once the communicator has. No list of ranks to leave out can be given
+ * yet: `leftOut` is NULL and `leftOutCount` 0. */
+TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutCount, tuttiComm_t* child,
+                                        const tuttiConfig_t* config, unsigned int flags);
 
 /* Waits for the operations that were queued on streams. Each ends by itself: when it is done, with an error when a rank
  * that it waits for has left, or at its deadline. How they ended is not this call's result, nor tuttiCommDestroy's:
@@ -186,7 +200,7 @@ TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
 /* Stops the work on all ranks: pending and later operations fail with tuttiRemoteError, which says who revoked. Nobody
  * is gone, and the communicator lives on for tuttiCommShrink, tuttiCommDump and tuttiCommDestroy. Returns at once. Any
  * thread. */
-TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm);
+TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags);
 /* Writes this rank's record to a JSON file: who it is, what stopped it, its last 256 calls and how far each has come.
  * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
  * TUTTI_DUMP_DIR set, every failure after joining and SIGUSR2 write such files by themselves. */
@@ -219,7 +233,7 @@ TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
 /* The same on a GPU, by its number in this process; -1: host memory, as tuttiMemAlloc. By virtual memory management
  * where the GPU has it: then it can be shared with other processes by a descriptor, and every GPU of this process that
  * reaches that one may use it. Zeroed. */
-TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device);
+TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device, unsigned int flags);
 /* Of both. Nothing that uses the memory may be under way. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
 /* Tells the communicator about a buffer that will be used often. Local: the other ranks need not do the same, and
@@ -228,7 +242,8 @@ TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
  * processes map it first, in the background, which is possible for memory of tuttiMemAllocDevice, or of the driver's
  * virtual memory management made to be shared; it remains in use on the GPU until they have unmapped it again. It must
  * stay allocated until it is deregistered, which is when no call that uses it is under way. */
-TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle);
+TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle,
+                                          unsigned int flags);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
@@ -300,7 +315,7 @@ TUTTI_API tuttiResult_t tuttiGroupEnd(void);
 
 /* ---- Streams for host communicators ------------------------------------------------------------------------------ */
 
-TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream);
+TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream, unsigned int flags);
 /* Waits for what is queued, and frees in any case; returns what tuttiStreamSynchronize would. */
 TUTTI_API tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream);
 /* Waits until the queue is empty; returns the first error of an operation since the last call. */

@@ -120,7 +120,7 @@ class UniqueId {
 // or leaving the argument away) runs an operation in the calling thread.
 class Stream {
  public:
-  Stream() { detail::check(tuttiStreamCreate(&stream_)); }
+  Stream() { detail::check(tuttiStreamCreate(&stream_, 0)); }
   static Stream none() noexcept { return Stream(nullptr); }
   ~Stream() { reset(); }
   Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
@@ -152,7 +152,7 @@ class Stream {
 class Memory {
  public:
   explicit Memory(size_t bytes, int device = -1) : bytes_(bytes) {
-    detail::check(tuttiMemAllocDevice(&data_, bytes, device));
+    detail::check(tuttiMemAllocDevice(&data_, bytes, device, 0));
   }
   ~Memory() { reset(); }
   Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
@@ -311,11 +311,11 @@ class Communicator {
   // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
   Communicator shrink() {
     tuttiComm_t child = nullptr;
-    check(tuttiCommShrink(comm_, &child, nullptr));
+    check(tuttiCommShrink(comm_, nullptr, 0, &child, nullptr, 0));
     return Communicator(child);
   }
   // Stops the work on all ranks; nobody is gone. Any thread.
-  void revoke() { check(tuttiCommRevoke(comm_)); }
+  void revoke() { check(tuttiCommRevoke(comm_, 0)); }
   // Writes this rank's record for tutti-doctor. Any thread.
   void dump(const std::string& path) const { check(tuttiCommDump(comm_, path.c_str())); }
   void finalize() { check(tuttiCommFinalize(comm_)); }
@@ -326,7 +326,7 @@ class Communicator {
   // See tuttiCommRegister.
   Registration registerBuffer(void* buffer, size_t bytes) {
     void* handle = nullptr;
-    check(tuttiCommRegister(comm_, buffer, bytes, &handle));
+    check(tuttiCommRegister(comm_, buffer, bytes, &handle, 0));
     return {comm_, handle};
   }
   // Multiplies this rank's input by `factor`, then adds. For elements of the factor's type.

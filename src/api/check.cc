@@ -18,6 +18,10 @@ void checkPointer(const void* pointer, const char* call, const char* argument) {
   if (pointer == nullptr) invalid(call, fmt::format("{} is NULL", argument));
 }
 
+void checkFlags(unsigned int flags, const char* call) {
+  if (flags != 0) invalid(call, fmt::format("flags is {:#x}: this version of tutti knows none; give 0", flags));
+}
+
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument) {
   if (buffer == nullptr && count != 0)
     invalid(call, fmt::format("{} is NULL, but {} elements are asked for", argument, count));

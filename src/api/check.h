@@ -17,6 +17,8 @@ namespace tutti::api {
 
 // Throws Error(kInvalidArgument). `what` begins with the argument.
 [[noreturn]] void invalid(const char* call, const std::string& what);
+// None is defined yet.
+void checkFlags(unsigned int flags, const char* call);
 void checkPointer(const void* pointer, const char* call, const char* argument);
 // A buffer of `count` elements: may be NULL only when that is 0.
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument);

@@ -56,7 +56,7 @@ void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char
     call.op = static_cast<ReduceOp>(number);
     return;
   }
-  const size_t index = number < 0 ? SIZE_MAX : static_cast<size_t>(number - tuttiNumOps);
+  const size_t index = number < kFirstMadeOp ? SIZE_MAX : static_cast<size_t>(number - kFirstMadeOp);
   if (index >= comm->operators.size() || !comm->operators[index].alive)
     invalid(name, fmt::format("op is {}: neither a built-in operator nor one made on this communicator", number));
   const Operator& made = comm->operators[index];

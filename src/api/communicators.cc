@@ -211,10 +211,13 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
   });
 }
 
-tuttiResult_t tuttiCommShrink(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config) {
+tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutCount, tuttiComm_t* child,
+                              const tuttiConfig_t* config, unsigned int flags) {
   const char* name = "tuttiCommShrink";
   return guarded(comm, [&] {
     CallGuard visit(comm, name);
+    checkFlags(flags, name);
+    if (leftOut != nullptr || leftOutCount != 0) invalid(name, "leftOut is no list yet: give NULL, and leftOutCount 0");
     checkPointer(child, name, "child");
     *child = makeHandle(visit->shrink(resolveForChild(config, visit->team(), name)));
   });
@@ -245,8 +248,9 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
   });
 }
 
-tuttiResult_t tuttiCommRevoke(tuttiComm_t comm) {
+tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags) {
   return guarded(comm, [&] {
+    checkFlags(flags, "tuttiCommRevoke");
     const auto communicator = lookUp(comm, "tuttiCommRevoke");
     if (!communicator) return;
     const std::string text = fmt::format("{} revoked the communicator", communicator->team().rankName(comm->rank));

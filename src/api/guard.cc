@@ -75,6 +75,8 @@ const char* tuttiGetErrorString(tuttiResult_t result) {
       return "still in progress";
     case tuttiTimeout:
       return "a deadline passed";
+    case tuttiResultMax:
+      break;
   }
   return "unknown result code";
 }

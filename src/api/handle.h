@@ -14,7 +14,8 @@
 
 namespace tutti::api {
 
-// Operators made by tuttiRedOpCreatePreMulSum: one communicator's table, numbered from tuttiNumOps on.
+// Operators made by tuttiRedOpCreatePreMulSum: one communicator's table, numbered from here on.
+inline constexpr int kFirstMadeOp = 1024;
 struct Operator {
   DataType type;
   uint64_t factor;

@@ -73,9 +73,10 @@ tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
   });
 }
 
-tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device) {
+tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device, unsigned int flags) {
   const char* name = "tuttiMemAllocDevice";
   return guarded(nullptr, [&] {
+    checkFlags(flags, name);
     checkPointer(pointer, name, "pointer");
     checkSize(bytes, name);
     if (device < -1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: device is {}", name, device));
@@ -92,10 +93,11 @@ tuttiResult_t tuttiMemFree(void* pointer) {
   });
 }
 
-tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle) {
+tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buffer, size_t bytes, void** handle, unsigned int flags) {
   const char* name = "tuttiCommRegister";
   return guarded(comm, [&] {
     CallGuard visit(comm, name);
+    checkFlags(flags, name);
     checkPointer(buffer, name, "buffer");
     checkPointer(handle, name, "handle");
     checkRange(buffer, bytes, name);
@@ -128,7 +130,7 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
     else
       std::memcpy(&made.factor, scalar, sizeOf(made.type));
     comm->operators.push_back(made);
-    *op = static_cast<tuttiRedOp_t>(tuttiNumOps + static_cast<int>(comm->operators.size()) - 1);
+    *op = static_cast<tuttiRedOp_t>(kFirstMadeOp + static_cast<int>(comm->operators.size()) - 1);
   });
 }
 
@@ -137,8 +139,8 @@ tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
   return guarded(comm, [&] {
     CallGuard visit(comm, name);
     const int number = static_cast<int>(op);
-    const size_t index = number < 0 ? SIZE_MAX : static_cast<size_t>(number - tuttiNumOps);
-    if (number < tuttiNumOps || index >= comm->operators.size() || !comm->operators[index].alive)
+    const size_t index = number < kFirstMadeOp ? SIZE_MAX : static_cast<size_t>(number - kFirstMadeOp);
+    if (index >= comm->operators.size() || !comm->operators[index].alive)
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}: op is {}: not an operator made on this communicator", name, number));
     comm->operators[index].alive = false;

@@ -39,8 +39,9 @@ bool isStream(tuttiStream_t stream) { return poolOf<CUstream_st>.holds(stream); 
 
 extern "C" {
 
-tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream) {
+tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream, unsigned int flags) {
   return guarded(nullptr, [&] {
+    checkFlags(flags, "tuttiStreamCreate");
     checkPointer(stream, "tuttiStreamCreate", "stream");
     *stream = makeStream();
   });

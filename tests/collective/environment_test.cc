@@ -32,7 +32,7 @@ std::vector<std::string> algorithmsOfAFamily(tuttiComm_t comm, const tuttiConfig
   CHECK_TUTTI(tuttiCommSplit(comm, 0, 0, &child, &config));
   names.push_back(algorithmOf(child));
   CHECK_TUTTI(tuttiCommDestroy(child));
-  CHECK_TUTTI(tuttiCommShrink(comm, &shrunk, &config));
+  CHECK_TUTTI(tuttiCommShrink(comm, nullptr, 0, &shrunk, &config, 0));
   names.push_back(algorithmOf(shrunk));
   CHECK_TUTTI(tuttiCommDestroy(shrunk));
   return names;

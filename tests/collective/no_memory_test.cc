@@ -100,7 +100,7 @@ TEST(NoMemory, CallsThatAreRefusedAreRefusedInShort) {
     EXPECT_NE(result, tuttiSuccess);
     EXPECT_STRNE(tuttiGetLastError(nullptr), "");
   };
-  starving([&] { return tuttiStreamCreate(&stream); });
+  starving([&] { return tuttiStreamCreate(&stream, 0); });
   starving([&] { return tuttiAllReduce(nullptr, &value, 1, tuttiInt32, tuttiSum, comm, nullptr); });
   starving([&] { return tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, nullptr, nullptr); });
   starving([&] { return tuttiCommSplit(comm, 0, 0, &child, nullptr); });
@@ -111,13 +111,13 @@ TEST(NoMemory, CallsThatAreRefusedAreRefusedInShort) {
     tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr);
     return tuttiGroupEnd();
   });
-  EXPECT_EQ(tuttiCommRevoke(comm), tuttiSuccess);
+  EXPECT_EQ(tuttiCommRevoke(comm, 0), tuttiSuccess);
 }
 
 TEST(NoMemory, AStreamWhoseThreadStarvesSaysThatTheMachineLacksSomething) {
   const Pair pair;
   tuttiStream_t stream = nullptr;
-  CHECK_TUTTI(tuttiStreamCreate(&stream));
+  CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
   int value = 1;
   {
     const OthersStarve starving;
@@ -194,7 +194,7 @@ TEST(NoMemory, TheWriterOfRecordsGoesOnWhenThereIsMemoryAgain) {
       const OthersStarve starving;
       std::this_thread::sleep_for(kAWhile);
     }
-    EXPECT_EQ(tuttiCommRevoke(pair.comms[0]), tuttiSuccess);
+    EXPECT_EQ(tuttiCommRevoke(pair.comms[0], 0), tuttiSuccess);
     for (int i = 0; i < 200 && std::filesystem::is_empty(folder); ++i) std::this_thread::sleep_for(kAWhile / 3);
     EXPECT_FALSE(std::filesystem::is_empty(folder));
   }

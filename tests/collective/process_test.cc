@@ -170,7 +170,7 @@ TEST(TroubleAlone, DISABLED_ThreadsTakeNoSignals) {
     // By threads that hold nothing back: whoever starts the writer while it does keeps the signal for itself.
     runRanks(2, [&](int r) { CHECK_TUTTI(tuttiCommInitRank(&comms[r], 2, id, r)); });
   }
-  CHECK_TUTTI(tuttiStreamCreate(&stream));
+  CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   EXPECT_EQ(tuttiCommInitRankConfig(&joining, 2, id, 1, &inBackground), tuttiInProgress);
   // A thread that begins or ends holds everything back for a moment, and those that only helped to join end by

@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Lack, ScarceMemory, testing::Values(Shortage::kOnce, Sh
 TEST_P(ScarceMemory, ACallThatCannotBeQueuedTakesNoTurn) {
   withCommunicators(1, testConfig(), [this](tuttiComm_t comm, int) {
     tuttiStream_t stream = nullptr;
-    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     int value = 1;
     EXPECT_GT(failEachAllocation([&] { return tuttiBroadcast(&value, &value, 1, tuttiInt32, 0, comm, stream); }), 0);
     CHECK_TUTTI(tuttiStreamSynchronize(stream));
@@ -130,7 +130,7 @@ tuttiResult_t runGroup(tuttiComm_t comm, const tuttiStream_t (&streams)[3]) {
 TEST_P(ScarceMemory, AGroupRunsAsAWholeOrNotAtAll) {
   withCommunicators(1, testConfig(), [this](tuttiComm_t comm, int) {
     tuttiStream_t streams[3] = {};
-    for (auto& stream : streams) CHECK_TUTTI(tuttiStreamCreate(&stream));
+    for (auto& stream : streams) CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     EXPECT_EQ(runGroup(comm, streams), tuttiSuccess);  // and the plan is made
     EXPECT_GT(failEachAllocation([&] { return runGroup(comm, streams); }), 10);
     CHECK_TUTTI(tuttiBarrier(comm, nullptr));
@@ -207,9 +207,9 @@ TEST_P(ScarceMemory, AShrinkFailsAsAWhole) {
               const Alone parent;
               {
                 const Unlimited memory;
-                EXPECT_EQ(tuttiCommRevoke(parent), tuttiSuccess);
+                EXPECT_EQ(tuttiCommRevoke(parent, 0), tuttiSuccess);
               }
-              return ended([&](auto made) { return tuttiCommShrink(parent, made, nullptr); });
+              return ended([&](auto made) { return tuttiCommShrink(parent, nullptr, 0, made, nullptr, 0); });
             }),
             20);
 }
@@ -277,7 +277,7 @@ TEST_P(ScarceMemory, ABufferIsRegisteredAsAWhole) {
   char buffer[100] = {};
   EXPECT_GT(failEachAllocation([&] {
               void* handle = nullptr;
-              return madeAndEnded([&] { return tuttiCommRegister(comm, buffer, sizeof buffer, &handle); },
+              return madeAndEnded([&] { return tuttiCommRegister(comm, buffer, sizeof buffer, &handle, 0); },
                                   [&] { return tuttiCommDeregister(comm, handle); });
             }),
             0);

@@ -16,7 +16,7 @@ using namespace tutti::test;
 class Streams {
  public:
   explicit Streams(size_t n) : streams_(n) {
-    for (auto& stream : streams_) CHECK_TUTTI(tuttiStreamCreate(&stream));
+    for (auto& stream : streams_) CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
   }
   ~Streams() {
     for (auto stream : streams_) EXPECT_EQ(tuttiStreamDestroy(stream), tuttiSuccess);
@@ -132,7 +132,7 @@ TEST(Stream, GroupsGoToTheirStreams) {
 TEST(Stream, AHandleComesBackOnlyLongAfterItsEnd) {
   std::vector<tuttiStream_t> handles(3000);
   for (size_t i = 0; i < handles.size(); ++i) {
-    CHECK_TUTTI(tuttiStreamCreate(&handles[i]));
+    CHECK_TUTTI(tuttiStreamCreate(&handles[i], 0));
     CHECK_TUTTI(tuttiStreamDestroy(handles[i]));
     const auto recent = handles.begin() + static_cast<long>(i > 1000 ? i - 1000 : 0);
     const auto here = handles.begin() + static_cast<long>(i);
@@ -161,11 +161,11 @@ TEST(Stream, AForeignStreamIsAnArgumentError) {
 TEST(Stream, AStreamWhoseOperationFailedIsDestroyedAllTheSame) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     tuttiStream_t stream = nullptr;
-    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     int value = 1;
     CHECK_TUTTI(
         tuttiAllReduce(&value, &value, rank == 0 ? 1 : 0, tuttiInt32, rank == 0 ? tuttiSum : tuttiMax, comm, stream));
-    if (rank == 1) CHECK_TUTTI(tuttiCommRevoke(comm));
+    if (rank == 1) CHECK_TUTTI(tuttiCommRevoke(comm, 0));
     const tuttiResult_t result = tuttiStreamDestroy(stream);
     EXPECT_TRUE(rank == 1 || result != tuttiSuccess) << "it says what tuttiStreamSynchronize would";
     EXPECT_EQ(tuttiStreamDestroy(stream), tuttiInvalidArgument);
@@ -176,7 +176,7 @@ TEST(Stream, AStreamWhoseOperationFailedIsDestroyedAllTheSame) {
 TEST(Stream, ADestroyedStreamIsAnArgumentError) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     tuttiStream_t stream = nullptr;
-    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     CHECK_TUTTI(tuttiStreamDestroy(stream));
     EXPECT_EQ(tuttiBarrier(comm, stream), tuttiInvalidArgument);
     EXPECT_NE(std::string(tuttiGetLastError(comm)).find("stream was destroyed"), std::string::npos);

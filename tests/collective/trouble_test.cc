@@ -69,7 +69,7 @@ TEST(Trouble, AnEarlyCallThatIsSlowIsNoMismatchAfterManyOthers) {
       holdsItUp.join();
     } else {
       tuttiStream_t stream = nullptr;
-      CHECK_TUTTI(tuttiStreamCreate(&stream));
+      CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
       CHECK_TUTTI(tuttiBarrier(other, stream));
       CHECK_TUTTI(tuttiSend(&early, 1, tuttiInt32, 1, comm, stream));
       for (int i = 0; i < 300; ++i) {
@@ -148,7 +148,7 @@ TEST(Trouble, AMessageOnAStreamMayWaitForLater) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     int value = 1, received = 0;
     tuttiStream_t stream = nullptr;
-    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     if (rank == 1) {
       CHECK_TUTTI(tuttiRecv(&received, 1, tuttiInt32, 0, comm, stream));
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -330,7 +330,7 @@ TEST(Trouble, ASplitMayComeWhileAMessageOnAStreamWaits) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     int value = 1, received = 0;
     tuttiStream_t stream = nullptr;
-    CHECK_TUTTI(tuttiStreamCreate(&stream));
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     if (rank == 0) CHECK_TUTTI(tuttiRecv(&received, 1, tuttiInt32, 1, comm, stream));
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     tuttiComm_t child = nullptr;
@@ -418,7 +418,7 @@ TEST(Trouble, RevokeStopsEveryoneAndNamesTheCaller) {
     CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr));
     ++through;
     while (rank == 1 && through < 3) std::this_thread::yield();  // it would stop them in that call, too
-    if (rank == 1) CHECK_TUTTI(tuttiCommRevoke(comm));
+    if (rank == 1) CHECK_TUTTI(tuttiCommRevoke(comm, 0));
     EXPECT_EQ(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr), tuttiRemoteError);
     expectText(lastText(comm), {"rank 1 (", "revoked the communicator"});
     int count = 0;
@@ -430,10 +430,10 @@ TEST(Trouble, RevokeStopsEveryoneAndNamesTheCaller) {
 TEST(Trouble, RevokeAndShrinkGiveANewStart) {
   withCommunicators(4, testConfig(), [](tuttiComm_t comm, int rank) {
     int value = rank;
-    if (rank == 2) CHECK_TUTTI(tuttiCommRevoke(comm));
+    if (rank == 2) CHECK_TUTTI(tuttiCommRevoke(comm, 0));
     EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiRemoteError);
     tuttiComm_t next = nullptr;
-    EXPECT_EQ(tuttiCommShrink(comm, &next, nullptr), tuttiSuccess) << lastText(comm);
+    EXPECT_EQ(tuttiCommShrink(comm, nullptr, 0, &next, nullptr, 0), tuttiSuccess) << lastText(comm);
     int newRank = -1;
     CHECK_TUTTI(tuttiCommUserRank(next, &newRank));
     EXPECT_EQ(newRank, rank);
@@ -451,7 +451,7 @@ TEST(Trouble, TheOthersShrinkWhenOneHasLeft) {
     if (rank == 1) return;
     EXPECT_EQ(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr), tuttiRemoteError);
     tuttiComm_t next = nullptr;
-    EXPECT_EQ(tuttiCommShrink(comm, &next, nullptr), tuttiSuccess) << lastText(comm);
+    EXPECT_EQ(tuttiCommShrink(comm, nullptr, 0, &next, nullptr, 0), tuttiSuccess) << lastText(comm);
     int ranks = 0, newRank = -1;
     CHECK_TUTTI(tuttiCommCount(next, &ranks));
     CHECK_TUTTI(tuttiCommUserRank(next, &newRank));

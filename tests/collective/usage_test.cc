@@ -80,7 +80,7 @@ TEST(Usage, WhatIsNoCommunicatorIsNotRead) {
           tuttiCommUserRank(stranger, &number),
           tuttiCommGetAsyncError(stranger, &state),
           tuttiCommSplit(stranger, 0, 0, &child, nullptr),
-          tuttiCommRevoke(stranger),
+          tuttiCommRevoke(stranger, 0),
           tuttiCommDump(stranger, "nowhere"),
           tuttiRedOpCreatePreMulSum(&op, &data, tuttiFloat32, tuttiScalarHostImmediate, stranger),
           tuttiCommAbort(stranger),
@@ -143,7 +143,7 @@ TEST(Usage, MoreElementsThanASlotCanTellAreRefused) {
 TEST(Usage, WrongOperatorsAreNamed) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     float data = 1;
-    for (const int number : {int{tuttiNumOps}, int{tuttiMaxRedOp}}) {
+    for (const int number : {int{tuttiNumOps}, 1024, int{tuttiMaxRedOp}}) {
       const auto op = static_cast<tuttiRedOp_t>(number);
       EXPECT_EQ(tuttiAllReduce(&data, &data, 1, tuttiFloat32, op, comm, nullptr), tuttiInvalidArgument);
       expectText(comm, "tuttiAllReduce: op is ");
@@ -232,12 +232,12 @@ TEST(Usage, ABufferBeyondAllMemoryIsNotRegistered) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     char data[16] = {};
     void* handle = nullptr;
-    EXPECT_EQ(tuttiCommRegister(comm, data, SIZE_MAX, &handle), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiCommRegister(comm, data, SIZE_MAX, &handle, 0), tuttiInvalidArgument);
     expectText(comm, "tuttiCommRegister: bytes is 18446744073709551615: no memory is that large");
     void* const last = reinterpret_cast<void*>(UINTPTR_MAX - 9);
-    EXPECT_EQ(tuttiCommRegister(comm, last, 10, &handle), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiCommRegister(comm, last, 10, &handle, 0), tuttiInvalidArgument);
     expectText(comm, "tuttiCommRegister: 10 bytes from buffer on go beyond the end of all memory");
-    CHECK_TUTTI(tuttiCommRegister(comm, data, sizeof data, &handle));
+    CHECK_TUTTI(tuttiCommRegister(comm, data, sizeof data, &handle, 0));
     CHECK_TUTTI(tuttiCommDeregister(comm, handle));
   });
 }
@@ -257,7 +257,7 @@ TEST(Usage, ADestroyedCommunicatorSaysSo) {
   tuttiResult_t state = tuttiSuccess;
   EXPECT_EQ(tuttiCommGetAsyncError(comm, &state), tuttiInvalidArgument);
   expectText(nullptr, "tuttiCommGetAsyncError: comm (rank 0) was destroyed");
-  EXPECT_EQ(tuttiCommRevoke(comm), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiCommRevoke(comm, 0), tuttiInvalidArgument);
   expectText(nullptr, "tuttiCommRevoke: comm (rank 0) was destroyed");
   EXPECT_EQ(tuttiCommDump(comm, "nowhere"), tuttiInvalidArgument);
   expectText(nullptr, "tuttiCommDump: comm (rank 0) was destroyed");

@@ -21,7 +21,7 @@ class Arena {
   // Returns the registration's handle.
   void* registerAt(tuttiComm_t comm) {
     void* handle = nullptr;
-    CHECK_TUTTI(tuttiCommRegister(comm, memory_, bytes_, &handle));
+    CHECK_TUTTI(tuttiCommRegister(comm, memory_, bytes_, &handle, 0));
     return handle;
   }
   void reset() { resource_.release(); }  // once nobody has a buffer

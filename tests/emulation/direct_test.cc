@@ -79,7 +79,7 @@ class DirectPair : public ::testing::Test {
   DirectPair() {
     for (int rank = 0; rank < 2; ++rank) {
       void* handle = nullptr;
-      CHECK_TUTTI(tuttiCommRegister(gpu_[rank], buffers_[rank].data(), kCount * sizeof(float), &handle));
+      CHECK_TUTTI(tuttiCommRegister(gpu_[rank], buffers_[rank].data(), kCount * sizeof(float), &handle, 0));
       handles_.push_back(handle);
       if (cudaStreamCreateWithFlags(&streams_[rank], cudaStreamNonBlocking) != cudaSuccess) throw std::bad_alloc();
     }

@@ -126,7 +126,7 @@ TEST_P(MemAllocDevice, GivesZeroedMemoryThatCollectivesUse) {
   std::vector<int32_t*> buffers(2);
   for (int32_t*& buffer : buffers) {
     void* memory = nullptr;
-    CHECK_TUTTI(tuttiMemAllocDevice(&memory, kCount * sizeof(int32_t), 0));
+    CHECK_TUTTI(tuttiMemAllocDevice(&memory, kCount * sizeof(int32_t), 0, 0));
     buffer = static_cast<int32_t*>(memory);
     EXPECT_EQ(isVirtual(memory), GetParam() != Sharing::kNone);
     std::vector<int32_t> copy(kCount, 1);
@@ -138,7 +138,7 @@ TEST_P(MemAllocDevice, GivesZeroedMemoryThatCollectivesUse) {
   std::vector<void*> handles(2);
   for (int rank = 0; rank < 2; ++rank)
     CHECK_TUTTI(tuttiCommRegister(gpu[rank], buffers[static_cast<size_t>(rank)], kCount * sizeof(int32_t),
-                                  &handles[static_cast<size_t>(rank)]));
+                                  &handles[static_cast<size_t>(rank)], 0));
   gpu.together([&](int rank) {
     int32_t* const own = buffers[static_cast<size_t>(rank)];
     return tuttiAllReduce(own, own, kCount, tuttiInt32, tuttiSum, gpu[rank], nullptr);
@@ -163,13 +163,13 @@ INSTANTIATE_TEST_SUITE_P(All, MemAllocDevice, ::testing::Values(Sharing::kNone, 
 
 TEST(MemAllocDeviceWords, OfHostMemoryAndOfGpusThatAreNotThere) {
   void* memory = nullptr;
-  CHECK_TUTTI(tuttiMemAllocDevice(&memory, 100, -1));
+  CHECK_TUTTI(tuttiMemAllocDevice(&memory, 100, -1, 0));
   std::memset(memory, 1, 100);
   CHECK_TUTTI(tuttiMemFree(memory));
-  EXPECT_EQ(tuttiMemAllocDevice(&memory, 100, 7), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiMemAllocDevice(&memory, 100, 7, 0), tuttiInvalidArgument);
   EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find("no GPU 7"), std::string::npos);
-  EXPECT_EQ(tuttiMemAllocDevice(&memory, 100, -2), tuttiInvalidArgument);
-  EXPECT_EQ(tuttiMemAllocDevice(nullptr, 100, 0), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiMemAllocDevice(&memory, 100, -2, 0), tuttiInvalidArgument);
+  EXPECT_EQ(tuttiMemAllocDevice(nullptr, 100, 0, 0), tuttiInvalidArgument);
 }
 
 // --- ranks in two processes, on hosts of their own as far as they are told, each with a GPU of its own ---

@@ -202,7 +202,7 @@ TEST_P(DeviceWaits, EndWithAnAbort) {
 TEST_P(DeviceWaits, EndWithARevocationByAnotherRank) {
   open(2, settingsOf(GetParam()));
   reduce(0, 100);
-  std::thread([&] { CHECK_TUTTI(tuttiCommRevoke(comm(1))); }).join();
+  std::thread([&] { CHECK_TUTTI(tuttiCommRevoke(comm(1), 0)); }).join();
   expectLeft(0);
   expectError(0, tuttiRemoteError, {"rank 1 ("});
   EXPECT_EQ(tuttiAllReduce(memory_, memory_, 1, tuttiFloat32, tuttiSum, comm(0), stream(0)), tuttiRemoteError);
@@ -311,7 +311,7 @@ TEST_F(DeviceTrouble, AGpuThatIsNotThereIsRefused) {
 TEST_F(DeviceTrouble, AStreamForHostMemoryIsRefused) {
   const GpuRanks gpu(1);
   tuttiStream_t stream = nullptr;
-  CHECK_TUTTI(tuttiStreamCreate(&stream));
+  CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
   const auto expectRefused = [&] {
     EXPECT_EQ(tuttiBarrier(gpu[0], stream), tuttiInvalidArgument);
     expectWords(tuttiGetLastError(gpu[0]), {"tuttiBarrier: stream", "tuttiStreamCreate", "GPU", "CUDA"});

@@ -40,7 +40,7 @@ class GpuMemory {
     if (cudaSetDevice(device) != cudaSuccess) throw std::bad_alloc();
     cudaError_t status = cudaSuccess;
     if (kind == Kind::kShareable)
-      CHECK_TUTTI(tuttiMemAllocDevice(&memory_, kArenaBytes, device));
+      CHECK_TUTTI(tuttiMemAllocDevice(&memory_, kArenaBytes, device, 0));
     else
       status = kind == Kind::kCudaMalloc ? cudaMalloc(&memory_, kArenaBytes)
                                          : cudaMallocAsync(&memory_, kArenaBytes, nullptr);

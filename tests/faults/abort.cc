@@ -63,7 +63,7 @@ tuttiResult_t runOften(const std::function<tuttiResult_t()>& once) {
 
 tuttiResult_t runStream(Kind kind, tuttiComm_t comm, int rank, int ranks) {
   tuttiStream_t stream = nullptr;
-  if (const auto made = tuttiStreamCreate(&stream)) return made;
+  if (const auto made = tuttiStreamCreate(&stream, 0)) return made;
   const auto result = runOften([&] { return runOne(kind, 500, comm, rank, ranks, stream); });
   tuttiStreamDestroy(stream);
   return result;
@@ -92,7 +92,7 @@ tuttiResult_t runSplit(tuttiComm_t comm) {
 // Something is queued that will never end, and then `end` waits for it.
 tuttiResult_t endWithWork(tuttiComm_t comm, tuttiResult_t (*end)(tuttiComm_t)) {
   tuttiStream_t stream = nullptr;
-  if (const auto made = tuttiStreamCreate(&stream)) return made;
+  if (const auto made = tuttiStreamCreate(&stream, 0)) return made;
   float never = 0;
   const auto queued = tuttiRecv(&never, 1, tuttiFloat32, 1, comm, stream);
   const auto ended = end(comm);
@@ -130,9 +130,9 @@ std::vector<Situation> situations() {
   waitsIn("destroys", [](auto comm, int, int) { return endWithWork(comm, tuttiCommDestroy); });
   list.back().destroys = true;
   waitsIn("waits in shrink", [](auto comm, int, int) {
-    tuttiCommRevoke(comm);
+    tuttiCommRevoke(comm, 0);
     tuttiComm_t child = nullptr;
-    const auto result = tuttiCommShrink(comm, &child, nullptr);
+    const auto result = tuttiCommShrink(comm, nullptr, 0, &child, nullptr, 0);
     if (result == tuttiSuccess) tuttiCommDestroy(child);
     return result;
   });
@@ -238,7 +238,7 @@ class Round {
     const int64_t began = now();
     struck_ = began;
     struck_.notify_all();
-    const tuttiResult_t result = revokes_ ? tuttiCommRevoke(comm_) : tuttiCommAbort(comm_);
+    const tuttiResult_t result = revokes_ ? tuttiCommRevoke(comm_, 0) : tuttiCommAbort(comm_);
     const double took = since(began);
     over_ = true;
     over_.notify_all();

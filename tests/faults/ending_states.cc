@@ -90,10 +90,10 @@ void fail() {
 
 void shrink() {
   const Pair pair = makeLinked();
-  tuttiCommRevoke(pair.ranks[0]);
+  tuttiCommRevoke(pair.ranks[0], 0);
   leaveRunning([pair] {
     tuttiComm_t made = nullptr;
-    tuttiCommShrink(pair.ranks[0], &made, nullptr);
+    tuttiCommShrink(pair.ranks[0], nullptr, 0, &made, nullptr, 0);
   });
 }
 
@@ -105,7 +105,7 @@ void destroy() {
 void queueAlone() {
   const Pair pair = makeLinked();
   tuttiStream_t stream = nullptr;
-  tuttiStreamCreate(&stream);
+  tuttiStreamCreate(&stream, 0);
   addUp(pair.ranks[0], stream);
 }
 

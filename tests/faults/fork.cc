@@ -46,10 +46,10 @@ std::string tryParents(tuttiComm_t comm, tuttiStream_t stream) {
       {"barrier", [&] { return tuttiBarrier(comm, nullptr); }},
       {"receive", [&] { return tuttiRecv(&value, 1, tuttiFloat32, 0, comm, nullptr); }},
       {"split", [&] { return tuttiCommSplit(comm, 0, 0, &made, nullptr); }},
-      {"shrink", [&] { return tuttiCommShrink(comm, &made, nullptr); }},
+      {"shrink", [&] { return tuttiCommShrink(comm, nullptr, 0, &made, nullptr, 0); }},
       {"count", [&] { return tuttiCommCount(comm, &number); }},
       {"async error", [&] { return tuttiCommGetAsyncError(comm, &state); }},
-      {"revoke", [&] { return tuttiCommRevoke(comm); }},
+      {"revoke", [&] { return tuttiCommRevoke(comm, 0); }},
       {"finalize", [&] { return tuttiCommFinalize(comm); }},
       {"abort", [&] { return tuttiCommAbort(comm); }},
       {"destroy", [&] { return tuttiCommDestroy(comm); }},
@@ -92,7 +92,7 @@ int runRank(char** argv) {
   tuttiComm_t comm = nullptr;
   tuttiStream_t stream = nullptr;
   if (tuttiCommInitRankConfig(&comm, kRanks, id, rank, &config) != tuttiSuccess) return 1;
-  if (tuttiStreamCreate(&stream) != tuttiSuccess || !allReduceIsRight(comm, rank)) return 1;
+  if (tuttiStreamCreate(&stream, 0) != tuttiSuccess || !allReduceIsRight(comm, rank)) return 1;
   wire.send("ready");
   if (rank == 1) {
     int status = -1;

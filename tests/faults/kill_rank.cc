@@ -70,7 +70,7 @@ class KillRank {
   // A split without the rank that is gone works on, but not all its ranks will: whoever knows stops it.
   static void revokeSplits(Worker& worker) {
     for (size_t i = 1; i < worker.members().size(); ++i)
-      if (worker.members()[i].comm) tuttiCommRevoke(worker.members()[i].comm);
+      if (worker.members()[i].comm) tuttiCommRevoke(worker.members()[i].comm, 0);
   }
 
   // The world must come to know too, whichever communicator the call was on. Until it does, a call of this rank alone
@@ -94,7 +94,7 @@ class KillRank {
     order >> verb;
     if (verb == "shrink") {
       tuttiComm_t child = nullptr;
-      const tuttiResult_t result = tuttiCommShrink(newest_, &child, nullptr);
+      const tuttiResult_t result = tuttiCommShrink(newest_, nullptr, 0, &child, nullptr, 0);
       recovered(result, child);
     } else if (verb == "make") {
       tuttiUniqueId made;

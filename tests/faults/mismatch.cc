@@ -111,7 +111,7 @@ class CaseRun {
 
   tuttiResult_t call(tuttiComm_t comm, int rank, const Act& mine, Part& part) {
     tuttiStream_t stream = nullptr;
-    if (case_.onStream && tuttiStreamCreate(&stream) != tuttiSuccess) return tuttiSystemError;
+    if (case_.onStream && tuttiStreamCreate(&stream, 0) != tuttiSuccess) return tuttiSystemError;
     tuttiResult_t result = issue(comm, rank, mine, part, stream);
     if (!stream) return result;
     const tuttiResult_t later = tuttiStreamSynchronize(stream);

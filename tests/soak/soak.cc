@@ -59,7 +59,7 @@ int runPassingRank(char** argv) {
   Worker worker(draw.session(), std::atoi(argv[1]), configuration());
   worker.onAlarm([&] {
     for (auto& member : worker.members())
-      if (member.comm) tuttiCommRevoke(member.comm);
+      if (member.comm) tuttiCommRevoke(member.comm, 0);
   });
   auto trouble = worker.open(ids);
   wire.send("ready");
@@ -99,7 +99,7 @@ class Survivor {
                    std::vector<Child>& others) {
     worker.onAlarm([&] {
       for (size_t i = 1; i < worker.members().size(); ++i)
-        if (worker.members()[i].comm) tuttiCommRevoke(worker.members()[i].comm);
+        if (worker.members()[i].comm) tuttiCommRevoke(worker.members()[i].comm, 0);
     });
     if (const auto trouble = worker.open(ids)) return trouble->text;
     const uint64_t strike = generation.dies ? generation.operations() / 2 : ~uint64_t{0};
@@ -123,7 +123,8 @@ class Survivor {
     tuttiComm_t child = nullptr;
     tuttiConfig_t config = configuration();
     config.joinTimeoutMs = 300;
-    if (tuttiCommShrink(worker.members()[0].comm, &child, &config) == tuttiSuccess) tuttiCommDestroy(child);
+    if (tuttiCommShrink(worker.members()[0].comm, nullptr, 0, &child, &config, 0) == tuttiSuccess)
+      tuttiCommDestroy(child);
     return "";
   }
 

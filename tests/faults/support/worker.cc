@@ -28,7 +28,7 @@ Worker::Worker(const SessionSpec& session, int rank, tuttiConfig_t config, Prepa
 std::optional<Trouble> Worker::open(const std::vector<tuttiUniqueId>& ids) {
   streams_.resize(static_cast<size_t>(session_.streams));
   for (auto& stream : streams_)
-    if (const auto result = tuttiStreamCreate(&stream)) return troubleOf(result, 0, -1, "tuttiStreamCreate");
+    if (const auto result = tuttiStreamCreate(&stream, 0)) return troubleOf(result, 0, -1, "tuttiStreamCreate");
   for (size_t i = 0; i < session_.communicators.size(); ++i)
     if (auto trouble = openOne(i, ids[i])) return trouble;
   return std::nullopt;
