@@ -101,8 +101,8 @@ constexpr bool isStoredAs(const DataTypeRow& row, Of) {
   if (!row.isFloat()) return Limits::is_signed == row.isSigned;
   if (std::is_floating_point_v<Storage>) return Limits::digits == row.mantissaBits + 1;
   constexpr auto load = Of::Ordered::load;
-  const auto one = static_cast<Storage>(row.bias() << row.mantissaBits);
-  const auto top = static_cast<Storage>(((1 << row.exponentBits) - 1) << row.mantissaBits);
+  const auto one = static_cast<Storage>(uint64_t(row.bias()) << row.mantissaBits);
+  const auto top = static_cast<Storage>(((uint64_t{1} << row.exponentBits) - 1) << row.mantissaBits);
   return load(one) == 1 && load(static_cast<Storage>(one + 1)) == 1 + 1.0f / (1 << row.mantissaBits) &&
          (load(top) > Limits::max()) == row.hasInfinity;
 }

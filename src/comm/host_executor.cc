@@ -67,11 +67,11 @@ void HostLauncher::launch(std::span<PendingCall> calls) const {
   runTasks(mine.tasks);
 }
 
-constinit const HostLauncher hostLauncher;
+constinit const HostLauncher kHostLauncher;
 
 }  // namespace
 
-HostExecutor::HostExecutor(Team& team) : Executor(team, hostLauncher, {}), state_(team) {}
+HostExecutor::HostExecutor(Team& team) : Executor(team, kHostLauncher, {}), state_(team) {}
 
 void HostExecutor::run(Call call) {
   Task task(state_, std::move(call), true);

@@ -27,7 +27,7 @@ class Mailbox {
   // Of streams, each of which is a descriptor, fewer where this process may have few.
   static size_t mostStreams() noexcept { return quarterOfFiles(16, kMostStreams); }
   // Of all ranks together, over Unix sockets: there, any process of the user may name any of them.
-  static size_t mostStreamsOfAll() noexcept { return halfOfFiles(2 * 16); }
+  static size_t mostStreamsOfAll() noexcept { return halfOfFiles(size_t{2} * 16); }
 
   // --- the rank's side: any thread ---
   // Blocks until joined() or notJoined(), and throws the latter's Error; false when it is later than `until`.

@@ -81,7 +81,7 @@ int hindrance(const std::string& folder) noexcept {
 
 // Each host may have a folder of its own: the first rank there speaks.
 bool speaksForHost(const Team& team) noexcept {
-  const auto infos = team.infos();
+  const auto& infos = team.infos();
   const uint64_t mine = infos[static_cast<size_t>(team.rank())].hostId;
   const auto first = std::ranges::find(infos, mine, &topology::PeerInfo::hostId);
   return first - infos.begin() == team.rank();

@@ -171,7 +171,7 @@ class GpuLauncher final : public comm::GroupLauncher {
   void launch(std::span<comm::PendingCall> calls) const override { launchCalls(calls); }
 };
 
-constinit const GpuLauncher gpuLauncher;
+constinit const GpuLauncher kGpuLauncher;
 
 // In which process a rank is, it says itself, and ranks of one process follow each other's addresses. So nobody gets by
 // who names this process and has not joined in it: pools of GPUs' memory and links of kernels rely
@@ -199,7 +199,7 @@ void checkProcesses(comm::Team& team) {
 
 std::unique_ptr<comm::Executor> makeGpuExecutor(comm::Team& team) {
   checkProcesses(team);
-  return std::make_unique<GpuExecutor>(team, gpuLauncher, stopping(team));
+  return std::make_unique<GpuExecutor>(team, kGpuLauncher, stopping(team));
 }
 
 }  // namespace tutti::gpu
