@@ -17,7 +17,8 @@
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. A pre-multiplied sum adds products that were rounded to the type. max and min of a NaN are NaN. All ranks get
- *   the same bits.
+ *   the same bits. Which bits of a floating-point result, depends on the algorithm that the plan chooses, by the size
+ *   of the message and where the ranks are; with config.reproducible on the values and the number of ranks alone.
  * Flags. None is defined yet where an argument is called `flags`: it is 0.
  * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
  *   life and its end mean nothing to the other ranks. It may make communicators of its own.
@@ -118,9 +119,9 @@ typedef struct {
 /* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". A struct may be shorter
  * or longer than this one: of an older header, what it lacks is at its default; of a newer one, what this library does
  * not know has to be zero. Fields called reserved are zero. The same on every
- * rank must be channels, transports, algorithm, heartbeatMs, encrypt and the kind of device. The environment wins: a
- * variable that is set (docs/settings.md) overrides the field that means the same, also in what is split off or shrunk;
- * TUTTI_DEBUG=info names what was overridden. */
+ * rank must be channels, transports, algorithm, heartbeatMs, encrypt, reproducible and the kind of device. The
+ * environment wins: a variable that is set (docs/settings.md) overrides the field that means the same, also in what is
+ * split off or shrunk; TUTTI_DEBUG=info names what was overridden. */
 typedef struct {
   size_t size;
   unsigned int version;
@@ -140,10 +141,13 @@ typedef struct {
   const char* device; /* where all buffers of this communicator are: "cpu" (the default), "cuda:2", or "cuda": the
                          calling thread's current GPU. TUTTI_DEVICE wins, and that is warned of. May differ by rank
                          but for the kind: all on GPUs or none */
+  int reproducible;   /* 1: so many ranks always get the same bits of the same values, see "Arithmetic";
+                         TUTTI_REPRODUCIBLE wins; a 0 there is warned of */
+  int reserved2;
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_INITIALIZER \
-  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
+  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0 }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
  * others. The process that made it must live until all have joined. It is good for one communicator, and expires

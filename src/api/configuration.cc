@@ -49,6 +49,7 @@ tuttiConfig_t completed(const tuttiConfig_t& given, const char* call) {
   checkVersion(full.version, call);
   checkSwitch(full.encrypt, "encrypt", call);
   checkSwitch(full.nonBlocking, "nonBlocking", call);
+  checkSwitch(full.reproducible, "reproducible", call);
   return full;
 }
 
@@ -116,6 +117,8 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
   }
   if (full.name) config.name = full.name;
   if (full.encrypt != 0) fields.set("encrypt", "TUTTI_ENCRYPT", config.encrypt, true, full.encrypt);
+  if (full.reproducible != 0)
+    fields.set("reproducible", "TUTTI_REPRODUCIBLE", config.reproducible, true, full.reproducible);
   return config;
 }
 
@@ -126,6 +129,7 @@ void tellOverridden(const comm::Config& config, int rank, const comm::Config* pa
     if (parent && told != parent->overridden.end() && told->second == text) continue;
     all += (all.empty() ? "" : ", ") + text;
     if (name == "encrypt" && rank == 0) log::warn("overridden: {}: what crosses a network is not encrypted", text);
+    if (name == "reproducible" && rank == 0) log::warn("overridden: {}: bits may differ with what is chosen", text);
     if (name == "device") log::warn("overridden: {}: the buffers have to be there", text);
   }
   if (!all.empty()) log::info("overridden: {}", all);

@@ -21,16 +21,20 @@ Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machin
 BoundPlan& Plans::find(const Call& call) {
   if (call.collective == Collective::kSendRecv) return message(call);
   const size_t bytes = call.planBytes(size_);
-  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes),
+  const bool inRankOrder = config_.reproducible && call.dependsOnOrder();
+  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, inRankOrder),
                                       [&]() -> BoundPlan& { return choose(call, bytes); });
   last_.store(plan.schedule.algorithm, std::memory_order_relaxed);
   return plan;
 }
 
+schedule::Request Plans::requestOf(const Call& call) const noexcept {
+  return {call.collective, call.planBytes(size_), config_.reproducible && call.dependsOnOrder()};
+}
+
 plan::Choice Plans::foresee(const Call& call) const {
-  return plan::choose({call.collective, call.planBytes(size_)}, machine_,
-                      schedule::forcedFor(call.collective, config_.algorithm), config_.channels)
-      .best;
+  const schedule::Request request = requestOf(call);
+  return plan::choose(request, machine_, schedule::forcedFor(request, config_.algorithm), config_.channels).best;
 }
 
 BoundPlan& Plans::choose(const Call& call, size_t bytes) {
@@ -41,8 +45,10 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 
 std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {
   const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-  if (config_.algorithm && !schedule::forcedFor(call.collective, config_.algorithm))
-    log::debug("{} has no algorithm {}; the plan chooses", nameOf(call.collective), nameOf(*config_.algorithm));
+  if (config_.algorithm && !schedule::forcedFor(requestOf(call), config_.algorithm))
+    log::debug("{} {} by {}; the plan chooses", nameOf(call.collective),
+               schedule::rowOf(*config_.algorithm).has(call.collective) ? "would not be reproducible" : "is not made",
+               nameOf(*config_.algorithm));
   log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
              nameOf(choice.algorithm), choice.channels, choice.channels == 1 ? "" : "s", choice.predictedUs);
   auto made = make(schedule::build(choice.algorithm, shape, rank_), choice.channels);

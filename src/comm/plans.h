@@ -51,6 +51,7 @@ class Plans {
  private:
   using Key = std::tuple<Collective, schedule::Algorithm, int, int>;  // collective, algorithm, root, channels
 
+  schedule::Request requestOf(const Call& call) const noexcept;
   BoundPlan& choose(const Call& call, size_t bytes);
   BoundPlan& message(const Call& call);
   std::unique_ptr<BoundPlan> makeChosen(const Call& call, size_t bytes, const plan::Choice& choice);

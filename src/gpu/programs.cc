@@ -76,17 +76,21 @@ std::optional<Protocol> DevicePrograms::forcedProtocol() const {
   return shape_.bridged ? Protocol::kSimple : config_.protocol;
 }
 
+schedule::Request DevicePrograms::requestOf(const comm::Call& call) const noexcept {
+  return {call.collective, call.planBytes(shape_.size), config_.reproducible && call.dependsOnOrder()};
+}
+
 plan::DeviceChoice DevicePrograms::choose(const comm::Call& call) const {
-  return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, false),
-                            schedule::forcedFor(call.collective, config_.algorithm), forcedProtocol(),
-                            config_.channels);
+  const schedule::Request request = requestOf(call);
+  return plan::chooseDevice(request, deviceMachine(shape_, false), schedule::forcedFor(request, config_.algorithm),
+                            forcedProtocol(), config_.channels);
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const comm::Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
+  const schedule::Request request = requestOf(call);
   plan::DeviceChoice choice =
-      plan::chooseStreamed({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, true),
-                           schedule::forcedFor(call.collective, config_.algorithm));
+      plan::chooseStreamed(request, deviceMachine(shape_, true), schedule::forcedFor(request, config_.algorithm));
   choice.channels = 0;
   return choice;
 }
@@ -102,7 +106,9 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
   const bool message = call.collective == Collective::kSendRecv;
   const size_t bytes = message ? bytesOfMessage(call) : call.planBytes(shape_.size);
   const int place = message && !call.sends ? ~call.root : call.root;
-  return programs_.find(comm::PlanQuestion::of(call.collective, place, bytes, streamed), [&]() -> DeviceProgram& {
+  const bool inRankOrder = config_.reproducible && call.dependsOnOrder();
+  const auto question = comm::PlanQuestion::of(call.collective, place, bytes, inRankOrder, streamed);
+  return programs_.find(question, [&]() -> DeviceProgram& {
     const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
     return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},
                           [&] { return streamed ? makeStreamed(call, choice) : make(call, choice); });

@@ -50,6 +50,7 @@ class DevicePrograms {
   std::optional<Protocol> forcedProtocol() const;
   plan::DeviceChoice choose(const comm::Call& call) const;
   plan::DeviceChoice chooseMessage(const comm::Call& call) const;
+  schedule::Request requestOf(const comm::Call& call) const noexcept;
   plan::DeviceChoice chooseStreamed(const comm::Call& call) const;
   schedule::Schedule build(const comm::Call& call, schedule::Algorithm algorithm) const;
   std::unique_ptr<DeviceProgram> make(const comm::Call& call, const plan::DeviceChoice& choice);

@@ -55,6 +55,10 @@ Plan choose(const Request& request, const ClusterModel& machine, std::optional<A
   Plan plan;
   std::vector<Choice> choices, unwise;
   for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
+    if (!schedule::rowOf(algorithm).can(request)) {
+      plan.excluded.push_back(exclusion(algorithm, "it does not add in the order of the ranks"));
+      continue;
+    }
     const std::string reason = algorithm == forced ? std::string() : objection(algorithm, request.collective, machine);
     if (!reason.empty()) plan.excluded.push_back(exclusion(algorithm, reason));
     (reason.empty() ? choices : unwise).push_back(priced(algorithm, request, machine, forcedChannels));

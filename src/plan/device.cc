@@ -63,7 +63,7 @@ DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, 
     const DeviceChoice choice = price(algorithm, candidate, request, machine, forcedChannels);
     if (!best || choice.predictedUs < best->predictedUs) best = choice;
   };
-  for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
+  for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
     if (forced && algorithm != *forced) continue;
     for (const Protocol candidate : kEveryProtocol) {
       if (protocol ? candidate != *protocol : rowOf(candidate).needsWholeLines && !machine.linesMoveWhole) continue;
@@ -76,7 +76,7 @@ DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, 
 
 DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced) {
   std::optional<DeviceChoice> best;
-  for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
+  for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
     if (forced && algorithm != *forced) continue;
     if (!forced && !suits(algorithm, Protocol::kSimple, request.collective, machine)) continue;
     const DeviceChoice choice = priceStreamed(algorithm, request, machine);

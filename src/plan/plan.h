@@ -38,7 +38,7 @@ struct Plan {
 };
 
 // Never fails: every collective has an algorithm that works for every size. `forced` (from the configuration) takes the
-// choice of the algorithm away; it must be one that the collective has.
+// choice of the algorithm away; it must be one that can do what is asked for.
 Plan choose(const Request& request, const ClusterModel& machine, std::optional<schedule::Algorithm> forced,
             int forcedChannels);
 

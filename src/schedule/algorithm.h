@@ -50,8 +50,12 @@ struct AlgorithmRow {
   bool linksToAll = false;
   // Whether one slot carries a segment of nearly every rank. Null: never.
   bool (*packsAllRanks)(Collective collective) = nullptr;
+  // Whether each element is made in one step, of all ranks' operands in the order of the ranks: the same bits as every
+  // other such algorithm, wherever the ranks are.
+  bool addsInRankOrder = false;
 
   bool has(Collective collective) const noexcept;
+  bool can(const Request& request) const noexcept;
 };
 
 // The most that there may be: a slot's fingerprint has 4 bits for 1 + the number of an algorithm (link/fifo.h).
@@ -68,12 +72,14 @@ Algorithm algorithmByName(std::string_view name);
 // Error(kInvalidArgument) where the name is taken, or kMostAlgorithms are there.
 Algorithm registerAlgorithm(const AlgorithmRow& row);
 
-// What is forced, where the collective has it.
-std::optional<Algorithm> forcedFor(Collective collective, std::optional<Algorithm> forced);
+// What is forced, where it can do what is asked for.
+std::optional<Algorithm> forcedFor(const Request& request, std::optional<Algorithm> forced);
 
 // The algorithms that this collective has, in the order of their numbers; send/receive has none, and is built by
 // buildSend / buildReceive.
 std::vector<Algorithm> algorithmsFor(Collective collective);
+// Those of them that can do what is asked for.
+std::vector<Algorithm> algorithmsFor(const Request& request);
 
 // This rank's schedule. Throws Error(kInvalidArgument) for an algorithm that the collective lacks, naming those it has.
 Schedule build(Algorithm algorithm, const Shape& shape, int rank);

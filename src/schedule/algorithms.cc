@@ -108,8 +108,12 @@ Algorithm registerAlgorithm(const AlgorithmRow& row) {
   return static_cast<Algorithm>(number);
 }
 
-std::optional<Algorithm> forcedFor(Collective collective, std::optional<Algorithm> forced) {
-  return forced && rowOf(*forced).has(collective) ? forced : std::nullopt;
+bool AlgorithmRow::can(const Request& request) const noexcept {
+  return has(request.collective) && (addsInRankOrder || !request.inRankOrder);
+}
+
+std::optional<Algorithm> forcedFor(const Request& request, std::optional<Algorithm> forced) {
+  return forced && rowOf(*forced).can(request) ? forced : std::nullopt;
 }
 
 std::vector<Algorithm> algorithmsFor(Collective collective) {
@@ -117,6 +121,12 @@ std::vector<Algorithm> algorithmsFor(Collective collective) {
   for (const Algorithm each : allAlgorithms())
     if (rowOf(each).has(collective)) having.push_back(each);
   return having;
+}
+
+std::vector<Algorithm> algorithmsFor(const Request& request) {
+  std::vector<Algorithm> able = algorithmsFor(request.collective);
+  std::erase_if(able, [&](Algorithm each) { return !rowOf(each).can(request); });
+  return able;
 }
 
 Schedule build(Algorithm algorithm, const Shape& shape, int rank) {

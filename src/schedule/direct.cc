@@ -122,6 +122,7 @@ constinit const AlgorithmRow rows::kDirect{.name = "direct",
                                            .collectives = kDirectHas,
                                            .build = buildDirect,
                                            .workload = workloadOfDirect,
-                                           .linksToAll = true};
+                                           .linksToAll = true,
+                                           .addsInRankOrder = true};
 
 }  // namespace tutti::schedule

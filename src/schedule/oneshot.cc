@@ -33,6 +33,7 @@ constinit const AlgorithmRow rows::kOneShot{.name = "oneshot",
                                             .collectives = kOneShotHas,
                                             .build = buildOneShot,
                                             .workload = workloadOfOneShot,
-                                            .linksToAll = true};
+                                            .linksToAll = true,
+                                            .addsInRankOrder = true};
 
 }  // namespace tutti::schedule

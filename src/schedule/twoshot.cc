@@ -23,6 +23,7 @@ constinit const AlgorithmRow rows::kTwoShot{.name = "twoshot",
                                             .collectives = kTwoShotHas,
                                             .build = buildTwoShot,
                                             .workload = workloadOfTwoShot,
-                                            .linksToAll = true};
+                                            .linksToAll = true,
+                                            .addsInRankOrder = true};
 
 }  // namespace tutti::schedule

@@ -17,7 +17,8 @@ namespace tutti::schedule {
 // What is asked for.
 struct Request {
   Collective collective = Collective::kAllReduce;
-  size_t bytes = 0;  // the whole message (kSplit); with a count a rank: one rank's part
+  size_t bytes = 0;          // the whole message (kSplit); with a count a rank: one rank's part
+  bool inRankOrder = false;  // only by algorithms that add in the order of the ranks, whatever they cost
 };
 
 // Among how many.

@@ -78,6 +78,11 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "The algorithm of every collective that has it, in any case of letters. Default: the fastest by the cost model."},
     {"TUTTI_CHANNELS", For::kRunning, Type::kNumber, "0", 0, 64, "0: as many as pay",
      "Into how many lanes a collective is split."},
+    {"TUTTI_REPRODUCIBLE", For::kRunning, Type::kSwitch, "0", 0, 1, "",
+     "Whether a number of ranks always gets the same bits of the same floating-point values, whatever the sizes, "
+     "algorithms, channels, hosts and GPUs: all are added in the order of the ranks. TUTTI_ALGO holds where its "
+     "algorithm does so (oneshot, twoshot, direct). The same on every rank. 0 leaves it off also where the program "
+     "asks for it, with a warning."},
     {"TUTTI_DEVICE", For::kRunning, Type::kText, "cpu", 0, 0, "cpu, cuda, cuda:N",
      "Where the buffers are: in host memory, on the calling thread's current GPU, or on that one. The devices that a "
      "program hands to tuttiCommInitAll are none of its configuration, and win. The measuring programs have --device, "

@@ -35,6 +35,9 @@ struct Call {
 
   // Bytes that the plan goes by; the same on every rank.
   size_t planBytes(int ranks) const noexcept;
+  // Whether its result depends on the order in which operands are combined: sums are rounded, and of zeros or numbers
+  // that are none the first one met stays.
+  bool dependsOnOrder() const noexcept { return reduces(collective) && rowOf(type).isFloat(); }
   // "all-reduce #42 (float, 262144 elements, sum)"
   std::string describe(uint64_t number) const;
   link::Fingerprint fingerprint(uint64_t number) const noexcept;

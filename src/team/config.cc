@@ -22,6 +22,7 @@ constexpr settings::Name kShared[] = {"TUTTI_JOIN_TIMEOUT_MS",
                                       "TUTTI_TRANSPORT",
                                       "TUTTI_ALGO",
                                       "TUTTI_ENCRYPT",
+                                      "TUTTI_REPRODUCIBLE",
                                       "TUTTI_DEVICE"};
 
 Protocol protocolByName(const std::string& name) {
@@ -66,6 +67,7 @@ Config Config::fromEnvironment() {
   config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
   config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
+  config.reproducible = settings::isOn("TUTTI_REPRODUCIBLE");
   config.provesPlans = settings::isOn("TUTTI_VERIFY");
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   config.device = parsed("TUTTI_DEVICE", deviceByName);

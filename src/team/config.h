@@ -26,6 +26,7 @@ struct Config {
   int groupSize = 0;                             // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
   std::chrono::milliseconds heartbeat{20'000};   // zero: silence is no failure
   bool encrypt = false;
+  bool reproducible = false;  // the same bits for a number of ranks, however they are placed and whatever is chosen
   bool provesPlans = false;   // each schedule is proved before it runs
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
@@ -45,7 +46,8 @@ struct Config {
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
   // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_PROTOCOL, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT,
-  // TUTTI_VERIFY, TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and TUTTI_GPU_BUFFER_MIB. Throws Error(kInvalidArgument).
+  // TUTTI_REPRODUCIBLE, TUTTI_VERIFY, TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and TUTTI_GPU_BUFFER_MIB. Throws
+  // Error(kInvalidArgument).
   static Config fromEnvironment();
 };
 

@@ -165,7 +165,7 @@ inline std::string tell(const ReductionJob& job, const std::string& oneIs, const
                         const std::string& otherIs, const std::vector<std::byte>& other) {
   const size_t width = faults::sizeOf(job.type), element = firstOther(one, other, width);
   const auto spell = [&](const std::vector<std::byte>& outcome) {
-    return faults::spell(&outcome[element * width], job.type).text;
+    return std::string(faults::spell(&outcome[element * width], job.type).text);
   };
   return fmt::format("{}, element {}{}: {} {}, {} {}", job.describe(), element,
                      job.inPlace ? "" : " counted from 64 bytes before the result", oneIs, spell(one), otherIs,

@@ -28,6 +28,7 @@ tuttiConfig_t everything() {
   config.heartbeatMs = -1;
   config.encrypt = 1;
   config.device = "cuda:5";
+  config.reproducible = 1;
   return config;
 }
 
@@ -44,6 +45,7 @@ TEST(Configuration, CountsWhereTheEnvironmentIsSilent) {
   EXPECT_EQ(config.algorithm, schedule::Algorithm::kRing);
   EXPECT_EQ(config.heartbeat, milliseconds(0));
   EXPECT_TRUE(config.encrypt);
+  EXPECT_TRUE(config.reproducible);
   EXPECT_EQ(config.device, 5);
   EXPECT_TRUE(config.overridden.empty());
 }
@@ -57,6 +59,7 @@ TEST(Configuration, TheEnvironmentWinsInEveryField) {
                            {"TUTTI_ALGO", "tree"},
                            {"TUTTI_HEARTBEAT_MS", "14"},
                            {"TUTTI_ENCRYPT", "0"},
+                           {"TUTTI_REPRODUCIBLE", "0"},
                            {"TUTTI_DEVICE", "cpu"}});
   const comm::Config config = resolved(everything());
   EXPECT_EQ(config.joinTimeout, milliseconds(11));
@@ -67,6 +70,7 @@ TEST(Configuration, TheEnvironmentWinsInEveryField) {
   EXPECT_EQ(config.algorithm, schedule::Algorithm::kTree);
   EXPECT_EQ(config.heartbeat, milliseconds(14));
   EXPECT_FALSE(config.encrypt);
+  EXPECT_FALSE(config.reproducible);
   EXPECT_EQ(config.device, -1);
   std::string all;
   for (const auto& [name, text] : config.overridden) all += text + "\n";
@@ -79,6 +83,7 @@ TEST(Configuration, TheEnvironmentWinsInEveryField) {
             "config.heartbeatMs=-1 by TUTTI_HEARTBEAT_MS=14\n"
             "config.joinTimeoutMs=1 by TUTTI_JOIN_TIMEOUT_MS=11\n"
             "config.operationTimeoutMs=3 by TUTTI_OPERATION_TIMEOUT_MS=13\n"
+            "config.reproducible=1 by TUTTI_REPRODUCIBLE=0\n"
             "config.transports=tcp by TUTTI_TRANSPORT=^tcp\n");
 }
 
@@ -146,6 +151,7 @@ TEST(Configuration, WrongFieldsAreNamedWhateverTheEnvironmentSays) {
          [](auto& config) { config.heartbeatMs = -2; });
   expect("encrypt is -1: 0 or 1", [](auto& config) { config.encrypt = -1; });
   expect("encrypt is 2: 0 or 1", [](auto& config) { config.encrypt = 2; });
+  expect("reproducible is 2: 0 or 1", [](auto& config) { config.reproducible = 2; });
   expect("nonBlocking is 2: 0 or 1", [](auto& config) { config.nonBlocking = 2; });
   expect("version is 0, which tutti", [](auto& config) { config.version = 0; });
   expect("version is 99, which tutti", [](auto& config) { config.version = 99; });
