@@ -24,6 +24,8 @@
  *   life and its end mean nothing to the other ranks. It may make communicators of its own.
  * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to
  *   do. No call hangs: joining, connecting and each operation have deadlines (tuttiConfig_t).
+ * Profilers. Every function has a second name, ptutti…, as MPI's have: a program, or a library loaded before this one,
+ * may have a function of the first name that does something of its own and calls the second.
  */
 #ifndef TUTTI_TUTTI_H
 #define TUTTI_TUTTI_H

@@ -1,7 +1,9 @@
 """Uses an installed tutti as somebody who only has the installed tree. One case per call:
 
 tree       installs, moves the tree to where no build file points, and looks whether all is there
-exports    libtutti.so exports what its headers declare, and nothing else
+exports    libtutti.so exports what its headers declare under a version, by two names each, and nothing else
+header     tutti.h in C99 and C++11, with all warnings
+profiler   a program whose own tuttiAllReduce counts, and calls the library's by its second name
 cmake      builds examples/ with find_package(tutti) and runs the first on two ranks; runs an installed program
 pkgconfig  builds examples/ with cc, c++ and pkg-config, and runs the first two on two ranks
 """
@@ -54,7 +56,7 @@ def check_tree(setting):
     run("cmake", "--install", setting.build, "--prefix", staging, stdout=subprocess.DEVNULL)
     staging.rename(setting.prefix)
     version = output_of("pkg-config", "--modversion", "tutti", env=environment(setting.search)).strip()
-    wanted = [f"{setting.libdir}/libtutti.so", f"{setting.libdir}/libtutti.so.0", f"{setting.libdir}/libtutti.so.{version}",
+    wanted = [f"{setting.libdir}/libtutti.so", f"{setting.libdir}/{soname(version)}", f"{setting.libdir}/libtutti.so.{version}",
               f"{setting.libdir}/cmake/tutti/tuttiConfig.cmake", f"{setting.libdir}/cmake/tutti/tuttiConfigVersion.cmake"]
     headers = [path.relative_to(setting.source) for path in (setting.source / "include").rglob("*.h*")]
     programs = [f"bin/{path.name}" for path in (setting.build / "bin").glob("*_perf")]
@@ -66,15 +68,57 @@ def check_tree(setting):
         expect(bytes(setting.source) not in text, f"{path} knows where the sources were")
 
 
+def soname(version):
+    return "libtutti.so." + ".".join(version.split(".")[:2])
+
+
 def check_exports(setting):
-    table = output_of("nm", "-D", "--defined-only", setting.lib / "libtutti.so.0")
-    exported = {line.split()[-1].split("@")[0] for line in table.splitlines()}
-    strangers = sorted(name for name in exported if not name.startswith("tutti"))
+    version = output_of("pkg-config", "--modversion", "tutti", env=environment(setting.search)).strip()
+    table = output_of("nm", "-D", "--defined-only", "--with-symbol-versions", setting.lib / soname(version))
+    names = [line.split()[-1] for line in table.splitlines() if " T " in line]
+    bare = sorted(name for name in names if not re.search(r"@@TUTTI_\d+\.\d+$", name))
+    expect(not bare, f"{bare} have no version")
+    exported = {name.split("@")[0] for name in names}
+    strangers = sorted(name for name in exported if not re.match("p?tutti", name))
     expect(not strangers, f"libtutti.so exports {strangers}")
     headers = "".join(path.read_text(encoding="utf-8") for path in (setting.prefix / "include/tutti").glob("*.h"))
     declared = set(re.findall(r"^TUTTI_API [^;(]*\b(tutti\w+)\(", headers, re.MULTILINE))
     expect(declared, "no function was found in the headers")
+    declared |= {"p" + name for name in declared}
     expect(exported == declared, f"declared only: {sorted(declared - exported)}; exported only: {sorted(exported - declared)}")
+
+
+def check_header(setting):
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror", "-fsyntax-only"]
+    use = setting.work / "use.c"
+    use.write_text("#include <tutti/tutti.h>\nint main(void) { tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER; "
+                   "return config.size == sizeof config ? 0 : 1; }\n", encoding="utf-8")
+    for compiler, language, standards in ((setting.cc, "c", ("c99", "c17")), (setting.cxx, "c++", ("c++11", "c++20"))):
+        extra = ["-Wstrict-prototypes", "-Wc++-compat"] if language == "c" else ["-Wold-style-cast", "-Wextra-semi"]
+        for standard in standards:
+            run(compiler, "-x", language, f"-std={standard}", *strict, *extra, "-I", setting.prefix / "include", use)
+
+
+COUNTER = """#include <stdio.h>
+#include <tutti/tutti.h>
+extern __typeof__(tuttiAllReduce) ptuttiAllReduce;
+tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  printf("all-reduce of %zu elements\\n", count);
+  fflush(stdout);
+  return ptuttiAllReduce(send, recv, count, type, op, comm, stream);
+}
+"""
+
+
+def check_profiler(setting):
+    source, program = setting.work / "counter.c", setting.work / "counted"
+    source.write_text(COUNTER, encoding="utf-8")
+    flags = output_of("pkg-config", "--cflags", "--libs", "tutti", env=environment(setting.search)).split()
+    run(setting.cc, *sanitizer_flags(setting), "-o", program, setting.source / f"examples/{EXAMPLE}.c", source, *flags)
+    output = output_of(program, "--ranks", "2", env=environment({"LD_LIBRARY_PATH": str(setting.lib)}))
+    expect(output.count("all-reduce of ") == 2, f"the calls of two ranks were not counted: {output}")
+    expect("rank 1 of 2: 1 21 41 61" in output, f"the library's function was not called: {output}")
 
 
 def check_cmake(setting):
@@ -112,7 +156,7 @@ def check_pkgconfig(setting):
         env=environment({"LD_LIBRARY_PATH": str(setting.lib)}), stdin=subprocess.DEVNULL)
 
 
-CASES = {"tree": check_tree, "exports": check_exports, "cmake": check_cmake, "pkgconfig": check_pkgconfig}
+CASES = {"tree": check_tree, "exports": check_exports, "header": check_header, "profiler": check_profiler, "cmake": check_cmake, "pkgconfig": check_pkgconfig}
 
 
 def main():
