@@ -131,11 +131,12 @@ void parsePortRange(const std::string& text, Network& network) {
 }  // namespace
 
 bool matchesInterface(const std::string& list, const std::string& name) {
-  const bool excludes = !list.empty() && list.front() == '^';
-  const auto parts = splitList(excludes ? list.substr(1) : list);
+  const bool excludes = list.starts_with('^'), exact = list.starts_with('=') || list.starts_with("^=");
+  const auto parts = splitList(list.substr((excludes ? 1 : 0) + (exact ? 1 : 0)));
   if (parts.empty()) return true;
   const bool listed = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-    return part.front() == '=' ? name == part.substr(1) : name.starts_with(part);
+    const bool marked = part.front() == '=';
+    return marked ? name == part.substr(1) : exact ? name == part : name.starts_with(part);
   });
   return listed != excludes;
 }

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Read once from the environment (TUTTI_SOCKET_IFNAME: comma list of interface prefixes,
-// "=exact", "^excluded"; TUTTI_SOCKET_FAMILY: 4, 6 or 0; TUTTI_PORT_RANGE: "first-last") and passed down.
+// Read once from the environment (TUTTI_SOCKET_IFNAME: see matchesInterface(); TUTTI_SOCKET_FAMILY: 4, 6 or 0;
+// TUTTI_PORT_RANGE: "first-last") and passed down.
 struct Network {
   std::string interfaces;
   int family = 0;                        // 0: both
@@ -31,7 +31,9 @@ std::vector<Interface> chosenInterfaces(const Network& network);
 // The same addresses as this host must name them: an interface's number, which is part of a link-local address, means
 // something else on every host, so each of these becomes one for each interface here.
 std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses);
-// Whether `name` passes a list such as "eth,=ib0" or "^docker,=lo".
+// Whether `name` passes a list: "eth,ib" beginnings of names, "=eth0,ib0" whole names, "^docker,lo" all but these,
+// "^=docker0,lo" both; as NCCL reads it, where what is in front holds for the whole list. Beyond that, "eth,=ib0": a
+// whole name among beginnings.
 bool matchesInterface(const std::string& list, const std::string& name);
 std::string hostName();
 

@@ -1,9 +1,15 @@
 #include "process/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #undef SPDLOG_HEADER_ONLY  // the build says it for versions of spdlog that do not say it themselves
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -32,16 +38,35 @@ spdlog::level::level_enum toSpdlog(Level level) noexcept {
   return spdlog::level::off;
 }
 
+using Sink = spdlog::sinks::stdout_sink_base<spdlog::details::console_nullmutex>;
+
+// Appended to: ranks may share it, and a line is one write. Never waits for the reader of a pipe. Never closed.
+FILE* openFile(const std::string& path, std::string& refusal) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+  FILE* const file = fd < 0 ? nullptr : ::fdopen(fd, "a");
+  if (file != nullptr) return file;
+  refusal = fmt::format("TUTTI_DEBUG_FILE={}: {}; going on with standard error", path, std::strerror(errno));
+  if (fd >= 0) ::close(fd);
+  return stderr;
+}
+
+FILE* openOutput(std::string& refusal) {
+  const auto pattern = settings::find("TUTTI_DEBUG_FILE");
+  return pattern ? openFile(filledIn(*pattern), refusal) : stderr;
+}
+
 // The mutex is ours and not the sink's, which all programs' sinks share and a child of fork would inherit taken.
 struct Output {
   Output() {
     logger.set_pattern("tutti %v");
     logger.set_level(toSpdlog(level));
+    if (!refusal.empty()) logger.log(spdlog::level::warn, "warn: {}", refusal);
   }
   // An unknown name must not switch the warnings off.
   const Level level = levelByName(settings::text("TUTTI_DEBUG")).value_or(Level::kWarn);
-  std::mutex mutex;  // guards what follows
-  spdlog::logger logger{"tutti", std::make_shared<spdlog::sinks::stderr_sink_st>()};
+  std::mutex mutex;     // guards what follows
+  std::string refusal;  // of the file that was asked for
+  spdlog::logger logger{"tutti", std::make_shared<Sink>(openOutput(refusal))};
 };
 
 Output& output() { return ofThisProcess<Output>(); }
@@ -53,6 +78,22 @@ std::string_view nameOf(Level level) noexcept {
 }
 
 }  // namespace
+
+std::string filledIn(std::string_view pattern) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    char host[256] = {};
+    if (next == 'h' && ::gethostname(host, sizeof host - 1) == 0)
+      path += host;
+    else if (next == 'p')
+      path += std::to_string(::getpid());
+    else
+      path += pattern[i];
+    if (next == 'h' || next == 'p' || next == '%') ++i;
+  }
+  return path;
+}
 
 // INFO is info, as other libraries' users are used to; and so that they find what they look for, their names are known.
 std::optional<Level> levelByName(std::string name) {

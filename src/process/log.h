@@ -1,11 +1,12 @@
-// Log lines, on standard error: "tutti [rank] level text". TUTTI_DEBUG=warn (default), version, info, debug, trace, off
-// sets how much, in any case of letters.
+// Log lines, on standard error or to the end of TUTTI_DEBUG_FILE: "tutti [rank] level text". TUTTI_DEBUG=warn
+// (default), version, info, debug, trace, off sets how much, in any case of letters.
 #pragma once
 #include <fmt/format.h>
 
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace tutti::log {
@@ -15,6 +16,9 @@ enum class Level { kDebug, kInfo, kVersion, kWarn, kOff };
 
 // What TUTTI_DEBUG's value means; none for a name that it does not know.
 std::optional<Level> levelByName(std::string name);
+
+// A file's name with %h for the host's, %p for the number of the process and %% for %.
+std::string filledIn(std::string_view pattern);
 
 bool enabled(Level level) noexcept;  // false too while there is no memory for what all lines share
 void write(Level level, const std::string& text) noexcept;

@@ -14,6 +14,7 @@ void warnOfStrangeSettings() {
   static std::once_flag once;
   std::call_once(once, [] {
     for (const std::string& line : strangeNames(Environment())) log::warn("{}", line);
+    for (const std::string& problem : fileSettings().problems) log::warn("{}", problem);
     const std::string level = text("TUTTI_DEBUG");
     if (!log::levelByName(level))
       log::warn("TUTTI_DEBUG={}: choose one of {}; going on with warn", level, findSetting("TUTTI_DEBUG")->values);

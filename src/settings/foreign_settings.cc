@@ -34,7 +34,7 @@ constexpr Counterpart kCounterparts[] = {
     {"NCCL_MAX_CTAS", "TUTTI_CHANNELS"},
     {"NCCL_BUFFSIZE", ""},  // of a channel, in bytes; TUTTI_GPU_BUFFER_MIB is for all links of a rank
     {"NCCL_COMM_BLOCKING", "", "1"},
-    {"NCCL_DEBUG_FILE", ""},
+    {"NCCL_DEBUG_FILE", "TUTTI_DEBUG_FILE"},
     {"NCCL_DEBUG_SUBSYS", ""},
     {"NCCL_P2P_LEVEL", ""},
     {"NCCL_NET_PLUGIN", ""},
@@ -46,7 +46,7 @@ constexpr Counterpart kCounterparts[] = {
     {"NCCL_LAUNCH_MODE", ""},
     {"NCCL_TOPO_FILE", ""},
     {"NCCL_GRAPH_FILE", ""},
-    {"NCCL_CONF_FILE", ""},
+    {"NCCL_CONF_FILE", "TUTTI_CONF_FILE"},
     {"NCCL_TUNER_PLUGIN", ""},
     {"NCCL_CUMEM_ENABLE", "", "0"},
     {"NCCL_NVLS_ENABLE", "", "0"},

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <memory>
 
 #include "base/error.h"
 
@@ -31,7 +33,37 @@ const Setting& rowOf(Name name) {
   return *row;
 }
 
+SettingsFiles namedFiles() {
+  const auto value = [](const char* name) {
+    const char* const text = ::secure_getenv(name);
+    return std::string(text == nullptr ? "" : text);
+  };
+  return {value("TUTTI_CONF_FILE"), value("HOME")};
+}
+
 }  // namespace
+
+// Snapshots are never freed: others may still read the one before, and there are as many as a program names files.
+const FileSettings& fileSettings() {
+  struct Snapshot {
+    SettingsFiles files;
+    FileSettings settings;
+  };
+  static constinit std::atomic<const Snapshot*> current{nullptr};
+  static const FileSettings kNone;
+  if (::getauxval(AT_SECURE) != 0) return kNone;
+  const SettingsFiles files = namedFiles();
+  const Snapshot* now = current.load(std::memory_order_acquire);  // pairs with the exchange below
+  if (now != nullptr && now->files == files) return now->settings;
+  auto fresh = std::make_unique<Snapshot>(files, readSettings(files));
+  if (current.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel)) return fresh.release()->settings;
+  return now->settings;
+}
+
+void checkSettingsFile() {
+  if (const std::string& refusal = fileSettings().refusal; !refusal.empty())
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_CONF_FILE: {}", refusal));
+}
 
 std::string lowered(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -39,12 +71,16 @@ std::string lowered(std::string text) {
 }
 
 std::optional<std::string> Environment::lookUp(const char* name) const {
-  std::string value;
-  if (values_) {
-    if (const auto at = values_->find(name); at != values_->end()) value = at->second;
-  } else if (const char* own = ::secure_getenv(name)) {
-    value = own;
-  }
+  const auto in = [name](const Values& values) {
+    const auto at = values.find(name);
+    return at == values.end() ? std::string() : at->second;
+  };
+  const char* const own = values_ ? nullptr : ::secure_getenv(name);
+  const bool fromFiles = !values_ && own == nullptr && std::string_view(name).starts_with(kPrefix);
+  const std::string value = own         ? std::string(own)
+                            : values_   ? in(*values_)
+                            : fromFiles ? in(fileSettings().values)
+                                        : "";
   if (value.empty()) return std::nullopt;
   return value;
 }
@@ -74,6 +110,8 @@ std::vector<std::string> Environment::names(std::string_view prefix) const {
       const std::string_view text = *entry;
       add(text.substr(0, text.find('=')));
     }
+    for (const auto& [name, value] : fileSettings().values)
+      if (::getenv(name.c_str()) == nullptr) add(name);
   }
   return found;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "settings/settings_file.h"
 #include "settings/settings_table.h"
 
 namespace tutti::settings {
@@ -31,6 +32,7 @@ class Name {
 
 // The process's own variables, or those of a test. A variable that is empty counts as not set, and so do all where the
 // process has privileges that whoever started it has not (set-user-id programs): they are of that user's choosing.
+// What is not in the process's environment may be in a file of settings (settings_file.h).
 class Environment {
  public:
   using Values = std::map<std::string, std::string>;
@@ -56,6 +58,13 @@ class Environment {
   std::optional<std::string> lookUp(const char* name) const;
   std::optional<Values> values_;  // none: the process's
 };
+
+// What files say, of this process: read when it is first asked for, and again only when TUTTI_CONF_FILE or HOME has
+// changed since. Empty in a process with privileges that whoever started it has not. Any thread.
+const FileSettings& fileSettings();
+// Throws Error(kInvalidArgument) when TUTTI_CONF_FILE names a file that cannot be read or is not to be trusted; what is
+// wrong with the others is a warning.
+void checkSettingsFile();
 
 // For values that count in any case of letters.
 std::string lowered(std::string text);

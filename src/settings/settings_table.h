@@ -54,8 +54,9 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "are missing."},
 
     // Sockets
-    {"TUTTI_SOCKET_IFNAME", For::kNetwork, Type::kText, "", 0, 0, "eth,=ib0 or ^docker,lo",
-     "Network interfaces to use: beginnings of names, whole names after =, all but these after ^. Default: all."},
+    {"TUTTI_SOCKET_IFNAME", For::kNetwork, Type::kText, "", 0, 0, "eth,ib0 or =eth0,ib0 or ^docker,lo",
+     "Network interfaces to use: beginnings of names; with = in front of the list whole names, with ^ all but these, "
+     "with ^= both, as with NCCL. A = in front of one later name is for that name. Default: all."},
     {"TUTTI_SOCKET_FAMILY", For::kNetwork, Type::kText, "0", 0, 0, "4, 6, or 0 for both", "IPv4 or IPv6 only."},
     {"TUTTI_PORT_RANGE", For::kNetwork, Type::kText, "", 0, 0, "first-last, or one port",
      "TCP ports to listen at, from 1 to 65535. Each rank of a host needs one for each communicator; rank 0, or the "
@@ -71,6 +72,11 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "for it, with a warning."},
 
     // How operations run
+    {"TUTTI_CONF_FILE", For::kRunning, Type::kPath, "", 0, 0, "",
+     "A file with lines NAME=VALUE, which count as variables that are set; those of the environment win. Read instead "
+     "of ~/.tutti.conf; what neither has may be in /etc/tutti.conf. Files that others may write to are not read, and "
+     "no "
+     "file may hold a secret."},
     {"TUTTI_TRANSPORT", For::kRunning, Type::kText, "", 0, 0, "a list such as shm,tcp or ^shm",
      "Transports to choose from. Default: all."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,
@@ -109,6 +115,9 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "of its ranks, links and plans, by rank 0. version: as warn, and the version, once. trace: as debug. Where it is "
      "set, to warn too, the line about NCCL_* "
      "variables is told with info only."},
+    {"TUTTI_DEBUG_FILE", For::kDiagnosis, Type::kPath, "", 0, 0, "",
+     "Where that is written instead, at the end of what is there; %h stands for the host's name, %p for the number of "
+     "the process, %% for %."},
     {"TUTTI_VERIFY", For::kDiagnosis, Type::kSwitch, "0", 0, 1, "",
      "Whether to prove every schedule of all ranks before its first use."},
     {"TUTTI_DUMP_DIR", For::kDiagnosis, Type::kPath, "", 0, 0, "",

@@ -55,6 +55,7 @@ auto parsed(settings::Name variable, Parse&& parse) {
 }  // namespace
 
 Config Config::fromEnvironment() {
+  settings::checkSettingsFile();
   log::enabled(log::Level::kWarn);  // or it would look for TUTTI_DEBUG later, on any thread
   Config config;
   config.joinTimeout = settings::milliseconds("TUTTI_JOIN_TIMEOUT_MS");

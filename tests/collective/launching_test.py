@@ -112,6 +112,37 @@ class Told(Programs):
                     for text in (*texts, "did you mean TUTTI_TRANSPORT"):
                         self.assertEqual(outcome.errors.count(text), 1, outcome.explain(text))
 
+    def test_to_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            settings = {"TUTTI_DEBUG": "info", "TUTTI_DEBUG_FILE": f"{folder}/%h.%p.100%%"}
+            outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL), settings)
+            self.expect(outcome, 0, "0 OK")
+            self.assertEqual(outcome.errors, "")
+            names = sorted(os.listdir(folder))
+            for name in names:
+                self.assertRegex(name, rf"^{re.escape(socket.gethostname())}[.]\d+[.]100%$")
+                self.assertEqual(stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode), 0o600)
+            texts = []
+            for name in names:
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    texts.append(file.read())
+            self.assertEqual("".join(texts).count(", communicator "), 1, texts)
+            os.mkfifo(os.path.join(folder, "pipe"))
+            for path, text in ((f"{folder}/none/log", "No such file"), (f"{folder}/pipe", "No such device"), (folder, "Is a directory")):
+                outcome = run("all_reduce_perf", ("-t", "2", *SMALL), {"TUTTI_DEBUG": "version", "TUTTI_DEBUG_FILE": path})
+                self.expect(outcome, 0, f"warn: TUTTI_DEBUG_FILE={path}: {text}.*; going on with standard error", "version: tutti ")
+
+    def test_what_a_file_of_settings_says(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write("# all jobs\nTUTTI_ALGO=ring\nTUTTI_TRANPORT=shm\nand so on\n")
+            file.flush()
+            settings = {"TUTTI_CONF_FILE": file.name, "TUTTI_DEBUG": "info"}
+            outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL), settings)
+            self.expect(outcome, 0, "did you mean TUTTI_TRANSPORT", f"{file.name}, line 4: expected TUTTI_NAME=VALUE",
+                        "all-reduce +8 B to 64 MiB: ring")
+        outcome = run("all_reduce_perf", ("--ranks", "2", *SMALL), {"TUTTI_CONF_FILE": "/nowhere/tutti.conf"})
+        self.expect(outcome, 1, "TUTTI_CONF_FILE: /nowhere/tutti.conf cannot be read: No such file")
+
     def test_which_rank_could_not_join(self):
         with socket.create_server(("", 0)) as server:
             port = server.getsockname()[1]

@@ -2,6 +2,7 @@
 import itertools
 import json
 import os
+import pathlib
 import re
 import resource
 import shutil
@@ -115,6 +116,21 @@ class Settings(unittest.TestCase):
         code, output = self.ask(TUTTI_CHANELS="3")
         self.assertEqual(code, 1)
         self.assertIn("TUTTI_CHANELS is not a setting; did you mean TUTTI_CHANNELS?", output)
+
+    def test_files_of_settings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own = pathlib.Path(folder, ".tutti.conf")
+            own.write_text("TUTTI_CHANNELS=3\nTUTTI_CHANELS=3\n# TUTTI_ALGO=magic\nTUTTI_ALGO=magic\nnonsense\n")
+            code, output = self.ask(HOME=folder)
+            self.assertEqual(code, 1, output)
+            self.assertRegex(output, r"(?m)^TUTTI_CHANNELS +3 +0 *$")
+            self.assertIn(f"with the settings of {own}", output)
+            self.assertIn("TUTTI_CHANELS is not a setting; did you mean TUTTI_CHANNELS?", output)
+            self.assertEqual(output.count("'magic' is no algorithm"), 1, output)
+            self.assertIn(f"{own}, line 5: expected TUTTI_NAME=VALUE", output)
+            code, output = self.ask(HOME=folder, TUTTI_CONF_FILE=f"{folder}/none")
+            self.assertEqual(code, 1, output)
+            self.assertIn(f"TUTTI_CONF_FILE={folder}/none: {folder}/none cannot be read: No such file", output)
 
     def test_values_that_the_library_would_refuse(self):
         wrong = {"TUTTI_CHANNELS": "65", "TUTTI_VERIFY": "2", "TUTTI_ALGO": "magic", "TUTTI_TRANSPORT": "pigeon",

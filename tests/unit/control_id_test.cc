@@ -154,6 +154,17 @@ TEST(Network, InterfaceLists) {
   EXPECT_FALSE(matchesInterface("^docker,=lo", "docker0"));
   EXPECT_FALSE(matchesInterface("^docker,=lo", "lo"));
   EXPECT_TRUE(matchesInterface("^docker,=lo", "eth0"));
+  EXPECT_TRUE(matchesInterface("eth,=ib0", "eth1"));
+  EXPECT_FALSE(matchesInterface("eth,=ib0", "ib01"));
+}
+
+// What is in front holds for the whole list, as NCCL reads it.
+TEST(Interfaces, AreNamedAsNcclNamesThem) {
+  EXPECT_TRUE(matchesInterface("=eth0,ib0", "ib0"));
+  EXPECT_FALSE(matchesInterface("=eth0,ib0", "ib01"));
+  EXPECT_FALSE(matchesInterface("^=docker0,lo", "lo"));
+  EXPECT_TRUE(matchesInterface("^=docker0,lo", "lo1"));
+  EXPECT_TRUE(matchesInterface("^=", "lo"));
 }
 
 struct SocketPair {

@@ -11,6 +11,7 @@
 #include "launch/launcher.h"
 #include "net/network.h"
 #include "process/log.h"
+#include "settings/settings_file.h"
 #include "settings/survey.h"
 #include "team/config.h"
 
@@ -74,16 +75,18 @@ Values settingsIn(const Environment& environment) {
   return values;
 }
 
+// A variable that is there and empty also hides what a file says.
 void tryAlone(const Values& values, Lines& lines) {
-  for (const auto& [name, value] : values) ::unsetenv(name.c_str());
+  for (const settings::Setting& setting : kTable) ::setenv(setting.name, "", 1);
   for (const auto& [name, value] : values) {
     Lines found;
     ::setenv(name.c_str(), value.c_str(), 1);
     tryTo(parseAll, found);
-    ::unsetenv(name.c_str());
+    ::setenv(name.c_str(), "", 1);
     const bool isSecret = settings::findSetting(name)->type == settings::Type::kSecret;
     for (const std::string& line : found) lines.push_back(named(name, value, line, isSecret));
   }
+  for (const settings::Setting& setting : kTable) ::unsetenv(setting.name);
   for (const auto& [name, value] : values) ::setenv(name.c_str(), value.c_str(), 1);
 }
 
@@ -96,11 +99,14 @@ std::string settingsTable(const Environment& environment) {
     if (setting->section == settings::For::kTests) continue;
     text += fmt::format(kRow, setting->name, value.value_or("-"), *setting->fallback ? setting->fallback : "-");
   }
+  for (const std::string& file : settings::fileSettings().read) text += fmt::format("with the settings of {}\n", file);
   return text;
 }
 
 Lines settingsTroubles(const Environment& environment) {
   Lines lines = settings::strangeNames(environment);
+  const Lines& problems = settings::fileSettings().problems;
+  lines.insert(lines.end(), problems.begin(), problems.end());
   for (const std::string& name : environment.names(settings::kPrefix))  // told here, and not by the parsers again
     if (settings::findSetting(name) == nullptr) ::unsetenv(name.c_str());
   Values values = settingsIn(environment);
