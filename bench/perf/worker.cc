@@ -24,6 +24,12 @@ tuttiRedOp_t plainOperator(Operator op) {
       return tuttiMin;
     case Operator::kAvg:
       return tuttiAvg;
+    case Operator::kBitAnd:
+      return tuttiBitAnd;
+    case Operator::kBitOr:
+      return tuttiBitOr;
+    case Operator::kBitXor:
+      return tuttiBitXor;
     default:
       return tuttiSum;
   }

@@ -16,9 +16,18 @@
  *   may call. Different communicators are independent. Groups belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
- *   zero. A pre-multiplied sum adds products that were rounded to the type. max and min of a NaN are NaN. All ranks get
- *   the same bits. Which bits of a floating-point result, depends on the algorithm that the plan chooses, by the size
- *   of the message and where the ranks are; with config.reproducible on the values and the number of ranks alone.
+ *   zero. A pre-multiplied sum adds products that were rounded to the type. All ranks get the same bits. Which bits of
+ *   a floating-point result, depends on the algorithm that the plan chooses, by the size of the message and where the
+ *   ranks are; with config.reproducible on the values and the number of ranks alone.
+ *   NaN. Every operator gives NaN where a rank has one, max and min too. With two ranks or more it has all bits set but
+ *   the sign, whatever went in.
+ *   Signs. Sums, products and averages have those of IEEE 754: 0 and -0 make 0. To max and min these two are equal, and
+ *   either may come out.
+ *   Bitwise operators are for integers, signed ones as two's complement, and for bool. On floats they are refused
+ *   (tuttiInvalidArgument): give an unsigned type of the same size.
+ *   bool. A byte, true unless it is 0. A reduction makes 0 or 1 of it, also with one rank alone; what only moves comes
+ *   as it was. sum, max and tuttiBitOr are "or"; prod, min and tuttiBitAnd are "and"; tuttiBitXor is true where an odd
+ *   number of ranks is. An average or a pre-multiplied sum is refused (tuttiInvalidArgument).
  * Flags. None is defined yet where an argument is called `flags`: it is 0.
  * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
  *   life and its end mean nothing to the other ranks. It may make communicators of its own.
@@ -80,6 +89,9 @@ typedef enum {
   tuttiFloat8e4m3 = 10,
   tuttiFloat8e5m2 = 11,
   tuttiNumTypes = 12, /* of NCCL's */
+  tuttiBool = 64,     /* a byte: true unless it is 0 */
+  tuttiInt16 = 65,
+  tuttiUint16 = 66,
   tuttiDataTypeMax = 0x7fffffff
 } tuttiDataType_t;
 
@@ -90,7 +102,10 @@ typedef enum {
   tuttiMax = 2,
   tuttiMin = 3,
   tuttiAvg = 4,
-  tuttiNumOps = 5, /* of NCCL's */
+  tuttiNumOps = 5,  /* of NCCL's */
+  tuttiBitAnd = 64, /* bitwise: not on floats */
+  tuttiBitOr = 65,
+  tuttiBitXor = 66,
   tuttiMaxRedOp = 0x7fffffff
 } tuttiRedOp_t;
 

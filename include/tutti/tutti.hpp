@@ -57,6 +57,8 @@ constexpr tuttiDataType_t integerType() {
   constexpr bool isSigned = std::is_signed_v<T>;
   if constexpr (sizeof(T) == 1)
     return isSigned ? tuttiInt8 : tuttiUint8;
+  else if constexpr (sizeof(T) == 2)
+    return isSigned ? tuttiInt16 : tuttiUint16;
   else if constexpr (sizeof(T) == 4)
     return isSigned ? tuttiInt32 : tuttiUint32;
   else if constexpr (sizeof(T) == 8)
@@ -73,7 +75,9 @@ constexpr tuttiDataType_t elementType() {
     return tuttiFloat64;
   else if constexpr (std::is_same_v<T, std::byte>)
     return tuttiUint8;
-  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  else if constexpr (std::is_same_v<T, bool>)
+    return tuttiBool;
+  else if constexpr (std::is_integral_v<T>)
     return integerType<T>();
   else
     return NoElement<T>(), tuttiNumTypes;

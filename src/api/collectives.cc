@@ -50,10 +50,18 @@ tuttiResult_t operation(const char* name, Collective collective, const Given& gi
   });
 }
 
+// Of an operator that every communicator has; of others -1.
+int builtInRow(int number) {
+  if (number >= 0 && number < tuttiNumOps) return number;
+  return number >= tuttiBitAnd && number <= tuttiBitXor ? number - tuttiBitAnd + static_cast<int>(ReduceOp::kBitAnd)
+                                                        : -1;
+}
+
 void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char* name) {
   const int number = static_cast<int>(op);
-  if (number >= 0 && number < tuttiNumOps) {
-    call.op = static_cast<ReduceOp>(number);
+  if (const int row = builtInRow(number); row >= 0) {
+    call.op = static_cast<ReduceOp>(row);
+    if (!isDefined(call.op, call.type)) refuseUndefined(call.op, call.type, name);
     return;
   }
   const size_t index = number < kFirstMadeOp ? SIZE_MAX : static_cast<size_t>(number - kFirstMadeOp);

@@ -1,5 +1,4 @@
 // The vocabulary that every layer shares: data types, reduction operators and collectives.
-// The numbers of ReduceOp are NCCL's and the C API's.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +8,11 @@
 
 namespace tutti {
 
-enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAvg, kPreMulSum };
-inline constexpr int kReduceOps = 6;
+// NCCL's come first, with its numbers; then what programs make; then tutti's own, from kFirstOwnNumber on.
+enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAvg, kPreMulSum, kBitAnd, kBitOr, kBitXor };
+inline constexpr int kReduceOps = 9;
+inline constexpr int kNcclOps = 5;
+static_assert(kReduceOps <= 16, "a slot's fingerprint has 4 bits for the operator");
 
 enum class Collective : uint8_t {
   kAllReduce,
@@ -30,8 +32,22 @@ enum class Collective : uint8_t {
 inline constexpr int kCollectives = 13;
 
 constexpr std::string_view nameOf(ReduceOp op) noexcept {
-  constexpr std::string_view kNames[kReduceOps] = {"sum", "prod", "max", "min", "avg", "mulsum"};
+  constexpr std::string_view kNames[kReduceOps] = {"sum", "prod", "max", "min", "avg", "mulsum", "band", "bor", "bxor"};
   return kNames[static_cast<int>(op)];
+}
+
+// The C API's number of an operator that has one: of those that programs make it is 0.
+constexpr int numberOf(ReduceOp op) noexcept {
+  if (op >= ReduceOp::kBitAnd) return static_cast<int>(op) - static_cast<int>(ReduceOp::kBitAnd) + kFirstOwnNumber;
+  return op < ReduceOp::kPreMulSum ? static_cast<int>(op) : 0;
+}
+
+constexpr bool isBitwise(ReduceOp op) noexcept { return op >= ReduceOp::kBitAnd; }
+
+// Whether the operator means something for values of the type. All others the C API refuses.
+constexpr bool isDefined(ReduceOp op, DataType type) noexcept {
+  if (type == DataType::kBool) return op != ReduceOp::kAvg && op != ReduceOp::kPreMulSum;
+  return !isBitwise(op) || !rowOf(type).isFloat();
 }
 
 constexpr std::string_view nameOf(Collective collective) noexcept {

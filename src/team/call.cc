@@ -135,6 +135,13 @@ kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, s
   return layout;
 }
 
+// A reduction of bool gives 0 or 1. What is reduced with nothing else would be copied; times "true" it is not.
+void makeTruth(engine::LaneWork& work) noexcept {
+  work.arithmetic.op = ReduceOp::kPreMulSum;
+  work.arithmetic.factor = 1;
+  work.scalesInput = true;
+}
+
 }  // namespace
 
 engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
@@ -152,6 +159,7 @@ engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Sched
     if (call.op == ReduceOp::kAvg) work.arithmetic.divisor = static_cast<uint32_t>(schedule.size);
     work.arithmetic.factor = call.factor;
     work.scalesInput = call.op == ReduceOp::kPreMulSum;
+    if (call.type == DataType::kBool && schedule.size == 1) makeTruth(work);
   }
   work.fingerprint = planned(call.fingerprint(number), schedule, channels);
   return work;

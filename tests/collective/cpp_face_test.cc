@@ -22,6 +22,9 @@ using tutti::Stream;
 
 static_assert(kDataTypeOf<float> == tuttiFloat32 && kDataTypeOf<double> == tuttiFloat64);
 static_assert(kDataTypeOf<int8_t> == tuttiInt8 && kDataTypeOf<uint8_t> == tuttiUint8);
+static_assert(kDataTypeOf<int16_t> == tuttiInt16 && kDataTypeOf<uint16_t> == tuttiUint16);
+static_assert(kDataTypeOf<short> == tuttiInt16 && kDataTypeOf<unsigned short> == tuttiUint16);
+static_assert(kDataTypeOf<bool> == tuttiBool && sizeof(bool) == 1);
 static_assert(kDataTypeOf<int32_t> == tuttiInt32 && kDataTypeOf<uint32_t> == tuttiUint32);
 static_assert(kDataTypeOf<int64_t> == tuttiInt64 && kDataTypeOf<uint64_t> == tuttiUint64);
 static_assert(kDataTypeOf<long long> == tuttiInt64 && kDataTypeOf<std::byte> == tuttiUint8);
@@ -70,6 +73,20 @@ TEST(CppFace, ReducesAndBroadcastsSpans) {
     std::vector<double> value{comm.rank() == 1 ? 2.5 : 0};
     comm.broadcast<double>(value, 1);
     EXPECT_EQ(value[0], 2.5);
+  });
+}
+
+TEST(CppFace, ReducesTruthsAndBits) {
+  onRanks(3, [](Communicator& comm) {
+    bool truths[] = {comm.rank() == 1, true, comm.rank() != 1};
+    comm.allReduce(std::span<bool>(truths), tuttiBitXor);
+    EXPECT_TRUE(truths[0] && truths[1] && !truths[2]);
+    std::vector<short> bits{static_cast<short>(-1 << comm.rank())};
+    comm.allReduce<short>(bits, tuttiBitAnd);
+    EXPECT_EQ(bits[0], -4);
+    std::vector<unsigned short> sums{40'000};
+    comm.allReduce<unsigned short>(sums);
+    EXPECT_EQ(sums[0], 120'000 % 65'536);
   });
 }
 

@@ -31,6 +31,10 @@ TEST(Usage, WrongArgumentsAreNamed) {
     expectText(comm, "recv is NULL");
     EXPECT_EQ(reduce(data, data, 4, 12, tuttiSum), tuttiInvalidArgument);
     expectText(comm, "type is 12");
+    EXPECT_EQ(reduce(data, data, 4, 63, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "type is 63");
+    EXPECT_EQ(reduce(data, data, 4, 67, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "type is 67");
     EXPECT_EQ(reduce(data, data, 4, tuttiFloat32, 5), tuttiInvalidArgument);
     expectText(comm, "op is 5");
     EXPECT_EQ(reduce(data, data + 1, 4, tuttiFloat32, tuttiSum), tuttiInvalidArgument);
@@ -143,7 +147,7 @@ TEST(Usage, MoreElementsThanASlotCanTellAreRefused) {
 TEST(Usage, WrongOperatorsAreNamed) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     float data = 1;
-    for (const int number : {int{tuttiNumOps}, 1024, int{tuttiMaxRedOp}}) {
+    for (const int number : {int{tuttiNumOps}, 63, int{tuttiBitXor} + 1, 1023, 1024, int{tuttiMaxRedOp}}) {
       const auto op = static_cast<tuttiRedOp_t>(number);
       EXPECT_EQ(tuttiAllReduce(&data, &data, 1, tuttiFloat32, op, comm, nullptr), tuttiInvalidArgument);
       expectText(comm, "tuttiAllReduce: op is ");

@@ -32,6 +32,10 @@ TEST(CallText, CountsAreElementsOfWhatEveryRankKnows) {
   EXPECT_EQ(withCounts(Collective::kAllToAllV, {1, 2}).describe(5),
             "all-to-all-v #5 (float, a count for each pair of ranks)");
   EXPECT_EQ(callOf(Collective::kBarrier, 1).describe(9), "barrier #9");
+  Call truths = callOf(Collective::kAllReduce, 2);
+  truths.type = DataType::kBool;
+  truths.op = ReduceOp::kBitXor;
+  EXPECT_EQ(truths.describe(1), "all-reduce #1 (bool, 2 elements, bxor)");
   Call send = callOf(Collective::kSendRecv, 12);
   send.sends = true;
   send.root = 3;

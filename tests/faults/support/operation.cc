@@ -32,9 +32,8 @@ bool hasRoot(Kind kind) noexcept {
 }
 
 std::string Operation::describe() const {
-  constexpr const char* kOps[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
   std::string text = fmt::format("{} of {} x {}", nameOf(kind), count, nameOf(type));
-  if (reduces(kind)) text += fmt::format(", {}", kOps[op]);
+  if (reduces(kind)) text += fmt::format(", {}", nameOfOp(op));
   if (usesRoot(kind)) text += fmt::format(", root {}", root);
   return text + (rounds ? ", rounded" : "") + (inPlace ? ", in place" : "");
 }
