@@ -25,9 +25,11 @@ enum class Collective : uint8_t {
   kReduceScatterV,
   kAllToAllV,
   kSendRecv,
-  kBarrier
+  kBarrier,
+  kGatherV,
+  kScatterV
 };
-inline constexpr int kCollectives = 13;
+inline constexpr int kCollectives = 15;
 
 constexpr std::string_view nameOf(ReduceOp op) noexcept {
   constexpr std::string_view kNames[kReduceOps] = {"sum", "prod", "max", "min", "avg", "mulsum"};
@@ -36,8 +38,9 @@ constexpr std::string_view nameOf(ReduceOp op) noexcept {
 
 constexpr std::string_view nameOf(Collective collective) noexcept {
   constexpr std::string_view kNames[kCollectives] = {
-      "all-reduce", "all-gather",   "reduce-scatter",   "broadcast",    "reduce",       "gather", "scatter",
-      "all-to-all", "all-gather-v", "reduce-scatter-v", "all-to-all-v", "send/receive", "barrier"};
+      "all-reduce",   "all-gather",   "reduce-scatter", "broadcast",    "reduce",
+      "gather",       "scatter",      "all-to-all",     "all-gather-v", "reduce-scatter-v",
+      "all-to-all-v", "send/receive", "barrier",        "gather-v",     "scatter-v"};
   return kNames[static_cast<int>(collective)];
 }
 
@@ -50,6 +53,10 @@ constexpr Collective plainOf(Collective collective) noexcept {
       return Collective::kReduceScatter;
     case Collective::kAllToAllV:
       return Collective::kAllToAll;
+    case Collective::kGatherV:
+      return Collective::kGather;
+    case Collective::kScatterV:
+      return Collective::kScatter;
     case Collective::kBarrier:
       return Collective::kAllReduce;
     default:
@@ -64,7 +71,14 @@ constexpr bool reduces(Collective collective) noexcept {
 
 constexpr bool hasRoot(Collective collective) noexcept {
   return collective == Collective::kBroadcast || collective == Collective::kReduce ||
-         collective == Collective::kGather || collective == Collective::kScatter;
+         collective == Collective::kGather || collective == Collective::kScatter ||
+         collective == Collective::kGatherV || collective == Collective::kScatterV;
+}
+
+// Whether a rank knows the counts of its own parts only: what two ranks disagree about shows where they meet.
+constexpr bool countsArePrivate(Collective collective) noexcept {
+  return collective == Collective::kAllToAllV || collective == Collective::kGatherV ||
+         collective == Collective::kScatterV;
 }
 
 }  // namespace tutti
