@@ -112,6 +112,11 @@ Error StallDetector::departure(int rank, const std::optional<StateReply>& said, 
                            call_.describe(number_), team_.rank(), why));
 }
 
+void StallDetector::hurry() noexcept {
+  nextQuestion_ = Clock::now();
+  pause_ = kFirstQuestion;
+}
+
 void StallDetector::doubt(int rank) {
   if (!std::exchange(doubts_, true))
     judged_ = answersOf(rank);
