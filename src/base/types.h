@@ -64,21 +64,30 @@ constexpr Collective plainOf(Collective collective) noexcept {
   }
 }
 
-constexpr bool reduces(Collective collective) noexcept {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
-         collective == Collective::kReduce || collective == Collective::kReduceScatterV;
-}
+namespace detail {
 
-constexpr bool hasRoot(Collective collective) noexcept {
-  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
-         collective == Collective::kGather || collective == Collective::kScatter ||
-         collective == Collective::kGatherV || collective == Collective::kScatterV;
+// Every call asks these questions several times: a look into a word is all that it costs.
+template <class... All>
+constexpr uint32_t setOf(All... all) noexcept {
+  return ((uint32_t{1} << static_cast<int>(all)) | ...);
 }
+constexpr bool isIn(uint32_t set, Collective collective) noexcept {
+  return (set >> static_cast<int>(collective) & 1) != 0;
+}
+inline constexpr uint32_t kReducing =
+    setOf(Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce, Collective::kReduceScatterV);
+inline constexpr uint32_t kRooted = setOf(Collective::kBroadcast, Collective::kReduce, Collective::kGather,
+                                          Collective::kScatter, Collective::kGatherV, Collective::kScatterV);
+inline constexpr uint32_t kOfPrivateCounts = setOf(Collective::kAllToAllV, Collective::kGatherV, Collective::kScatterV);
+
+}  // namespace detail
+
+constexpr bool reduces(Collective collective) noexcept { return detail::isIn(detail::kReducing, collective); }
+constexpr bool hasRoot(Collective collective) noexcept { return detail::isIn(detail::kRooted, collective); }
 
 // Whether a rank knows the counts of its own parts only: what two ranks disagree about shows where they meet.
 constexpr bool countsArePrivate(Collective collective) noexcept {
-  return collective == Collective::kAllToAllV || collective == Collective::kGatherV ||
-         collective == Collective::kScatterV;
+  return detail::isIn(detail::kOfPrivateCounts, collective);
 }
 
 }  // namespace tutti

@@ -10,14 +10,21 @@
 
 namespace tutti::comm {
 
-// Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
-size_t Call::sharedCount() const noexcept {
-  if (countsArePrivate(collective)) return 0;
-  if (!tables) return count;
-  return std::accumulate(tables->outputCounts.begin(), tables->outputCounts.end(), size_t{0});
+namespace {
+
+size_t sumOf(const Tables& tables) noexcept {
+  return std::accumulate(tables.outputCounts.begin(), tables.outputCounts.end(), size_t{0});
 }
 
-bool Call::isOfNothing() const noexcept { return !countsArePrivate(collective) && sharedCount() == 0; }
+}  // namespace
+
+// Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
+size_t Call::sharedCount() const noexcept {
+  if (!tables) return count;
+  return countsArePrivate(collective) ? 0 : sumOf(*tables);
+}
+
+bool Call::isOfNothing() const noexcept { return sharedCount() == 0 && !countsArePrivate(collective); }
 
 std::optional<Call::PairCounts> Call::countsWith(int self, int peer) const noexcept {
   const auto at = static_cast<size_t>(peer), own = static_cast<size_t>(self);
