@@ -3,9 +3,10 @@
  * Units. Counts are elements of the given data type, below 2^48 in all in one call; sizes are bytes. Ranks count from
  * 0. Buffers. The caller owns them. A send buffer is only read; a receive buffer is written in full on success and has
  *   unspecified contents after an error. Any alignment. They may not overlap, except "in place": send == recv for
- *   all-reduce, broadcast and reduce; recv + rank * count == send for all-gather, and for gather at the root;
- *   send + rank * count == recv for reduce-scatter, and for scatter at the root; never for all-to-all. A count of 0 is
- *   allowed everywhere, with any buffer pointer.
+ *   all-reduce, broadcast, reduce and all-to-all; recv + rank * count == send for all-gather, and for gather at the
+ *   root; send + rank * count == recv for reduce-scatter, and for scatter at the root; in the v-variants where the
+ *   rank's own part lies in the larger buffer. Each rank may choose for itself. A count of 0 is allowed everywhere,
+ *   with any buffer pointer.
  * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
  *   again after tuttiStreamSynchronize. Communicators on a GPU take CUDA's streams and no others, those on the host
@@ -299,14 +300,16 @@ TUTTI_API tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, 
 /* recv[i] = the root's send[rank * count + i]. */
 TUTTI_API tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
                                      tuttiComm_t comm, tuttiStream_t stream);
-/* recv[r * count + i] = rank r's send[rank * count + i]; both hold ranks * count elements. Not in place. */
+/* recv[r * count + i] = rank r's send[rank * count + i]; both hold ranks * count elements. In place where send ==
+ * recv. */
 TUTTI_API tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type,
                                       tuttiComm_t comm, tuttiStream_t stream);
 
 /* The v-variants: a count for each rank. Displacements are elements from the start of the buffer. The arrays have one
  * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. In an
- * all-to-all-v each rank expects of every other what that one sends it; where they differ, tuttiInvalidUsage comes from
- * this call or, for whoever has what it expects, from a later one. The parts of a receive buffer may not overlap. */
+ * all-to-all-v, a gather-v and a scatter-v each rank expects of every other what that one sends it; where they differ,
+ * tuttiInvalidUsage comes from this call or, for whoever has what it expects, from a later one. The parts of a receive
+ * buffer may not overlap. */
 TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts,
                                         const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
                                         tuttiStream_t stream);
@@ -314,9 +317,21 @@ TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size
 TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts,
                                             tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                             tuttiStream_t stream);
+/* In place where send == recv: then the tables of both sides are equal on this rank. */
 TUTTI_API tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
                                        const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type,
                                        tuttiComm_t comm, tuttiStream_t stream);
+
+/* Each rank gives its own part and the count of that. Only the root's recv is written, and only its recvCounts and
+ * recvDispls are read; its own entry is its sendCount. */
+TUTTI_API tuttiResult_t tuttiGatherV(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
+                                     const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                     tuttiStream_t stream);
+/* The other way: only the root's send, sendCounts and sendDispls are read; its own entry is its recvCount. Parts of its
+ * send buffer may overlap. */
+TUTTI_API tuttiResult_t tuttiScatterV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                                      size_t recvCount, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                      tuttiStream_t stream);
 
 /* A message to, and from, another rank (or oneself: then both calls are in one group, or tuttiInvalidUsage). Messages
  * between two ranks match in the order of the calls; counts and types must be equal. Calls in one group run side by

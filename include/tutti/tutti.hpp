@@ -397,6 +397,12 @@ class Communicator {
     require(in.size() == out.size() && in.size() % ranks() == 0, "allToAll", "both spans must hold one part a rank");
     check(tuttiAllToAll(in.data(), out.data(), in.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
   }
+  // In place.
+  template <typename T>
+  void allToAll(std::span<T> data, const Stream& on = Stream::none()) {
+    require(data.size() % ranks() == 0, "allToAll", "the span must hold one part a rank");
+    check(tuttiAllToAll(data.data(), data.data(), data.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
+  }
   // The v-variants: `counts` has an entry a rank, and so have the places (in elements) of their parts in a buffer.
   template <typename T>
   void allGatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
@@ -425,6 +431,22 @@ class Communicator {
     requireParts("allToAllV", out.size(), outCounts, outPlaces);
     check(tuttiAllToAllV(in.data(), inCounts.data(), inPlaces.data(), out.data(), outCounts.data(), outPlaces.data(),
                          kDataTypeOf<T>, comm_, on.native()));
+  }
+  // `out`, `counts` and `places` count on the root only; elsewhere they may be empty.
+  template <typename T>
+  void gatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
+               std::span<const size_t> places, int root, const Stream& on = Stream::none()) {
+    if (rank_ == root) requireParts("gatherV", out.size(), counts, places);
+    check(tuttiGatherV(in.data(), in.size(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, root, comm_,
+                       on.native()));
+  }
+  // `in`, `counts` and `places` count on the root only.
+  template <typename T>
+  void scatterV(std::span<const std::type_identity_t<T>> in, std::span<const size_t> counts,
+                std::span<const size_t> places, std::span<T> out, int root, const Stream& on = Stream::none()) {
+    if (rank_ == root) requireParts("scatterV", in.size(), counts, places);
+    check(tuttiScatterV(in.data(), counts.data(), places.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_,
+                        on.native()));
   }
   template <typename T>
   void send(std::span<const T> data, int peer, const Stream& on = Stream::none()) {

@@ -27,9 +27,11 @@ enum class Collective : uint8_t {
   kReduceScatterV,
   kAllToAllV,
   kSendRecv,
-  kBarrier
+  kBarrier,
+  kGatherV,
+  kScatterV
 };
-inline constexpr int kCollectives = 13;
+inline constexpr int kCollectives = 15;
 
 constexpr std::string_view nameOf(ReduceOp op) noexcept {
   constexpr std::string_view kNames[kReduceOps] = {"sum", "prod", "max", "min", "avg", "mulsum", "band", "bor", "bxor"};
@@ -52,8 +54,9 @@ constexpr bool isDefined(ReduceOp op, DataType type) noexcept {
 
 constexpr std::string_view nameOf(Collective collective) noexcept {
   constexpr std::string_view kNames[kCollectives] = {
-      "all-reduce", "all-gather",   "reduce-scatter",   "broadcast",    "reduce",       "gather", "scatter",
-      "all-to-all", "all-gather-v", "reduce-scatter-v", "all-to-all-v", "send/receive", "barrier"};
+      "all-reduce",   "all-gather",   "reduce-scatter", "broadcast",    "reduce",
+      "gather",       "scatter",      "all-to-all",     "all-gather-v", "reduce-scatter-v",
+      "all-to-all-v", "send/receive", "barrier",        "gather-v",     "scatter-v"};
   return kNames[static_cast<int>(collective)];
 }
 
@@ -66,6 +69,10 @@ constexpr Collective plainOf(Collective collective) noexcept {
       return Collective::kReduceScatter;
     case Collective::kAllToAllV:
       return Collective::kAllToAll;
+    case Collective::kGatherV:
+      return Collective::kGather;
+    case Collective::kScatterV:
+      return Collective::kScatter;
     case Collective::kBarrier:
       return Collective::kAllReduce;
     default:
@@ -73,14 +80,30 @@ constexpr Collective plainOf(Collective collective) noexcept {
   }
 }
 
-constexpr bool reduces(Collective collective) noexcept {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
-         collective == Collective::kReduce || collective == Collective::kReduceScatterV;
-}
+namespace detail {
 
-constexpr bool hasRoot(Collective collective) noexcept {
-  return collective == Collective::kBroadcast || collective == Collective::kReduce ||
-         collective == Collective::kGather || collective == Collective::kScatter;
+// Every call asks these questions several times: a look into a word is all that it costs.
+template <class... All>
+constexpr uint32_t setOf(All... all) noexcept {
+  return ((uint32_t{1} << static_cast<int>(all)) | ...);
+}
+constexpr bool isIn(uint32_t set, Collective collective) noexcept {
+  return (set >> static_cast<int>(collective) & 1) != 0;
+}
+inline constexpr uint32_t kReducing =
+    setOf(Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce, Collective::kReduceScatterV);
+inline constexpr uint32_t kRooted = setOf(Collective::kBroadcast, Collective::kReduce, Collective::kGather,
+                                          Collective::kScatter, Collective::kGatherV, Collective::kScatterV);
+inline constexpr uint32_t kOfPrivateCounts = setOf(Collective::kAllToAllV, Collective::kGatherV, Collective::kScatterV);
+
+}  // namespace detail
+
+constexpr bool reduces(Collective collective) noexcept { return detail::isIn(detail::kReducing, collective); }
+constexpr bool hasRoot(Collective collective) noexcept { return detail::isIn(detail::kRooted, collective); }
+
+// Whether a rank knows the counts of its own parts only: what two ranks disagree about shows where they meet.
+constexpr bool countsArePrivate(Collective collective) noexcept {
+  return detail::isIn(detail::kOfPrivateCounts, collective);
 }
 
 }  // namespace tutti

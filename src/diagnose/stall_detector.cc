@@ -112,6 +112,11 @@ Error StallDetector::departure(int rank, const std::optional<StateReply>& said, 
                            call_.describe(number_), team_.rank(), why));
 }
 
+void StallDetector::hurry() noexcept {
+  nextQuestion_ = Clock::now();
+  pause_ = kFirstQuestion;
+}
+
 void StallDetector::doubt(int rank) {
   if (!std::exchange(doubts_, true))
     judged_ = answersOf(rank);
@@ -143,9 +148,9 @@ void StallDetector::compare(int rank, const StateReply& said) const {
 // What one of a pair sends the other must expect: the two may differ from all other pairs, and from what goes the other
 // way.
 void StallDetector::compareCounts(int rank, const StateReply& said) const {
-  if (call_.collective != Collective::kAllToAllV || !said.counts || !call_.tables) return;
-  const auto place = static_cast<size_t>(rank);
-  const Recorder::PairCounts own{call_.tables->inputCounts[place], call_.tables->outputCounts[place]};
+  const auto found = call_.countsWith(team_.rank(), rank);
+  if (!found || !said.counts) return;
+  const Recorder::PairCounts own = *found;
   const std::string self = team_.rankName(team_.rank()), peer = team_.rankName(rank);
   if (own.expected != said.counts->sent)
     throw countsMismatch(call_.describe(number_), peer, said.counts->sent, self, own.expected);

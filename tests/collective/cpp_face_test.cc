@@ -116,6 +116,22 @@ TEST(CppFace, MovesPartsOfAnySize) {
     std::vector<int> swapped(2);
     comm.allToAllV<int>(std::array{10 * comm.rank(), 10 * comm.rank() + 1}, ones, places, swapped, ones, places);
     EXPECT_EQ(swapped, (std::vector<int>{comm.rank(), 10 + comm.rank()}));
+    comm.allToAll(std::span<int>(swapped));
+    EXPECT_EQ(swapped, (std::vector<int>{10 * comm.rank(), 10 * comm.rank() + 1}));
+  });
+}
+
+TEST(CppFace, GathersAndScattersPartsOfAnySize) {
+  onRanks(3, [](Communicator& comm) {
+    const auto mine = static_cast<size_t>(comm.rank());
+    const bool isRoot = comm.rank() == 1;
+    const std::vector<size_t> counts{1, 0, 2}, places{2, 0, 0}, none;
+    std::vector<int> own(counts[mine], 5 + comm.rank()), all(isRoot ? 3 : 0);
+    comm.gatherV<int>(own, all, isRoot ? counts : none, isRoot ? places : none, 1);
+    EXPECT_EQ(all, isRoot ? (std::vector<int>{7, 7, 5}) : std::vector<int>());
+    for (int& value : all) ++value;
+    comm.scatterV<int>(all, isRoot ? counts : none, isRoot ? places : none, own, 1);
+    EXPECT_EQ(own, std::vector<int>(counts[mine], 6 + comm.rank()));
   });
 }
 
@@ -180,6 +196,9 @@ TEST(CppFace, RefusesSpansThatDoNotFit) {
     EXPECT_EQ(codeOf([&] { comm.allGatherV<float>(three, three, count, start); }), tuttiInvalidArgument);
     EXPECT_EQ(codeOf([&] { comm.reduceScatterV<float>(three, two, count); }), tuttiInvalidArgument);
     EXPECT_EQ(codeOf([&] { comm.allToAllV<float>(two, count, start, three, beyond, start); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.gatherV<float>(two, three, count, beyond, 0); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.gatherV<float>(three, three, count, start, 0); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.scatterV<float>(two, beyond, start, three, 0); }), tuttiInvalidArgument);
   });
 }
 

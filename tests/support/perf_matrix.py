@@ -56,7 +56,7 @@ def _proof(program, algorithm, ranks):
     # Messages between two ranks are a step at each end: there is nothing to prove of them.
     if program == "sendrecv_perf":
         return ""
-    names = {"alltoall": "all-to-all"}
+    names = {"alltoall": "all-to-all", "gatherv": "gather-v", "scatterv": "scatter-v"}
     collective = program.removesuffix("_perf")
     return f"proved {names.get(collective, collective.replace('_', '-'))} by {algorithm} on {ranks} ranks"
 
