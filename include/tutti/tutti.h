@@ -200,7 +200,10 @@ TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
 /* Finalizes, leaves in good order and frees. Does not wait for other ranks to do so (the end of the process may, ten
  * seconds at most, for ranks that reach the others through this one); for one that may never come to an operation
  * which is still queued, abort instead. The handle is invalid from then on: later use gets
- * tuttiInvalidArgument. */
+ * tuttiInvalidArgument.
+ * A process that returns from main or calls exit() leaves in good order what it has not destroyed: the others get an
+ * error, which says so, where they wait for it or begin what needs it. Operations on host memory that are under way get
+ * a second to end then; those that have not, and those on GPUs, are dropped. A process that ends otherwise has died. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
  * Returns without waiting for any operation. Any thread. */
