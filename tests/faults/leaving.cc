@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -149,7 +150,7 @@ constexpr Ending kEndings[] = {
        ::setrlimit(RLIMIT_CORE, &noCore);
        std::abort();
      }},
-    {"ends by _exit", kAtOnce, [](tuttiComm_t) { ::_exit(kAtOnce); }},
+    {"ends by _exit", kAtOnce, [](tuttiComm_t) { ::syscall(SYS_exit_group, kAtOnce); }},
     {"ends by quick_exit", kAtOnce, [](tuttiComm_t) { std::quick_exit(kAtOnce); }},
 };
 
