@@ -138,7 +138,7 @@ void Worker::waitFor(const Member& member) const {
     // A stream knows nothing of what a rank missed on it.
     tuttiResult_t state = tuttiSuccess;
     require(tuttiCommGetAsyncError(member.comm, &state), "tuttiCommGetAsyncError", member.rank, member.comm);
-    if (state != tuttiInProgress) require(state, collective_.call, member.rank, member.comm);
+    require(state, collective_.call, member.rank, member.comm);
   } else if (member.stream != nullptr) {
     require(tuttiStreamSynchronize(member.stream), collective_.call, member.rank, member.comm);
   }

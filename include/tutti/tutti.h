@@ -13,8 +13,8 @@
  *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
- *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError and tuttiGetLastError, which any thread
- *   may call. Different communicators are independent. Groups belong to the calling thread.
+ *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommIdle and tuttiGetLastError,
+ *   which any thread may call. Different communicators are independent. Groups belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. A pre-multiplied sum adds products that were rounded to the type. All ranks get the same bits. Which bits of
@@ -122,9 +122,14 @@ typedef enum {
 TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
 /* A short, constant text for a result code; never NULL. */
 TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
-/* The text of the last error: of `comm`, or with NULL of the calling thread. Empty when there was none. Valid until the
- * calling thread's next tuttiGetLastError. Any thread. */
+/* The text of the last error: of `comm`, or with NULL of the calling thread, which knows nothing of what other threads'
+ * calls have met. Empty when there was none. Valid until the calling thread's next call of this function or of
+ * tuttiGetLastProcessError. Any thread. */
 TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
+/* The newest text of an error of any thread of this process, for a watchdog that makes no calls itself: of a call's, of
+ * a join's in the background, and of what tuttiCommGetAsyncError has found. Empty when there was none. Valid until the
+ * calling thread's next call of this function or of tuttiGetLastError. Any thread, to the very end of the process. */
+TUTTI_API const char* tuttiGetLastProcessError(void);
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------- */
 
@@ -179,7 +184,8 @@ TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
 /* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
  * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in
- * tuttiGetLastError(comm)). Meanwhile only that one and tuttiCommAbort, from any thread, may be called on it. */
+ * tuttiGetLastError(comm)). Meanwhile only that one, tuttiCommIdle and tuttiCommAbort, from any thread, may be called
+ * on it. */
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
@@ -209,12 +215,17 @@ TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, in
 
 /* Waits for the operations that were queued on streams. Each ends by itself: when it is done, with an error when a rank
  * that it waits for has left, or at its deadline. How they ended is not this call's result, nor tuttiCommDestroy's:
- * tuttiStreamSynchronize and tuttiCommGetAsyncError tell. */
+ * tuttiStreamSynchronize and tuttiCommGetAsyncError tell. A communicator made with config.nonBlocking does not wait
+ * here: it comes back with tuttiInProgress while work is queued, and tuttiCommGetAsyncError gives tuttiInProgress until
+ * that is done. Once more does no harm. NULL: tuttiSuccess, as of the next two. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
 /* Finalizes, leaves in good order and frees. Does not wait for other ranks to do so (the end of the process may, ten
  * seconds at most, for ranks that reach the others through this one); for one that may never come to an operation
  * which is still queued, abort instead. The handle is invalid from then on: later use gets
- * tuttiInvalidArgument. */
+ * tuttiInvalidArgument.
+ * A process that returns from main or calls exit() leaves in good order what it has not destroyed: the others get an
+ * error, which says so, where they wait for it or begin what needs it. Operations on host memory that are under way get
+ * a second to end then; those that have not, and those on GPUs, are dropped. A process that ends otherwise has died. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
  * Returns without waiting for any operation. Any thread. */
@@ -227,9 +238,12 @@ TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags);
  * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
  * TUTTI_DUMP_DIR set, every failure after joining and SIGUSR2 write such files by themselves. */
 TUTTI_API tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path);
-/* *result: tuttiSuccess, tuttiInProgress (it is joining, or work is queued on a stream) or the error that stopped the
- * communicator. */
+/* *result: tuttiSuccess, tuttiInProgress (it is joining, or a tuttiCommFinalize that did not wait is not done) or the
+ * error that stopped the communicator. Work that runs is success: tuttiCommIdle and streams tell of that. Any thread.
+ */
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result);
+/* *idle: 1 when nothing is queued or running, also while it is joining; else 0. Any thread. */
+TUTTI_API tuttiResult_t tuttiCommIdle(tuttiComm_t comm, int* idle);
 
 TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
 TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);

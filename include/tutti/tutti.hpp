@@ -97,6 +97,9 @@ inline int version() {
   return code;
 }
 
+// The newest text of an error of any thread: see tuttiGetLastProcessError.
+inline std::string lastProcessError() { return tuttiGetLastProcessError(); }
+
 // See tuttiGetUniqueId: made on one rank, carried to the others as bytes.
 class UniqueId {
  public:
@@ -299,11 +302,17 @@ class Communicator {
     check(tuttiCommGetStats(comm_, &stats));
     return stats;
   }
-  // tuttiSuccess, tuttiInProgress, or the error that stopped the communicator.
+  // tuttiSuccess, tuttiInProgress (it is joining or finalizing), or the error that stopped the communicator.
   tuttiResult_t asyncError() const {
     tuttiResult_t result = tuttiSuccess;
     check(tuttiCommGetAsyncError(comm_, &result));
     return result;
+  }
+  // Whether nothing is queued or running. Any thread.
+  bool idle() const {
+    int idle = 0;
+    check(tuttiCommIdle(comm_, &idle));
+    return idle != 0;
   }
 
   // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR.
@@ -322,7 +331,12 @@ class Communicator {
   void revoke() { check(tuttiCommRevoke(comm_, 0)); }
   // Writes this rank's record for tutti-doctor. Any thread.
   void dump(const std::string& path) const { check(tuttiCommDump(comm_, path.c_str())); }
-  void finalize() { check(tuttiCommFinalize(comm_)); }
+  // Where it was made with config.nonBlocking it comes back while work is queued: until asyncError() is not
+  // tuttiInProgress any more.
+  void finalize() {
+    const tuttiResult_t result = tuttiCommFinalize(comm_);
+    if (result != tuttiInProgress) check(result);
+  }
   // Ends in good order like the destructor, but says when that failed.
   void destroy() { detail::check(tuttiCommDestroy(release())); }
   void abort() { detail::check(tuttiCommAbort(release())); }

@@ -11,6 +11,7 @@
 #include "api/guard.h"
 #include "api/join_all.h"
 #include "api/joiner.h"
+#include "api/process_text.h"
 #include "diagnose/dump.h"
 #include "job/ranks.h"
 #include "join/open_root.h"
@@ -224,10 +225,15 @@ tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutC
 }
 
 tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
-  return guarded(comm, [&] {
+  if (comm == nullptr) return tuttiSuccess;
+  bool done = true;
+  const tuttiResult_t failed = guarded(comm, [&] {
     CallGuard visit(comm, "tuttiCommFinalize");
-    visit->executor().waitUntilIdle();
+    if (!comm->nonBlocking) return visit->executor().waitUntilIdle();
+    done = visit->executor().idle();
+    comm->finalizing.store(!done, std::memory_order_relaxed);
   });
+  return failed == tuttiSuccess && !done ? tuttiInProgress : failed;
 }
 
 tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
@@ -242,6 +248,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
 }
 
 tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
+  if (comm == nullptr) return tuttiSuccess;
   return guarded(comm, [&] {
     checkHandle(comm, "tuttiCommAbort");
     abortHandle(comm, "tuttiCommAbort");
@@ -284,10 +291,25 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
       const Error error = communicator->team().failure("no call");
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
       comm->lastError = error.what();
+      processError.set(error.what());
       communicator->leaveRecord(error);  // whoever knows may destroy it next
-    } else if (!communicator->executor().idle()) {
-      *result = tuttiInProgress;
+    } else if (comm->finalizing.load(std::memory_order_relaxed)) {
+      const bool done = communicator->executor().idle();
+      if (done) comm->finalizing.store(false, std::memory_order_relaxed);
+      *result = done ? tuttiSuccess : tuttiInProgress;
     }
+  });
+}
+
+tuttiResult_t tuttiCommIdle(tuttiComm_t comm, int* idle) {
+  const char* name = "tuttiCommIdle";
+  return guarded(comm, [&] {
+    checkHandle(comm, name);
+    checkPointer(idle, name, "idle");
+    const uint32_t now = comm->state.load(std::memory_order_acquire);
+    refuseGone(*comm, name, now);
+    const auto communicator = now & kJoining ? nullptr : comm->stopper.lock();
+    *idle = !communicator || communicator->executor().idle();
   });
 }
 

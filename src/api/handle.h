@@ -26,9 +26,11 @@ struct Operator {
 }  // namespace tutti::api
 
 struct tuttiComm {
-  std::atomic<uint32_t> state{0};      // of the bits below
-  uint32_t generation = 0;             // of the process that made it: see process/fork.h
-  std::atomic<bool> cancelled{false};  // while it is joining
+  std::atomic<uint32_t> state{0};       // of the bits below
+  uint32_t generation = 0;              // of the process that made it: see process/fork.h
+  std::atomic<bool> cancelled{false};   // while it is joining
+  std::atomic<bool> finalizing{false};  // tuttiCommFinalize has come back while work was queued
+  bool nonBlocking = false;             // made so: tuttiCommFinalize does not wait either
   int rank = 0, size = 0;
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined

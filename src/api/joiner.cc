@@ -32,6 +32,7 @@ class Joiner : public Service {
 
 tuttiComm_t joinInBackground(int rank, int size, Join join) {
   const tuttiComm_t comm = makePendingHandle(rank, size);
+  comm->nonBlocking = true;
   try {
     BackgroundThreads::instance().start(std::make_shared<Joiner>(comm, std::move(join)));
   } catch (const std::exception&) {

@@ -106,8 +106,10 @@ Error StallDetector::leftWithout(int rank, const std::optional<StateReply>& said
 }
 
 Error StallDetector::departure(int rank, const std::optional<StateReply>& said, const char* why) const {
+  const auto answer = team_.plane().lastAnswer(rank);
   return Error(ErrorCode::kRemote,
-               fmt::format("{} has left{}, but {} on rank {} still waits for it: {}", team_.rankName(rank),
+               fmt::format("{} {}{}, but {} on rank {} still waits for it: {}", team_.rankName(rank),
+                           answer && answer->ended ? control::kEndedWithProcess : "has left",
                            said && said->last ? " after " + describe(said->last->call) : std::string(),
                            call_.describe(number_), team_.rank(), why));
 }
@@ -241,7 +243,8 @@ std::string StallDetector::positionOf(int rank) const {
     return text;
   }
   if (said && said->counterpart) return "has come to it and made many calls since";
-  std::string text = answer->left               ? "has left without it"
+  std::string text = answer->ended              ? "left without it (its process ended)"
+                     : answer->left             ? "has left without it"
                      : said && said->split != 0 ? "is in tuttiCommSplit"
                                                 : "has not come to it";
   if (said && said->last) text += fmt::format(" (its last call: {})", describe(said->last->call));

@@ -188,6 +188,13 @@ std::optional<CallRecord> Recorder::stuck() const {
   return findLast([](const CallRecord& record) { return isStuck(record) && record.waitingFor >= 0; });
 }
 
+bool Recorder::busy() const noexcept {
+  return std::ranges::any_of(entries_, [](const Entry& entry) {
+    const uint64_t state = entry.mark.load(kRelaxed) & 0xff;  // an entry without a call is beyond them
+    return state < static_cast<uint64_t>(CallState::kDone);
+  });
+}
+
 std::optional<CallRecord> Recorder::stuckOn(int rank) const {
   return findLast([rank](const CallRecord& record) { return isStuck(record) && record.waitingFor == rank; });
 }

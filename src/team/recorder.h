@@ -83,6 +83,8 @@ class Recorder {
   std::optional<CallRecord> stuckOn(int rank) const;
   // The same, whichever rank it waits for.
   std::optional<CallRecord> stuck() const;
+  // Whether any of the calls that are kept has not ended.
+  bool busy() const noexcept;
   // Who made the last call, or, before the first, who made the communicator.
   CallerId caller() const noexcept { return caller_.load(std::memory_order_relaxed); }
   const Timeline& timeline() const noexcept { return timeline_; }
