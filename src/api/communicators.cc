@@ -115,32 +115,42 @@ void setDevice(comm::Config& config, int device) {
   config.overridden.erase("device");
 }
 
+struct Rank {
+  comm::Config settings;
+  comm::Self self;
+};
+
+// What each brings. Throws what one of them lacks, before the others hear of it: that is the failure to tell.
+std::vector<Rank> ranksOfAll(int ranks, const int* devices, comm::Config settings) {
+  std::vector<Rank> all;
+  for (int r = 0; r < ranks; ++r) {
+    const bool moves = devices && devices[r] != settings.device;
+    if (devices) setDevice(settings, devices[r]);
+    if (r == 0) tellSettings(settings, 0);
+    all.push_back({settings, r == 0 || moves ? comm::Self::find(settings) : all.back().self});
+    all.back().self.check();
+  }
+  return all;
+}
+
 tuttiResult_t initAll(tuttiComm_t* comms, int ranks, const int* devices, const tuttiConfig_t* config,
                       const char* name) {
   return making(nullptr, [&] {
     checkPointer(comms, name, "comms");
     checkRanks(ranks, 0, name);
     checkDevices(devices, ranks, name);
-    auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    if (devices) setDevice(settings, devices[0]);
-    tellSettings(settings, 0);
-    comm::Self self = comm::Self::find(settings);
-    const auto id = control::openRootHere(self.network, Deadline::in(settings.joinTimeout));
+    const auto all = ranksOfAll(ranks, devices, resolve(config, comm::Config::fromEnvironment(), name));
+    const auto id = control::openRootHere(all[0].self.network, Deadline::in(all[0].settings.joinTimeout));
     const auto siblings = std::make_shared<Siblings>();
-    std::vector<Making> all;
+    std::vector<Making> makings;
     for (int r = 0; r < ranks; ++r) {
-      if (devices && devices[r] != settings.device) {
-        setDevice(settings, devices[r]);
-        self = comm::Self::find(settings);
-      }
-      self.check();  // before the others hear of it: this is the failure to tell
-      const auto join = [=](const auto& cancelled, const auto& begun) {
-        return Communicator::join(id, r, ranks, settings, self, cancelled, begun);
+      const auto join = [=, own = all[static_cast<size_t>(r)]](const auto& cancelled, const auto& begun) {
+        return Communicator::join(id, r, ranks, own.settings, own.self, cancelled, begun);
       };
-      all.push_back({name, r, ranks, settings.nonBlocking, join});
-      all.back().siblings = siblings;
+      makings.push_back({name, r, ranks, all[0].settings.nonBlocking, join});
+      makings.back().siblings = siblings;
     }
-    return makeTogether(comms, std::move(all));
+    return makeTogether(comms, std::move(makings));
   });
 }
 
