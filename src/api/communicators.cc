@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -133,6 +137,23 @@ std::vector<Rank> ranksOfAll(int ranks, const int* devices, comm::Config setting
   return all;
 }
 
+// Where all meet. The first to join opens it: of a call that fails before, or a group that makes nothing, none is left.
+class RootHere {
+ public:
+  explicit RootHere(const Rank& first) : network_(first.self.network), timeout_(first.settings.joinTimeout) {}
+  control::UniqueId id() {
+    std::lock_guard lock(mutex_);
+    if (!id_) id_ = control::openRootHere(network_, Deadline::in(timeout_));
+    return *id_;
+  }
+
+ private:
+  const Network network_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;  // guards what follows
+  std::optional<control::UniqueId> id_;
+};
+
 tuttiResult_t initAll(tuttiComm_t* comms, int ranks, const int* devices, const tuttiConfig_t* config,
                       const char* name) {
   return making(nullptr, [&] {
@@ -140,12 +161,12 @@ tuttiResult_t initAll(tuttiComm_t* comms, int ranks, const int* devices, const t
     checkRanks(ranks, 0, name);
     checkDevices(devices, ranks, name);
     const auto all = ranksOfAll(ranks, devices, resolve(config, comm::Config::fromEnvironment(), name));
-    const auto id = control::openRootHere(all[0].self.network, Deadline::in(all[0].settings.joinTimeout));
+    const auto root = std::make_shared<RootHere>(all[0]);
     const auto siblings = std::make_shared<Siblings>();
     std::vector<Making> makings;
     for (int r = 0; r < ranks; ++r) {
       const auto join = [=, own = all[static_cast<size_t>(r)]](const auto& cancelled, const auto& begun) {
-        return Communicator::join(id, r, ranks, own.settings, own.self, cancelled, begun);
+        return Communicator::join(root->id(), r, ranks, own.settings, own.self, cancelled, begun);
       };
       makings.push_back({name, r, ranks, all[0].settings.nonBlocking, join});
       makings.back().siblings = siblings;
