@@ -216,8 +216,9 @@ class [[nodiscard]] Operator {
   tuttiRedOp_t op_;
 };
 
-// Calls between its construction and end() go out together. end() reports their errors; a guard that leaves its scope
-// without it (an exception on the way) ends the group too and swallows them.
+// Calls between its construction and end() go out together; communicators are made together, and used after it. end()
+// reports their errors; a guard that leaves its scope without it (an exception on the way) ends the group too and
+// swallows them.
 class [[nodiscard]] Group {
  public:
   Group() { detail::check(tuttiGroupStart()); }
@@ -228,15 +229,16 @@ class [[nodiscard]] Group {
   Group& operator=(const Group&) = delete;
   void end() {
     open_ = false;
-    detail::check(tuttiGroupEnd());
+    detail::checkBegun(tuttiGroupEnd());
   }
 
  private:
   bool open_ = true;
 };
 
-// One rank's handle, destroyed with the object. Move-only. One thread at a time, as in C. Data types with no C++
-// element type of their own (16-bit and 8-bit floats) go through the overloads that take bytes and a tuttiDataType_t.
+// One rank's handle, destroyed with the object; aborted where it is still being made, or another is made of it.
+// Move-only. One thread at a time, as in C. Data types with no C++ element type of their own (16-bit and 8-bit floats)
+// go through the overloads that take bytes and a tuttiDataType_t.
 class Communicator {
  public:
   static Communicator join(int ranks, const UniqueId& id, int rank) {
@@ -256,10 +258,11 @@ class Communicator {
     detail::checkBegun(tuttiCommInitEnv(&comm, config));
     return Communicator(comm);
   }
-  // All ranks in this process: one communicator each.
-  static std::vector<Communicator> joinAll(int ranks) {
+  // All ranks in this process: one communicator each. `devices`: null, or an entry a rank.
+  static std::vector<Communicator> joinAll(int ranks, const int* devices = nullptr,
+                                           const tuttiConfig_t* config = nullptr) {
     std::vector<tuttiComm_t> handles(ranks > 0 ? static_cast<size_t>(ranks) : 0);
-    detail::check(tuttiCommInitAll(handles.data(), ranks, nullptr));
+    detail::checkBegun(tuttiCommInitAllConfig(handles.data(), ranks, devices, config));
     std::vector<Communicator> all;
     all.reserve(handles.size());
     for (tuttiComm_t handle : handles) all.push_back(Communicator(handle));
@@ -287,7 +290,7 @@ class Communicator {
   tuttiComm_t release() noexcept { return std::exchange(comm_, nullptr); }
 
   explicit operator bool() const noexcept { return comm_ != nullptr; }
-  // -1 and 0 while it joins.
+  // -1 and 0 while it joins, or until its group ends.
   int rank() const noexcept {
     if (rank_ < 0 && comm_ != nullptr) tuttiCommUserRank(comm_, &rank_);
     return rank_;
@@ -315,16 +318,17 @@ class Communicator {
     return idle != 0;
   }
 
-  // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR.
-  Communicator split(int color, int key) {
+  // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR. While it goes on in the background
+  // (nonBlocking), or until the group ends, neither is used.
+  Communicator split(int color, int key, const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    check(tuttiCommSplit(comm_, color, key, &child, nullptr));
+    checkBegun(tuttiCommSplit(comm_, color, key, &child, config));
     return Communicator(child);
   }
   // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
-  Communicator shrink() {
+  Communicator shrink(const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    check(tuttiCommShrink(comm_, nullptr, 0, &child, nullptr, 0));
+    checkBegun(tuttiCommShrink(comm_, nullptr, 0, &child, config, 0));
     return Communicator(child);
   }
   // Stops the work on all ranks; nobody is gone. Any thread.
@@ -378,7 +382,7 @@ class Communicator {
   template <typename T>
   void reduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op, int root,
               const Stream& on = Stream::none()) {
-    require(rank_ != root || in.size() == out.size(), "reduce", "the spans have different sizes");
+    require(rank() != root || in.size() == out.size(), "reduce", "the spans have different sizes");
     check(tuttiReduce(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, root, comm_, on.native()));
   }
   template <typename T>
@@ -396,14 +400,14 @@ class Communicator {
   template <typename T>
   void gather(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
               const Stream& on = Stream::none()) {
-    require(rank_ != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
+    require(rank() != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
     check(tuttiGather(in.data(), out.data(), in.size(), kDataTypeOf<T>, root, comm_, on.native()));
   }
   // `in` counts on the root only.
   template <typename T>
   void scatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
                const Stream& on = Stream::none()) {
-    require(rank_ != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
+    require(rank() != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
     check(tuttiScatter(in.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_, on.native()));
   }
   template <typename T>
@@ -513,7 +517,7 @@ class Communicator {
 
  private:
   void reset() noexcept {
-    if (comm_ != nullptr) tuttiCommDestroy(comm_);
+    if (comm_ != nullptr && tuttiCommDestroy(comm_) == tuttiInvalidUsage) tuttiCommAbort(comm_);
   }
   size_t ranks() const noexcept { return static_cast<size_t>(size()); }
   size_t self() const noexcept { return static_cast<size_t>(rank()); }
@@ -530,6 +534,9 @@ class Communicator {
   }
   // The communicator's own text when there is one, else the thread's.
   void check(tuttiResult_t result) const { detail::check(result, comm_); }
+  void checkBegun(tuttiResult_t result) const {
+    if (result != tuttiInProgress) check(result);
+  }
   static void require(bool fits, const char* call, const char* complaint) {
     if (!fits) throw Exception(tuttiInvalidArgument, std::string(call) + ": " + complaint);
   }
