@@ -185,10 +185,10 @@ TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
 /* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
  * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in
- * tuttiGetLastError(comm)). Meanwhile only that one, tuttiCommIdle, tuttiCommAbort and tuttiCommRevoke, from any thread,
- * may be called on it; the last two end it soon. What could not join is to be destroyed or aborted. The environment, the
- * secret and the current GPU are read during the call. So with all functions that make communicators; in a group they
- * come later still, see tuttiGroupStart. */
+ * tuttiGetLastError(comm)). Meanwhile only that one, tuttiCommIdle, tuttiCommAbort and tuttiCommRevoke, from any
+ * thread, may be called on it; the last two end it soon. What could not join is to be destroyed or aborted. The
+ * environment, the secret and the current GPU are read during the call. So with all functions that make communicators;
+ * in a group they come later still, see tuttiGroupStart. */
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
@@ -248,9 +248,9 @@ TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags);
  * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
  * TUTTI_DUMP_DIR set, every failure after joining and SIGUSR2 write such files by themselves. */
 TUTTI_API tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path);
-/* *result: tuttiSuccess, tuttiInProgress (it is joining, one is made of it in the background, or a tuttiCommFinalize that
- * did not wait is not done) or the error that stopped the communicator. Work that runs is success: tuttiCommIdle and
- * streams tell of that. Any thread. */
+/* *result: tuttiSuccess, tuttiInProgress (it is joining, one is made of it in the background, or a tuttiCommFinalize
+ * that did not wait is not done) or the error that stopped the communicator. Work that runs is success: tuttiCommIdle
+ * and streams tell of that. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result);
 /* *idle: 1 when nothing is queued or running, also while it is joining; else 0. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommIdle(tuttiComm_t comm, int* idle);
