@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "api/check.h"
@@ -20,7 +21,25 @@ using namespace tutti;
 namespace tutti::api {
 namespace {
 
+comm::Operation::Part partOf(const comm::Call& call) noexcept {
+  return call.onlyReadies ? comm::Operation::kReadying : comm::Operation::kRunning;
+}
+
+// What was collected and not taken will not come.
+void giveUp(std::span<const comm::PendingCall> calls, const Error& why) noexcept {
+  for (const comm::PendingCall& one : calls)
+    if (one.operation) one.operation->giveUp(partOf(one.call), why);
+}
+
 struct Group {
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  ~Group() {
+    giveUp(calls, errorOrOutOfMemory([] {
+             return Error(ErrorCode::kInvalidUsage, "the group in which it was called has not come to its end");
+           }));
+  }
   std::vector<comm::PendingCall> calls;
   std::vector<tuttiComm_t> handles;  // each once
   std::optional<Error> spoiled;
@@ -68,7 +87,7 @@ void refuseLonely(const comm::Executor& executor, const comm::Call& call, const 
 void refuseLonely(const Group& ended) {
   std::map<comm::Executor*, int> open;  // sends to oneself, less the receives of them
   for (const comm::PendingCall& one : ended.calls)
-    if (isToItself(*one.executor, one.call)) open[one.executor] += one.call.sends ? 1 : -1;
+    if (isToItself(*one.executor, one.call) && !one.call.onlyReadies) open[one.executor] += one.call.sends ? 1 : -1;
   for (const auto& [executor, count] : open)
     if (count != 0)
       throw Error(
@@ -79,7 +98,7 @@ void refuseLonely(const Group& ended) {
                       std::abs(count) == 1 ? "" : "s", count > 0 ? "receives" : "sends"));
 }
 
-void runGroup(Group* ended, bool lacksMemory) {
+void runGroupsCalls(Group* ended, bool lacksMemory) {
   if (ended != nullptr && ended->spoiled) throw *ended->spoiled;
   if (lacksMemory) throw std::bad_alloc();
   if (ended == nullptr || ended->calls.empty()) return;
@@ -87,6 +106,18 @@ void runGroup(Group* ended, bool lacksMemory) {
   std::deque<CallGuard> visits;
   for (tuttiComm_t handle : ended->handles) visits.emplace_back(handle, "tuttiGroupEnd");
   comm::launchGroup(ended->calls);
+}
+
+void runGroup(Group* ended, bool lacksMemory) {
+  try {
+    runGroupsCalls(ended, lacksMemory);
+  } catch (const Error& error) {
+    if (ended != nullptr) giveUp(ended->calls, error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    if (ended != nullptr) giveUp(ended->calls, outOfMemory);
+    throw;
+  }
 }
 
 void note(Group& group, tuttiComm_t comm) {
@@ -114,13 +145,56 @@ void spoilGroup(const Error& error) noexcept {
 
 void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
 
-void submit(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
+void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   comm::Executor& executor = visit->executor();
   refuseLonely(executor, call, name);
   comm::CallStream on = checkStream(executor, stream, name);
   if (inGroup()) return addToGroup(comm, {visit->shared_from_this(), &executor, std::move(call), std::move(on)});
   if (on) return executor.queue({visit->shared_from_this(), &executor, std::move(call), std::move(on)});
   executor.run(std::move(call));
+}
+
+bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) noexcept {
+  return inGroup() || stream || !executor.launcher().runs();
+}
+
+void runHere(comm::Executor& executor, const comm::Call& call, const char* name) {
+  refuseLonely(executor, call, name);
+  executor.run(call);
+}
+
+namespace {
+
+void sendOff(tuttiComm_t comm, comm::PendingCall pending) {
+  comm::Executor& executor = *pending.executor;
+  if (inGroup()) return addToGroup(comm, std::move(pending));
+  if (isQueued(executor, pending.stream)) return executor.queue(std::move(pending));
+  const auto operation = std::move(pending.operation);
+  const auto part = partOf(pending.call);
+  executor.run(std::move(pending.call));
+  operation->end(part);
+}
+
+}  // namespace
+
+void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* name) {
+  if (!pending.call.onlyReadies) refuseLonely(*pending.executor, pending.call, name);
+  const auto operation = pending.operation;
+  const auto part = partOf(pending.call);
+  if (!operation->begin(part))
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: request is of {}, which still runs: wait for it (tuttiRequestWait) before it is "
+                            "started again",
+                            name, nameOf(pending.call.collective)));
+  try {
+    sendOff(comm, std::move(pending));
+  } catch (const Error& error) {
+    operation->giveUp(part, error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    operation->giveUp(part, outOfMemory);
+    throw;
+  }
 }
 
 }  // namespace tutti::api

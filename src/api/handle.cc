@@ -129,8 +129,9 @@ void refuseGone(const tuttiComm& comm, const char* call, uint32_t state) {
   if ((state & kGone) && !(state & kAborted)) refuse(comm, call, kGone);
 }
 
-CallGuard::CallGuard(tuttiComm_t comm, const char* call) : comm_(comm) {
-  checkHandle(comm, call);
+CallGuard::CallGuard(tuttiComm_t comm, const char* call) : CallGuard((checkHandle(comm, call), comm), call, kKnown) {}
+
+CallGuard::CallGuard(tuttiComm_t comm, const char* call, Known) : comm_(comm) {
   const uint32_t before = comm->state.fetch_or(kInside, kBoth);
   if (before & kInside) refuse(*comm, call, before);
   if (before & (kAborted | kGone | kStray)) {

@@ -21,7 +21,7 @@ Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machin
 BoundPlan& Plans::find(const Call& call) {
   if (call.collective == Collective::kSendRecv) return message(call);
   const size_t bytes = call.planBytes(size_);
-  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes),
+  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, false, call.wish.bits()),
                                       [&]() -> BoundPlan& { return choose(call, bytes); });
   last_.store(plan.schedule.algorithm, std::memory_order_relaxed);
   return plan;
@@ -29,7 +29,8 @@ BoundPlan& Plans::find(const Call& call) {
 
 plan::Choice Plans::foresee(const Call& call) const {
   return plan::choose({call.collective, call.planBytes(size_)}, machine_,
-                      schedule::forcedFor(call.collective, config_.algorithm), config_.channels)
+                      call.wish.forcedFrom(call.collective, config_.algorithm),
+                      call.wish.channelsFrom(config_.channels))
       .best;
 }
 
@@ -41,7 +42,7 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 
 std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {
   const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-  if (config_.algorithm && !schedule::forcedFor(call.collective, config_.algorithm))
+  if (!call.wish.algorithm && config_.algorithm && !schedule::forcedFor(call.collective, config_.algorithm))
     log::debug("{} has no algorithm {}; the plan chooses", nameOf(call.collective), nameOf(*config_.algorithm));
   log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
              nameOf(choice.algorithm), choice.channels, choice.channels == 1 ? "" : "s", choice.predictedUs);

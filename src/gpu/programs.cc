@@ -78,15 +78,15 @@ std::optional<Protocol> DevicePrograms::forcedProtocol() const {
 
 plan::DeviceChoice DevicePrograms::choose(const comm::Call& call) const {
   return plan::chooseDevice({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, false),
-                            schedule::forcedFor(call.collective, config_.algorithm), forcedProtocol(),
-                            config_.channels);
+                            call.wish.forcedFrom(call.collective, config_.algorithm), forcedProtocol(),
+                            call.wish.channelsFrom(config_.channels));
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const comm::Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
   plan::DeviceChoice choice =
       plan::chooseStreamed({call.collective, call.planBytes(shape_.size)}, deviceMachine(shape_, true),
-                           schedule::forcedFor(call.collective, config_.algorithm));
+                           call.wish.forcedFrom(call.collective, config_.algorithm));
   choice.channels = 0;
   return choice;
 }
@@ -102,11 +102,14 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
   const bool message = call.collective == Collective::kSendRecv;
   const size_t bytes = message ? bytesOfMessage(call) : call.planBytes(shape_.size);
   const int place = message && !call.sends ? ~call.root : call.root;
-  return programs_.find(comm::PlanQuestion::of(call.collective, place, bytes, streamed), [&]() -> DeviceProgram& {
-    const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
-    return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},
-                          [&] { return streamed ? makeStreamed(call, choice) : make(call, choice); });
-  });
+  return programs_.find(
+      comm::PlanQuestion::of(call.collective, place, bytes, streamed, call.wish.bits()), [&]() -> DeviceProgram& {
+        const plan::DeviceChoice choice = streamed  ? chooseStreamed(call)
+                                          : message ? chooseMessage(call)
+                                                    : choose(call);
+        return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},
+                              [&] { return streamed ? makeStreamed(call, choice) : make(call, choice); });
+      });
 }
 
 schedule::Schedule DevicePrograms::build(const comm::Call& call, schedule::Algorithm algorithm) const {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,25 @@ struct Tables {
   std::vector<size_t> inputCounts, inputOffsets, outputCounts, outputOffsets;
 };
 
+// What a call asks of its plan, beside what the communicator's configuration does. The same on every rank; plans are
+// looked up by it (bits()).
+struct PlanWish {
+  uint8_t algorithm = 0;  // 1 + schedule::Algorithm, one that the collective has; 0: the plan decides
+  uint8_t channels = 0;   // the same
+
+  uint16_t bits() const noexcept { return static_cast<uint16_t>(algorithm << 8 | channels); }
+  // With what the configuration says where the call does not.
+  std::optional<schedule::Algorithm> forcedFrom(Collective collective, std::optional<schedule::Algorithm> set) const;
+  int channelsFrom(int set) const noexcept { return channels != 0 ? channels : set; }
+};
+
+struct BoundPlan;
+
+// What an executor keeps of a persistent call once it is ready.
+struct Readied {
+  BoundPlan* plan = nullptr;  // on the host. Written and read by calls in their turn
+};
+
 struct Call {
   Collective collective = Collective::kAllReduce;
   DataType type = DataType::kInt8;
@@ -28,10 +48,14 @@ struct Call {
   const void* factorAt = nullptr;  // where the factor is when a kernel comes to it, if not null
   int root = 0;                    // or the peer of a send or receive
   bool sends = false;              // kSendRecv: which side
+  bool onlyReadies = false;        // moves nothing: what runs the call is made ready, and kept in `readied`
+  PlanWish wish;
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
   size_t count = 0;  // elements: the whole message, or one rank's part
   std::shared_ptr<const Tables> tables;
+  Readied* readied = nullptr;  // of a persistent call; whoever runs it sees to its life
+  uint64_t tag = 0;            // of the caller's own meaning; 0: none
 
   // Bytes that the plan goes by; the same on every rank.
   size_t planBytes(int ranks) const noexcept;
@@ -46,13 +70,17 @@ struct Call {
   uint16_t countsDigest() const noexcept;
 };
 
+// As it goes with slots: a tag is in it as a digest, which is 0 for none alone. Once more undoes it.
+link::Fingerprint tagged(link::Fingerprint call, uint64_t tag) noexcept;
+
 // The same with the plan by which it runs.
 link::Fingerprint planned(link::Fingerprint call, const schedule::Schedule& schedule, uint32_t channels) noexcept;
 
-// "barrier #3", "all-gather-v #4 (float, 300 elements in all)"
-std::string describe(const link::Fingerprint& fingerprint);
+// Of fingerprints that no tag is in.
+// "barrier #3", "all-gather-v #4 (float, 300 elements in all)", "barrier #3 (tag 42)"
+std::string describe(const link::Fingerprint& fingerprint, uint64_t tag = 0);
 // "send to rank 3 #5 (float, 12 elements)", "receive from rank 3 #5 (...)"
-std::string describeMessage(bool sends, int peer, const link::Fingerprint& fingerprint);
+std::string describeMessage(bool sends, int peer, const link::Fingerprint& fingerprint, uint64_t tag = 0);
 
 // "ring over 2 channels"
 std::string describePlan(const link::Fingerprint& fingerprint);

@@ -18,9 +18,10 @@ struct PlanQuestion {
   uint64_t kind = ~uint64_t{0};
   size_t bytes = 0;
 
-  // `place`: the root, or a peer; `way` tells apart what is asked for in two ways.
-  static PlanQuestion of(Collective collective, int place, size_t bytes, bool way = false) noexcept {
-    const uint64_t first = static_cast<uint64_t>(collective) << 1 | (way ? 1 : 0);
+  // `place`: the root, or a peer; `way` tells apart what is asked for in two ways; `wish`: what the call asks of its
+  // plan.
+  static PlanQuestion of(Collective collective, int place, size_t bytes, bool way = false, uint16_t wish = 0) noexcept {
+    const uint64_t first = uint64_t{wish} << 8 | static_cast<uint64_t>(collective) << 1 | (way ? 1 : 0);
     return {first << 32 | static_cast<uint32_t>(place), bytes};
   }
   friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;
