@@ -9,7 +9,9 @@ Layout layout(size_t total, int ranks) {
   return {count, count, count * static_cast<size_t>(ranks), count, 0};
 }
 
-tuttiResult_t run(const Call& c) { return tuttiAllGather(c.send, c.receive, c.count, c.type, c.comm, c.stream); }
+tuttiResult_t run(const Call& c) {
+  return tuttiAllGatherConfig(c.send, c.receive, c.count, c.type, c.comm, c.stream, c.config);
+}
 
 std::vector<Piece> results(size_t count, const Place& place) {
   std::vector<Piece> pieces;

@@ -6,7 +6,9 @@ using namespace tutti::perf;
 
 Layout layout(size_t total, int) { return {total, total, total}; }
 
-tuttiResult_t run(const Call& c) { return tuttiAllReduce(c.send, c.receive, c.count, c.type, c.op, c.comm, c.stream); }
+tuttiResult_t run(const Call& c) {
+  return tuttiAllReduceConfig(c.send, c.receive, c.count, c.type, c.op, c.comm, c.stream, c.config);
+}
 
 std::vector<Piece> results(size_t count, const Place&) { return {{0, count, Piece::kReduced, 0}}; }
 

@@ -9,7 +9,9 @@ Layout layout(size_t total, int ranks) {
   return {count, count * static_cast<size_t>(ranks), count * static_cast<size_t>(ranks)};
 }
 
-tuttiResult_t run(const Call& c) { return tuttiAllToAll(c.send, c.receive, c.count, c.type, c.comm, c.stream); }
+tuttiResult_t run(const Call& c) {
+  return tuttiAllToAllConfig(c.send, c.receive, c.count, c.type, c.comm, c.stream, c.config);
+}
 
 std::vector<Piece> results(size_t count, const Place& place) {
   const size_t mine = static_cast<size_t>(place.rank) * count;

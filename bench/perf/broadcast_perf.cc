@@ -7,7 +7,7 @@ using namespace tutti::perf;
 Layout layout(size_t total, int) { return {total, total, total}; }
 
 tuttiResult_t run(const Call& c) {
-  return tuttiBroadcast(c.send, c.receive, c.count, c.type, c.place.root, c.comm, c.stream);
+  return tuttiBroadcastConfig(c.send, c.receive, c.count, c.type, c.place.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) { return {{0, count, place.root, 0}}; }

@@ -35,6 +35,8 @@ struct Call {
   Place place;
   tuttiComm_t comm;
   tuttiStream_t stream;
+  const tuttiCallConfig_t* config = nullptr;  // of the call, or of its send
+  const tuttiCallConfig_t* second = nullptr;  // of its receive
 };
 
 struct Collective {

@@ -10,7 +10,7 @@ Layout layout(size_t total, int ranks) {
 }
 
 tuttiResult_t run(const Call& c) {
-  return tuttiGather(c.send, c.receive, c.count, c.type, c.place.root, c.comm, c.stream);
+  return tuttiGatherConfig(c.send, c.receive, c.count, c.type, c.place.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) {

@@ -40,6 +40,7 @@ Json describeConfig(const Options& o) {
                  {"aggregated_iterations", o.aggregated},
                  {"validation", o.checks},
                  {"graph", o.graphLaunches},
+                 {"persistent", text(o.persistent)},
                  {"memory", o.onGpus ? "cuda" : "cpu"},
                  {"blocking_collectives", text(o.blocking != Blocking::kAtEnd)},
                  {"per_iter_timing", text(o.percentiles)},

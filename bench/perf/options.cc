@@ -132,6 +132,8 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
             "seconds that an operation may take; 0: the library's default (0)");
   addNumber(app, "-G,--cudagraph", options.graphLaunches, 0, kMostAtOnce,
             "with --device cuda, capture the timed iterations in a CUDA graph and launch it so many times (0)");
+  addSwitch(app, "--persistent", options.persistent,
+            "1: make the timed calls ready once for each size, and start them again and again (0)");
   addNumber(app, "-x,--cta_policy", raw.ctaPolicy, 0, kMostHere,
             "0: how many blocks a GPU runs is the library's choice (0)");
   addNumber(app, "-D,--device_implementation", raw.deviceImplementation, 0, kMostHere,
@@ -216,6 +218,8 @@ void validateDevice(const Options& options) {
            "-G launches CUDA graphs: it needs --device cuda, on host memory there are none");
   refuseIf(options.graphLaunches > 0 && options.nullStream,
            "-G needs streams of the ranks' own: CUDA captures nothing on the default stream, so leave -y at 0");
+  refuseIf(options.graphLaunches > 0 && options.persistent,
+           "--persistent makes requests, which there are none of for what -G captures: choose one of them");
   refuseIf(options.graphLaunches > 0 && (options.percentiles || options.blocking != Blocking::kAtEnd),
            "-G launches all iterations as a whole: there is nothing to wait for, or to time, between them (-I, -z)");
 }

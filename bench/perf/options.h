@@ -26,6 +26,7 @@ struct Options {
   int root = 0;           // -1: every rank in turn
   bool onGpus = false;    // --device cuda: the buffers are there
   int graphLaunches = 0;  // -G
+  bool persistent = false;
   bool parallelInit = false;
   bool nullStream = true;  // but on GPUs, where a stream each is usual
   Blocking blocking = Blocking::kAtEnd;

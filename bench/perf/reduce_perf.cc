@@ -7,7 +7,7 @@ using namespace tutti::perf;
 Layout layout(size_t total, int) { return {total, total, total}; }
 
 tuttiResult_t run(const Call& c) {
-  return tuttiReduce(c.send, c.receive, c.count, c.type, c.op, c.place.root, c.comm, c.stream);
+  return tuttiReduceConfig(c.send, c.receive, c.count, c.type, c.op, c.place.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) {

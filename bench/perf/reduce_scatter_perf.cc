@@ -10,7 +10,7 @@ Layout layout(size_t total, int ranks) {
 }
 
 tuttiResult_t run(const Call& c) {
-  return tuttiReduceScatter(c.send, c.receive, c.count, c.type, c.op, c.comm, c.stream);
+  return tuttiReduceScatterConfig(c.send, c.receive, c.count, c.type, c.op, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) {

@@ -10,7 +10,7 @@ Layout layout(size_t total, int ranks) {
 }
 
 tuttiResult_t run(const Call& c) {
-  return tuttiScatter(c.send, c.receive, c.count, c.type, c.place.root, c.comm, c.stream);
+  return tuttiScatterConfig(c.send, c.receive, c.count, c.type, c.place.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) {

@@ -11,8 +11,9 @@ tuttiResult_t run(const Call& c) {
   const int previous = (c.place.rank + c.place.ranks - 1) % c.place.ranks;
   tuttiResult_t result = tuttiGroupStart();
   if (result != tuttiSuccess) return result;
-  result = tuttiSend(c.send, c.count, c.type, next, c.comm, c.stream);
-  if (result == tuttiSuccess) result = tuttiRecv(c.receive, c.count, c.type, previous, c.comm, c.stream);
+  result = tuttiSendConfig(c.send, c.count, c.type, next, c.comm, c.stream, c.config);
+  if (result == tuttiSuccess)
+    result = tuttiRecvConfig(c.receive, c.count, c.type, previous, c.comm, c.stream, c.second);
   const tuttiResult_t end = tuttiGroupEnd();
   return result == tuttiSuccess ? end : result;
 }

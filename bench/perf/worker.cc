@@ -150,14 +150,39 @@ size_t Worker::shiftOf(const Job& job, const Layout& layout, size_t operation) c
   return bytes == 0 ? 0 : bytes * (operation % (options_.maxBytes / bytes));
 }
 
-void Worker::runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
+Call Worker::callOf(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
   const size_t step = static_cast<size_t>(member.rank) * sizeOf(job.type);
   std::byte* receive = member.receive->data() + shift;
   const std::byte* send = inPlace ? receive + layout.sendStep * step : member.send->data() + shift;
   if (inPlace) receive += layout.receiveStep * step;
   const tuttiRedOp_t op = member.mulSum ? *member.mulSum : plainOperator(job.op);
-  const Call call{send, receive, layout.parameter, job.type, op, placeOf(member, job), member.comm, member.stream};
-  require(collective_.run(call), collective_.call, member.rank, member.comm);
+  return {send, receive, layout.parameter, job.type, op, placeOf(member, job), member.comm, member.stream};
+}
+
+void Worker::runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
+  require(collective_.run(callOf(member, job, layout, inPlace, shift)), collective_.call, member.rank, member.comm);
+}
+
+// As many as there are parts of the buffers to use in turn, up to a number; none runs twice in a group.
+void Worker::makeReady(const Job& job, bool inPlace) {
+  constexpr size_t kMost = 64;
+  const Layout layout = layoutOf(job);
+  const size_t bytes = std::max<size_t>(1, std::max(layout.send, layout.receive) * sizeOf(job.type));
+  const size_t parts =
+      std::min(kMost, static_cast<size_t>(options_.iterations) * static_cast<size_t>(options_.aggregated));
+  const size_t wanted =
+      std::max(static_cast<size_t>(options_.aggregated), std::clamp<size_t>(options_.maxBytes / bytes, 1, parts));
+  for (Member& member : members_) member.ready.emplace(member.stream != nullptr || member.device >= 0);
+  const bool grouped = members_.size() > 1;
+  for (size_t i = 0; i < wanted; ++i) {
+    if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", members_.front().rank, nullptr);
+    for (Member& member : members_) {
+      const Call call = callOf(member, job, layout, inPlace, shiftOf(job, layout, i));
+      require(member.ready->make(collective_, call), collective_.call, member.rank, member.comm);
+    }
+    if (grouped) require(tuttiGroupEnd(), collective_.call, members_.front().rank, members_.front().comm);
+  }
+  wait();
 }
 
 void Worker::iterate(const Job& job, const Layout& layout, bool inPlace, int iteration) {
@@ -167,7 +192,12 @@ void Worker::iterate(const Job& job, const Layout& layout, bool inPlace, int ite
   const auto aggregated = static_cast<size_t>(options_.aggregated), first = static_cast<size_t>(iteration) * aggregated;
   for (size_t i = 0; i < aggregated; ++i) {
     const size_t shift = shiftOf(job, layout, first + i);
-    for (const Member& member : members_) runOnce(member, job, layout, inPlace, shift);
+    for (const Member& member : members_) {
+      if (member.ready)
+        require(member.ready->start(first + i), collective_.call, member.rank, member.comm);
+      else
+        runOnce(member, job, layout, inPlace, shift);
+    }
   }
   if (grouped) require(tuttiGroupEnd(), collective_.call, front.rank, front.comm);
 }
@@ -185,6 +215,7 @@ Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
   const bool waitEach = options_.blocking != Blocking::kAtEnd || options_.percentiles;
   Timing timing;
   double alone = 0;
+  if (options_.persistent) makeReady(job, inPlace);
   barrier();
   const auto start = Clock::now();
   for (int i = 0; i < options_.iterations; ++i) {
@@ -207,6 +238,7 @@ Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
     iterate(job, layout, inPlace, 0);
     wait();
   }
+  for (Member& member : members_) member.ready.reset();
   return timing;
 }
 

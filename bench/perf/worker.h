@@ -14,6 +14,7 @@
 #include "perf/inputs.h"
 #include "perf/join.h"
 #include "perf/options.h"
+#include "perf/persistent.h"
 #include "perf/table.h"
 
 namespace tutti::perf {
@@ -34,7 +35,8 @@ struct Member {
   tuttiStream_t stream = nullptr;
   std::unique_ptr<Buffer> send, receive;
   std::unique_ptr<Inputs> inputs;
-  std::optional<tuttiRedOp_t> mulSum;  // pre-mul-sum with this rank's factor, for the present type
+  std::optional<PersistentCalls> ready;  // the calls of the line, while it is timed with --persistent
+  std::optional<tuttiRedOp_t> mulSum;    // pre-mul-sum with this rank's factor, for the present type
 };
 
 class Worker {
@@ -79,8 +81,10 @@ class Worker {
   void dropStream(Member& member) const;
   void wait();
   void waitFor(const Member& member) const;
+  Call callOf(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const;
   void runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const;
   void iterate(const Job& job, const Layout& layout, bool inPlace, int iteration);
+  void makeReady(const Job& job, bool inPlace);
   Timing runTimed(const Job& job, bool inPlace);
   Timing runGraph(const Job& job, bool inPlace);
   // One value a member; the result over all ranks.

@@ -60,6 +60,8 @@ extern "C" {
 typedef struct tuttiComm* tuttiComm_t;
 /* The CUDA runtime's stream type, or a stream made by tuttiStreamCreate. */
 typedef struct CUstream_st* tuttiStream_t;
+/* One operation, or a call that was made ready: see "Calls with a configuration of their own". */
+typedef struct tuttiRequest* tuttiRequest_t;
 
 /* Results, data types and operators below 64 have NCCL's numbers, those to come included; tutti's own begin at 64. The
  * …Max of each enumeration makes it an int: a value that this header does not know yet is one, too. */
@@ -367,6 +369,89 @@ TUTTI_API tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type
                                   tuttiStream_t stream);
 /* Returns (or, on a stream, is done) when every rank has called it. */
 TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
+
+/* ---- Calls with a configuration of their own --------------------------------------------------------------------- */
+
+/* flags: the call is not run but made ready, for tuttiRequestStart. */
+#define TUTTI_CALL_PERSISTENT 1u
+
+/* What one call is to have that others have not. Set size and version with TUTTI_CALL_CONFIG_INITIALIZER; every other
+ * field's zero means that the call is as any other. Sizes and reserved fields are as in tuttiConfig_t. The same on
+ * every rank must be channels, algorithm, reproducible, tag, and whether the call is persistent: tuttiInvalidUsage where they differ.
+ * The environment wins here as well: TUTTI_ALGO and TUTTI_CHANNELS, where set, are for all calls. */
+typedef struct {
+  size_t size;
+  unsigned int version;
+  int channels;          /* as in tuttiConfig_t, for this call; not of a send or receive */
+  const char* algorithm; /* the same; one that the collective has, or tuttiInvalidArgument */
+  int reproducible;      /* as in tuttiConfig_t, for this call; 0: as the communicator has it */
+  unsigned int flags;      /* 0 or TUTTI_CALL_PERSISTENT */
+  uint64_t tag;            /* the caller's own meaning; shown in error texts and records of the call. 0: none */
+  tuttiRequest_t* request; /* not NULL: gets a handle for this operation where the call succeeds, else NULL. To be freed
+                              by tuttiRequestFree */
+} tuttiCallConfig_t;
+
+#define TUTTI_CALL_CONFIG_INITIALIZER \
+  { sizeof(tuttiCallConfig_t), TUTTI_VERSION_CODE, 0, NULL, 0, 0, 0, NULL }
+
+/* Every operation has a twin that takes such a configuration as its last argument; NULL is the plain call. */
+TUTTI_API tuttiResult_t tuttiAllReduceConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                             tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream,
+                                             const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiBroadcastConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                             tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiReduceConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                          tuttiRedOp_t op, int root, tuttiComm_t comm, tuttiStream_t stream,
+                                          const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiAllGatherConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                             tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiReduceScatterConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                                 tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream,
+                                                 const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiGatherConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                          tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiScatterConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                           tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiAllToAllConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                            tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiAllGatherVConfig(const void* send, void* recv, const size_t* recvCounts,
+                                              const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
+                                              tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiReduceScatterVConfig(const void* send, void* recv, const size_t* recvCounts,
+                                                  tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
+                                                  tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiAllToAllVConfig(const void* send, const size_t* sendCounts, const size_t* sendDispls,
+                                             void* recv, const size_t* recvCounts, const size_t* recvDispls,
+                                             tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream,
+                                             const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiGatherVConfig(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
+                                           const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                           tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiScatterVConfig(const void* send, const size_t* sendCounts, const size_t* sendDispls,
+                                            void* recv, size_t recvCount, tuttiDataType_t type, int root,
+                                            tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiSendConfig(const void* send, size_t count, tuttiDataType_t type, int peer,
+                                        tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiRecvConfig(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                                        tuttiStream_t stream, const tuttiCallConfig_t* config);
+TUTTI_API tuttiResult_t tuttiBarrierConfig(tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
+
+/* A request tells of one operation: on a stream or in a group it is under way until that operation has ended, whatever
+ * else the stream has to do; with a NULL stream of a communicator on the host, outside of a group, it has ended when
+ * the call returns. What an operation on a GPU could not end is known soon after, and it counts as failed where the
+ * communicator fails in that moment. None is given of what a CUDA graph captures: tuttiInvalidUsage. Any thread may ask
+ * and wait, also after the communicator's end. */
+/* tuttiSuccess, tuttiInProgress, or the error of the operation, of which tuttiGetLastError tells. */
+TUTTI_API tuttiResult_t tuttiRequestTest(tuttiRequest_t request);
+/* Waits until it has ended, which the deadline of the operation sees to once it runs, and returns its result. */
+TUTTI_API tuttiResult_t tuttiRequestWait(tuttiRequest_t request);
+/* Runs a persistent call once more, with the same arguments, on the same stream, or with a NULL stream in the calling
+ * thread to its end; in a group it is collected as a call is. It is a call in the order of calls, as is making it
+ * ready, and can be made from when the call that made the request has returned. tuttiInvalidUsage while it runs still.
+ * Buffers must stay where they are until the request is freed. */
+TUTTI_API tuttiResult_t tuttiRequestStart(tuttiRequest_t request);
+/* At any time, also before the operation has ended, which then goes on, and after the communicator's end. */
+TUTTI_API tuttiResult_t tuttiRequestFree(tuttiRequest_t request);
 
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 

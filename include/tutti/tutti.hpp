@@ -184,6 +184,69 @@ class Memory {
   size_t bytes_ = 0;
 };
 
+class Request;
+
+// What one call is to have that others have not, as the last argument of an operation: see tuttiCallConfig_t.
+// `algorithm` is read during the call.
+//
+//   tutti::Request done;
+//   comm.allReduce(data, tuttiSum, stream, tutti::CallConfig().into(done));
+//   done.wait();
+class CallConfig {
+ public:
+  CallConfig& algorithm(const char* name) noexcept { return config_.algorithm = name, *this; }
+  CallConfig& channels(int count) noexcept { return config_.channels = count, *this; }
+  CallConfig& tag(uint64_t value) noexcept { return config_.tag = value, *this; }
+  // The request gets the operation. What it had before is freed.
+  CallConfig& into(Request& request);
+  // The call is not run but made ready, for Request::start().
+  CallConfig& persistentInto(Request& request);
+  const tuttiCallConfig_t* native() const noexcept { return &config_; }
+
+ private:
+  tuttiCallConfig_t config_ = TUTTI_CALL_CONFIG_INITIALIZER;
+};
+
+// One operation, or a call that was made ready; freed with the object, also while it runs. It stays where it is: the
+// call writes to it.
+class Request {
+ public:
+  Request() = default;
+  ~Request() { reset(); }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // Whether the operation has ended. Throws its error.
+  bool done() const {
+    const tuttiResult_t result = tuttiRequestTest(request_);
+    if (result != tuttiInProgress) detail::check(result);
+    return result == tuttiSuccess;
+  }
+  void wait() const { detail::check(tuttiRequestWait(request_)); }
+  void start() { detail::check(tuttiRequestStart(request_)); }
+  explicit operator bool() const noexcept { return request_ != nullptr; }
+  tuttiRequest_t native() const noexcept { return request_; }
+  void reset() noexcept {
+    if (request_ != nullptr) tuttiRequestFree(std::exchange(request_, nullptr));
+  }
+
+ private:
+  friend class CallConfig;
+  tuttiRequest_t request_ = nullptr;
+};
+
+inline CallConfig& CallConfig::into(Request& request) {
+  request.reset();
+  config_.request = &request.request_;
+  config_.flags = 0;
+  return *this;
+}
+
+inline CallConfig& CallConfig::persistentInto(Request& request) {
+  into(request).config_.flags = TUTTI_CALL_PERSISTENT;
+  return *this;
+}
+
 // A buffer that a communicator knows of (Communicator::registerBuffer), until the object goes: before its communicator.
 class [[nodiscard]] Registration {
  public:
@@ -364,74 +427,87 @@ class Communicator {
 
   template <typename T>
   void allReduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op = tuttiSum,
-                 const Stream& on = Stream::none()) {
+                 const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(in.size() == out.size(), "allReduce", "the spans have different sizes");
-    check(tuttiAllReduce(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, comm_, on.native()));
+    check(tuttiAllReduceConfig(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, comm_, on.native(),
+                               config.native()));
   }
   // In place.
   template <typename T>
-  void allReduce(std::span<T> data, tuttiRedOp_t op = tuttiSum, const Stream& on = Stream::none()) {
-    check(tuttiAllReduce(data.data(), data.data(), data.size(), kDataTypeOf<T>, op, comm_, on.native()));
+  void allReduce(std::span<T> data, tuttiRedOp_t op = tuttiSum, const Stream& on = Stream::none(),
+                 const CallConfig& config = {}) {
+    check(tuttiAllReduceConfig(data.data(), data.data(), data.size(), kDataTypeOf<T>, op, comm_, on.native(),
+                               config.native()));
   }
   // In place: the root's data arrives in everyone's.
   template <typename T>
-  void broadcast(std::span<T> data, int root, const Stream& on = Stream::none()) {
-    check(tuttiBroadcast(data.data(), data.data(), data.size(), kDataTypeOf<T>, root, comm_, on.native()));
+  void broadcast(std::span<T> data, int root, const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiBroadcastConfig(data.data(), data.data(), data.size(), kDataTypeOf<T>, root, comm_, on.native(),
+                               config.native()));
   }
   // `out` counts on the root only; elsewhere it may be empty.
   template <typename T>
   void reduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op, int root,
-              const Stream& on = Stream::none()) {
+              const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(rank() != root || in.size() == out.size(), "reduce", "the spans have different sizes");
-    check(tuttiReduce(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, root, comm_, on.native()));
+    check(tuttiReduceConfig(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, root, comm_, on.native(),
+                            config.native()));
   }
   template <typename T>
-  void allGather(std::span<const std::type_identity_t<T>> in, std::span<T> out, const Stream& on = Stream::none()) {
+  void allGather(std::span<const std::type_identity_t<T>> in, std::span<T> out, const Stream& on = Stream::none(),
+                 const CallConfig& config = {}) {
     require(out.size() == in.size() * ranks(), "allGather", "the output must hold one input a rank");
-    check(tuttiAllGather(in.data(), out.data(), in.size(), kDataTypeOf<T>, comm_, on.native()));
+    check(tuttiAllGatherConfig(in.data(), out.data(), in.size(), kDataTypeOf<T>, comm_, on.native(), config.native()));
   }
   template <typename T>
   void reduceScatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op = tuttiSum,
-                     const Stream& on = Stream::none()) {
+                     const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(in.size() == out.size() * ranks(), "reduceScatter", "the input must hold one output a rank");
-    check(tuttiReduceScatter(in.data(), out.data(), out.size(), kDataTypeOf<T>, op, comm_, on.native()));
+    check(tuttiReduceScatterConfig(in.data(), out.data(), out.size(), kDataTypeOf<T>, op, comm_, on.native(),
+                                   config.native()));
   }
   // `out` counts on the root only.
   template <typename T>
   void gather(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
-              const Stream& on = Stream::none()) {
+              const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(rank() != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
-    check(tuttiGather(in.data(), out.data(), in.size(), kDataTypeOf<T>, root, comm_, on.native()));
+    check(
+        tuttiGatherConfig(in.data(), out.data(), in.size(), kDataTypeOf<T>, root, comm_, on.native(), config.native()));
   }
   // `in` counts on the root only.
   template <typename T>
   void scatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
-               const Stream& on = Stream::none()) {
+               const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(rank() != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
-    check(tuttiScatter(in.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_, on.native()));
+    check(tuttiScatterConfig(in.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_, on.native(),
+                             config.native()));
   }
   template <typename T>
-  void allToAll(std::span<const std::type_identity_t<T>> in, std::span<T> out, const Stream& on = Stream::none()) {
+  void allToAll(std::span<const std::type_identity_t<T>> in, std::span<T> out, const Stream& on = Stream::none(),
+                const CallConfig& config = {}) {
     require(in.size() == out.size() && in.size() % ranks() == 0, "allToAll", "both spans must hold one part a rank");
-    check(tuttiAllToAll(in.data(), out.data(), in.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
+    check(tuttiAllToAllConfig(in.data(), out.data(), in.size() / ranks(), kDataTypeOf<T>, comm_, on.native(),
+                              config.native()));
   }
   // In place.
   template <typename T>
-  void allToAll(std::span<T> data, const Stream& on = Stream::none()) {
+  void allToAll(std::span<T> data, const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(data.size() % ranks() == 0, "allToAll", "the span must hold one part a rank");
-    check(tuttiAllToAll(data.data(), data.data(), data.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
+    check(tuttiAllToAllConfig(data.data(), data.data(), data.size() / ranks(), kDataTypeOf<T>, comm_, on.native(),
+                              config.native()));
   }
   // The v-variants: `counts` has an entry a rank, and so have the places (in elements) of their parts in a buffer.
   template <typename T>
   void allGatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
-                  std::span<const size_t> places, const Stream& on = Stream::none()) {
+                  std::span<const size_t> places, const Stream& on = Stream::none(), const CallConfig& config = {}) {
     requireParts("allGatherV", out.size(), counts, places);
     require(in.size() == counts[self()], "allGatherV", "the input must hold this rank's count");
-    check(tuttiAllGatherV(in.data(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, comm_, on.native()));
+    check(tuttiAllGatherVConfig(in.data(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, comm_, on.native(),
+                                config.native()));
   }
   template <typename T>
   void reduceScatterV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
-                      tuttiRedOp_t op = tuttiSum, const Stream& on = Stream::none()) {
+                      tuttiRedOp_t op = tuttiSum, const Stream& on = Stream::none(), const CallConfig& config = {}) {
     require(counts.size() == ranks(), "reduceScatterV", "the counts must have an entry a rank");
     size_t left = in.size();
     for (const size_t count : counts) {
@@ -439,80 +515,89 @@ class Communicator {
       left -= count;
     }
     require(left == 0 && out.size() == counts[self()], "reduceScatterV", "the spans do not fit the counts");
-    check(tuttiReduceScatterV(in.data(), out.data(), counts.data(), kDataTypeOf<T>, op, comm_, on.native()));
+    check(tuttiReduceScatterVConfig(in.data(), out.data(), counts.data(), kDataTypeOf<T>, op, comm_, on.native(),
+                                    config.native()));
   }
   template <typename T>
   void allToAllV(std::span<const std::type_identity_t<T>> in, std::span<const size_t> inCounts,
                  std::span<const size_t> inPlaces, std::span<T> out, std::span<const size_t> outCounts,
-                 std::span<const size_t> outPlaces, const Stream& on = Stream::none()) {
+                 std::span<const size_t> outPlaces, const Stream& on = Stream::none(), const CallConfig& config = {}) {
     requireParts("allToAllV", in.size(), inCounts, inPlaces);
     requireParts("allToAllV", out.size(), outCounts, outPlaces);
-    check(tuttiAllToAllV(in.data(), inCounts.data(), inPlaces.data(), out.data(), outCounts.data(), outPlaces.data(),
-                         kDataTypeOf<T>, comm_, on.native()));
+    check(tuttiAllToAllVConfig(in.data(), inCounts.data(), inPlaces.data(), out.data(), outCounts.data(),
+                               outPlaces.data(), kDataTypeOf<T>, comm_, on.native(), config.native()));
   }
   // `out`, `counts` and `places` count on the root only; elsewhere they may be empty.
   template <typename T>
   void gatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
-               std::span<const size_t> places, int root, const Stream& on = Stream::none()) {
-    if (rank_ == root) requireParts("gatherV", out.size(), counts, places);
-    check(tuttiGatherV(in.data(), in.size(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, root, comm_,
-                       on.native()));
+               std::span<const size_t> places, int root, const Stream& on = Stream::none(),
+               const CallConfig& config = {}) {
+    if (rank() == root) requireParts("gatherV", out.size(), counts, places);
+    check(tuttiGatherVConfig(in.data(), in.size(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, root,
+                             comm_, on.native(), config.native()));
   }
   // `in`, `counts` and `places` count on the root only.
   template <typename T>
   void scatterV(std::span<const std::type_identity_t<T>> in, std::span<const size_t> counts,
-                std::span<const size_t> places, std::span<T> out, int root, const Stream& on = Stream::none()) {
-    if (rank_ == root) requireParts("scatterV", in.size(), counts, places);
-    check(tuttiScatterV(in.data(), counts.data(), places.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_,
-                        on.native()));
+                std::span<const size_t> places, std::span<T> out, int root, const Stream& on = Stream::none(),
+                const CallConfig& config = {}) {
+    if (rank() == root) requireParts("scatterV", in.size(), counts, places);
+    check(tuttiScatterVConfig(in.data(), counts.data(), places.data(), out.data(), out.size(), kDataTypeOf<T>, root,
+                              comm_, on.native(), config.native()));
   }
   template <typename T>
-  void send(std::span<const T> data, int peer, const Stream& on = Stream::none()) {
-    check(tuttiSend(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native()));
+  void send(std::span<const T> data, int peer, const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiSendConfig(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native(), config.native()));
   }
   template <typename T>
-  void receive(std::span<T> data, int peer, const Stream& on = Stream::none()) {
-    check(tuttiRecv(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native()));
+  void receive(std::span<T> data, int peer, const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiRecvConfig(data.data(), data.size(), kDataTypeOf<T>, peer, comm_, on.native(), config.native()));
   }
-  void barrier(const Stream& on = Stream::none()) { check(tuttiBarrier(comm_, on.native())); }
+  void barrier(const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiBarrierConfig(comm_, on.native(), config.native()));
+  }
 
   // ---- With the data type named: for elements that C++ has no type for. `count` elements, as in C. ----
 
   void allReduce(const void* in, void* out, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
-                 const Stream& on = Stream::none()) {
-    check(tuttiAllReduce(in, out, count, type, op, comm_, on.native()));
+                 const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiAllReduceConfig(in, out, count, type, op, comm_, on.native(), config.native()));
   }
   void broadcast(const void* in, void* out, size_t count, tuttiDataType_t type, int root,
-                 const Stream& on = Stream::none()) {
-    check(tuttiBroadcast(in, out, count, type, root, comm_, on.native()));
+                 const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiBroadcastConfig(in, out, count, type, root, comm_, on.native(), config.native()));
   }
   void reduce(const void* in, void* out, size_t count, tuttiDataType_t type, tuttiRedOp_t op, int root,
-              const Stream& on = Stream::none()) {
-    check(tuttiReduce(in, out, count, type, op, root, comm_, on.native()));
+              const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiReduceConfig(in, out, count, type, op, root, comm_, on.native(), config.native()));
   }
-  void allGather(const void* in, void* out, size_t count, tuttiDataType_t type, const Stream& on = Stream::none()) {
-    check(tuttiAllGather(in, out, count, type, comm_, on.native()));
+  void allGather(const void* in, void* out, size_t count, tuttiDataType_t type, const Stream& on = Stream::none(),
+                 const CallConfig& config = {}) {
+    check(tuttiAllGatherConfig(in, out, count, type, comm_, on.native(), config.native()));
   }
   void reduceScatter(const void* in, void* out, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
-                     const Stream& on = Stream::none()) {
-    check(tuttiReduceScatter(in, out, count, type, op, comm_, on.native()));
+                     const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiReduceScatterConfig(in, out, count, type, op, comm_, on.native(), config.native()));
   }
   void gather(const void* in, void* out, size_t count, tuttiDataType_t type, int root,
-              const Stream& on = Stream::none()) {
-    check(tuttiGather(in, out, count, type, root, comm_, on.native()));
+              const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiGatherConfig(in, out, count, type, root, comm_, on.native(), config.native()));
   }
   void scatter(const void* in, void* out, size_t count, tuttiDataType_t type, int root,
-               const Stream& on = Stream::none()) {
-    check(tuttiScatter(in, out, count, type, root, comm_, on.native()));
+               const Stream& on = Stream::none(), const CallConfig& config = {}) {
+    check(tuttiScatterConfig(in, out, count, type, root, comm_, on.native(), config.native()));
   }
-  void allToAll(const void* in, void* out, size_t count, tuttiDataType_t type, const Stream& on = Stream::none()) {
-    check(tuttiAllToAll(in, out, count, type, comm_, on.native()));
+  void allToAll(const void* in, void* out, size_t count, tuttiDataType_t type, const Stream& on = Stream::none(),
+                const CallConfig& config = {}) {
+    check(tuttiAllToAllConfig(in, out, count, type, comm_, on.native(), config.native()));
   }
-  void send(const void* data, size_t count, tuttiDataType_t type, int peer, const Stream& on = Stream::none()) {
-    check(tuttiSend(data, count, type, peer, comm_, on.native()));
+  void send(const void* data, size_t count, tuttiDataType_t type, int peer, const Stream& on = Stream::none(),
+            const CallConfig& config = {}) {
+    check(tuttiSendConfig(data, count, type, peer, comm_, on.native(), config.native()));
   }
-  void receive(void* data, size_t count, tuttiDataType_t type, int peer, const Stream& on = Stream::none()) {
-    check(tuttiRecv(data, count, type, peer, comm_, on.native()));
+  void receive(void* data, size_t count, tuttiDataType_t type, int peer, const Stream& on = Stream::none(),
+               const CallConfig& config = {}) {
+    check(tuttiRecvConfig(data, count, type, peer, comm_, on.native(), config.native()));
   }
 
  private:

@@ -25,29 +25,38 @@ struct Given {
   tuttiDataType_t type;
 };
 
+// How it is to run.
+struct How {
+  tuttiStream_t stream;
+  const tuttiCallConfig_t* config;
+};
+
 // The frame of every operation: enter the communicator, let `fill` check and complete the call, submit it.
 template <class Fill>
-tuttiResult_t operation(const char* name, Collective collective, const Given& given, tuttiComm_t comm,
-                        tuttiStream_t stream, Fill&& fill) noexcept {
-  return guarded(comm, [&] {
-    try {
-      CallGuard visit(comm, name);
-      comm::Call call;
-      call.collective = collective;
-      call.type = checkType(given.type, name);
-      call.send = bytes(given.send);
-      call.recv = bytes(given.recv);
-      call.count = given.count;
-      fill(call, comm->size);
-      submit(visit, std::move(call), stream, comm, name);
-    } catch (const Error& error) {
-      spoilGroup(error);
-      throw;
-    } catch (const std::bad_alloc&) {
-      spoilGroup();
-      throw;
-    }
-  });
+[[gnu::always_inline]] inline tuttiResult_t operation(const char* name, Collective collective, const Given& given,
+                                                      tuttiComm_t comm, const How& how, Fill&& fill) noexcept {
+  return guarded(
+      comm, [&]() __attribute__((always_inline)) {
+        try {
+          CallGuard visit(comm, name);
+          comm::Call call;
+          call.collective = collective;
+          call.type = checkType(given.type, name);
+          call.send = bytes(given.send);
+          call.recv = bytes(given.recv);
+          call.count = given.count;
+          fill(call, comm->size);
+          if (how.config != nullptr)
+            return submitConfigured(visit, std::move(call), how.stream, comm, name, *how.config);
+          submit(visit, std::move(call), how.stream, comm, name);
+        } catch (const Error& error) {
+          spoilGroup(error);
+          throw;
+        } catch (const std::bad_alloc&) {
+          spoilGroup();
+          throw;
+        }
+      });
 }
 
 // Of an operator that every communicator has; of others -1.
@@ -101,15 +110,13 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
   return tables;
 }
 
-}  // namespace
-
-extern "C" {
-
-tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
-                             tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiAllReduce";
+// Each operation once, for its two entries below. It becomes a part of both, so that a plain call does not pay for the
+// other.
+[[gnu::always_inline]] inline tuttiResult_t allReduce(const char* name, const void* send, void* recv, size_t count,
+                                                      tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
+                                                      const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kAllReduce, given, comm, stream, [&](comm::Call& call, int) {
+  return operation(name, Collective::kAllReduce, given, comm, how, [&](comm::Call& call, int) {
     setOperator(call, op, comm, name);
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
@@ -118,11 +125,11 @@ tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDa
   });
 }
 
-tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
-                             tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiBroadcast";
+[[gnu::always_inline]] inline tuttiResult_t broadcast(const char* name, const void* send, void* recv, size_t count,
+                                                      tuttiDataType_t type, int root, tuttiComm_t comm,
+                                                      const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kBroadcast, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kBroadcast, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, count, name, "recv");
     const size_t size = checkBytes(count, 1, call.type, name);
@@ -133,11 +140,11 @@ tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDa
   });
 }
 
-tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op, int root,
-                          tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiReduce";
+[[gnu::always_inline]] inline tuttiResult_t reduce(const char* name, const void* send, void* recv, size_t count,
+                                                   tuttiDataType_t type, tuttiRedOp_t op, int root, tuttiComm_t comm,
+                                                   const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kReduce, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kReduce, given, comm, how, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, count, name, "send");
@@ -149,11 +156,10 @@ tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataT
   });
 }
 
-tuttiResult_t tuttiAllGather(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
-                             tuttiStream_t stream) {
-  const char* name = "tuttiAllGather";
+[[gnu::always_inline]] inline tuttiResult_t allGather(const char* name, const void* send, void* recv, size_t count,
+                                                      tuttiDataType_t type, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kAllGather, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kAllGather, given, comm, how, [&](comm::Call& call, int ranks) {
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -162,11 +168,11 @@ tuttiResult_t tuttiAllGather(const void* send, void* recv, size_t count, tuttiDa
   });
 }
 
-tuttiResult_t tuttiReduceScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
-                                 tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiReduceScatter";
+[[gnu::always_inline]] inline tuttiResult_t reduceScatter(const char* name, const void* send, void* recv, size_t count,
+                                                          tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
+                                                          const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kReduceScatter, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kReduceScatter, given, comm, how, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
@@ -176,11 +182,10 @@ tuttiResult_t tuttiReduceScatter(const void* send, void* recv, size_t count, tut
   });
 }
 
-tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
-                          tuttiStream_t stream) {
-  const char* name = "tuttiGather";
+[[gnu::always_inline]] inline tuttiResult_t gather(const char* name, const void* send, void* recv, size_t count,
+                                                   tuttiDataType_t type, int root, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kGather, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kGather, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, count, name, "send");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -192,11 +197,10 @@ tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataT
   });
 }
 
-tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
-                           tuttiStream_t stream) {
-  const char* name = "tuttiScatter";
+[[gnu::always_inline]] inline tuttiResult_t scatter(const char* name, const void* send, void* recv, size_t count,
+                                                    tuttiDataType_t type, int root, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kScatter, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kScatter, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -208,11 +212,10 @@ tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiData
   });
 }
 
-tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
-                            tuttiStream_t stream) {
-  const char* name = "tuttiAllToAll";
+[[gnu::always_inline]] inline tuttiResult_t allToAll(const char* name, const void* send, void* recv, size_t count,
+                                                     tuttiDataType_t type, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kAllToAll, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kAllToAll, given, comm, how, [&](comm::Call& call, int ranks) {
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -220,11 +223,11 @@ tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDat
   });
 }
 
-tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
-                              tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiAllGatherV";
+[[gnu::always_inline]] inline tuttiResult_t allGatherV(const char* name, const void* send, void* recv,
+                                                       const size_t* recvCounts, const size_t* recvDispls,
+                                                       tuttiDataType_t type, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, 0, type};
-  return operation(name, Collective::kAllGatherV, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kAllGatherV, given, comm, how, [&](comm::Call& call, int ranks) {
     auto tables = std::make_shared<comm::Tables>();
     tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
@@ -241,11 +244,11 @@ tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCo
   });
 }
 
-tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
-                                  tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiReduceScatterV";
+[[gnu::always_inline]] inline tuttiResult_t reduceScatterV(const char* name, const void* send, void* recv,
+                                                           const size_t* recvCounts, tuttiDataType_t type,
+                                                           tuttiRedOp_t op, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, 0, type};
-  return operation(name, Collective::kReduceScatterV, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kReduceScatterV, given, comm, how, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     auto tables = std::make_shared<comm::Tables>();
     tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
@@ -262,12 +265,12 @@ tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* re
   });
 }
 
-tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
-                             const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
-                             tuttiStream_t stream) {
-  const char* name = "tuttiAllToAllV";
+[[gnu::always_inline]] inline tuttiResult_t allToAllV(const char* name, const void* send, const size_t* sendCounts,
+                                                      const size_t* sendDispls, void* recv, const size_t* recvCounts,
+                                                      const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
+                                                      const How& how) {
   const Given given{send, recv, 0, type};
-  return operation(name, Collective::kAllToAllV, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kAllToAllV, given, comm, how, [&](comm::Call& call, int ranks) {
     auto tables = std::make_shared<comm::Tables>();
     tables->inputCounts = copyTable(sendCounts, ranks, name, "sendCounts");
     tables->inputOffsets = copyTable(sendDispls, ranks, name, "sendDispls");
@@ -288,12 +291,11 @@ tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const s
   });
 }
 
-tuttiResult_t tuttiGatherV(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
-                           const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
-                           tuttiStream_t stream) {
-  const char* name = "tuttiGatherV";
+[[gnu::always_inline]] inline tuttiResult_t gatherV(const char* name, const void* send, size_t sendCount, void* recv,
+                                                    const size_t* recvCounts, const size_t* recvDispls,
+                                                    tuttiDataType_t type, int root, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, 0, type};
-  return operation(name, Collective::kGatherV, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kGatherV, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, sendCount, name, "send");
     const size_t sendBytes = checkBytes(sendCount, 1, call.type, name);
@@ -316,11 +318,11 @@ tuttiResult_t tuttiGatherV(const void* send, size_t sendCount, void* recv, const
   });
 }
 
-tuttiResult_t tuttiScatterV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
-                            size_t recvCount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
-  const char* name = "tuttiScatterV";
+[[gnu::always_inline]] inline tuttiResult_t scatterV(const char* name, const void* send, const size_t* sendCounts,
+                                                     const size_t* sendDispls, void* recv, size_t recvCount,
+                                                     tuttiDataType_t type, int root, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, 0, type};
-  return operation(name, Collective::kScatterV, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kScatterV, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, recvCount, name, "recv");
     const size_t recvBytes = checkBytes(recvCount, 1, call.type, name);
@@ -342,11 +344,10 @@ tuttiResult_t tuttiScatterV(const void* send, const size_t* sendCounts, const si
   });
 }
 
-tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
-                        tuttiStream_t stream) {
-  const char* name = "tuttiSend";
+[[gnu::always_inline]] inline tuttiResult_t sendTo(const char* name, const void* send, size_t count,
+                                                   tuttiDataType_t type, int peer, tuttiComm_t comm, const How& how) {
   const Given given{send, nullptr, count, type};
-  return operation(name, Collective::kSendRecv, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kSendRecv, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(peer, ranks, name, "peer");
     call.sends = true;
     checkBuffer(send, count, name, "send");
@@ -354,21 +355,195 @@ tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, in
   });
 }
 
-tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
-                        tuttiStream_t stream) {
-  const char* name = "tuttiRecv";
+[[gnu::always_inline]] inline tuttiResult_t receiveFrom(const char* name, void* recv, size_t count,
+                                                        tuttiDataType_t type, int peer, tuttiComm_t comm,
+                                                        const How& how) {
   const Given given{nullptr, recv, count, type};
-  return operation(name, Collective::kSendRecv, given, comm, stream, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kSendRecv, given, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(peer, ranks, name, "peer");
     checkBuffer(recv, count, name, "recv");
     checkBytes(count, 1, call.type, name);
   });
 }
 
-tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {
+[[gnu::always_inline]] inline tuttiResult_t barrier(const char* name, tuttiComm_t comm, const How& how) {
   const Given given{nullptr, nullptr, 1, tuttiInt8};  // a byte that the task itself brings
-  return operation("tuttiBarrier", Collective::kBarrier, given, comm, stream,
+  return operation(name, Collective::kBarrier, given, comm, how,
                    [&](comm::Call& call, int) { call.op = ReduceOp::kMax; });
+}
+
+}  // namespace
+
+extern "C" {
+
+tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  return allReduce("tuttiAllReduce", send, recv, count, type, op, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiAllReduceConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                                   tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return allReduce("tuttiAllReduceConfig", send, recv, count, type, op, comm, {stream, config});
+}
+
+tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  return broadcast("tuttiBroadcast", send, recv, count, type, root, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiBroadcastConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                   tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return broadcast("tuttiBroadcastConfig", send, recv, count, type, root, comm, {stream, config});
+}
+
+tuttiResult_t tuttiReduce(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op, int root,
+                          tuttiComm_t comm, tuttiStream_t stream) {
+  return reduce("tuttiReduce", send, recv, count, type, op, root, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiReduceConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                                int root, tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return reduce("tuttiReduceConfig", send, recv, count, type, op, root, comm, {stream, config});
+}
+
+tuttiResult_t tuttiAllGather(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                             tuttiStream_t stream) {
+  return allGather("tuttiAllGather", send, recv, count, type, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiAllGatherConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                                   tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return allGather("tuttiAllGatherConfig", send, recv, count, type, comm, {stream, config});
+}
+
+tuttiResult_t tuttiReduceScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                                 tuttiComm_t comm, tuttiStream_t stream) {
+  return reduceScatter("tuttiReduceScatter", send, recv, count, type, op, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiReduceScatterConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,
+                                       tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream,
+                                       const tuttiCallConfig_t* config) {
+  return reduceScatter("tuttiReduceScatterConfig", send, recv, count, type, op, comm, {stream, config});
+}
+
+tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
+                          tuttiStream_t stream) {
+  return gather("tuttiGather", send, recv, count, type, root, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiGatherConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return gather("tuttiGatherConfig", send, recv, count, type, root, comm, {stream, config});
+}
+
+tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root, tuttiComm_t comm,
+                           tuttiStream_t stream) {
+  return scatter("tuttiScatter", send, recv, count, type, root, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiScatterConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
+                                 tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return scatter("tuttiScatterConfig", send, recv, count, type, root, comm, {stream, config});
+}
+
+tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                            tuttiStream_t stream) {
+  return allToAll("tuttiAllToAll", send, recv, count, type, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiAllToAllConfig(const void* send, void* recv, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                                  tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return allToAll("tuttiAllToAllConfig", send, recv, count, type, comm, {stream, config});
+}
+
+tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
+                              tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
+  return allGatherV("tuttiAllGatherV", send, recv, recvCounts, recvDispls, type, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiAllGatherVConfig(const void* send, void* recv, const size_t* recvCounts, const size_t* recvDispls,
+                                    tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream,
+                                    const tuttiCallConfig_t* config) {
+  return allGatherV("tuttiAllGatherVConfig", send, recv, recvCounts, recvDispls, type, comm, {stream, config});
+}
+
+tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
+                                  tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
+  return reduceScatterV("tuttiReduceScatterV", send, recv, recvCounts, type, op, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiReduceScatterVConfig(const void* send, void* recv, const size_t* recvCounts, tuttiDataType_t type,
+                                        tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream,
+                                        const tuttiCallConfig_t* config) {
+  return reduceScatterV("tuttiReduceScatterVConfig", send, recv, recvCounts, type, op, comm, {stream, config});
+}
+
+tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                             const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
+                             tuttiStream_t stream) {
+  return allToAllV("tuttiAllToAllV", send, sendCounts, sendDispls, recv, recvCounts, recvDispls, type, comm,
+                   {stream, nullptr});
+}
+
+tuttiResult_t tuttiAllToAllVConfig(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                                   const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type,
+                                   tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return allToAllV("tuttiAllToAllVConfig", send, sendCounts, sendDispls, recv, recvCounts, recvDispls, type, comm,
+                   {stream, config});
+}
+
+tuttiResult_t tuttiGatherV(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
+                           const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                           tuttiStream_t stream) {
+  return gatherV("tuttiGatherV", send, sendCount, recv, recvCounts, recvDispls, type, root, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiGatherVConfig(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
+                                 const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                 tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return gatherV("tuttiGatherVConfig", send, sendCount, recv, recvCounts, recvDispls, type, root, comm,
+                 {stream, config});
+}
+
+tuttiResult_t tuttiScatterV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                            size_t recvCount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
+  return scatterV("tuttiScatterV", send, sendCounts, sendDispls, recv, recvCount, type, root, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiScatterVConfig(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                                  size_t recvCount, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                  tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return scatterV("tuttiScatterVConfig", send, sendCounts, sendDispls, recv, recvCount, type, root, comm,
+                  {stream, config});
+}
+
+tuttiResult_t tuttiSend(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                        tuttiStream_t stream) {
+  return sendTo("tuttiSend", send, count, type, peer, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiSendConfig(const void* send, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                              tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return sendTo("tuttiSendConfig", send, count, type, peer, comm, {stream, config});
+}
+
+tuttiResult_t tuttiRecv(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                        tuttiStream_t stream) {
+  return receiveFrom("tuttiRecv", recv, count, type, peer, comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiRecvConfig(void* recv, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                              tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return receiveFrom("tuttiRecvConfig", recv, count, type, peer, comm, {stream, config});
+}
+
+tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {
+  return barrier("tuttiBarrier", comm, {stream, nullptr});
+}
+
+tuttiResult_t tuttiBarrierConfig(tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
+  return barrier("tuttiBarrierConfig", comm, {stream, config});
 }
 
 }  // extern "C"

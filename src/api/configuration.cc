@@ -146,6 +146,90 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
   return config;
 }
 
+namespace {
+
+std::string namesOfAlgorithms(Collective collective) {
+  std::string names;
+  for (const schedule::Algorithm each : schedule::algorithmsFor(collective))
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", nameOf(each));
+  return names;
+}
+
+schedule::Algorithm algorithmOf(const char* name, Collective collective) {
+  if (collective == Collective::kSendRecv)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}', but a message between two ranks has no algorithms; give NULL", name));
+  const schedule::Algorithm algorithm = schedule::algorithmByName(name);
+  if (!schedule::rowOf(algorithm).has(collective))
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} has no algorithm {}; choose one of: {}",
+                                                         nameOf(collective), name, namesOfAlgorithms(collective)));
+  return algorithm;
+}
+
+void checkCallChannels(int channels, Collective collective, const char* call) {
+  if (channels < 0 || channels > 64) invalid(call, fmt::format("config.channels is {}: 0 to 64", channels));
+  if (channels > 0 && collective == Collective::kSendRecv)
+    invalid(call,
+            fmt::format("config.channels is {}, but a message between two ranks has no channels to choose; give 0",
+                        channels));
+}
+
+// Shorter than ours: of an older program, the rest is at its default. Longer: of a newer one, which must not have set
+// what is not known here.
+tuttiCallConfig_t completed(const tuttiCallConfig_t& given, const char* call) {
+  constexpr size_t kLeast = offsetof(tuttiCallConfig_t, version) + sizeof given.version, kMost = 4096;
+  if (given.size < kLeast || given.size > kMost)
+    invalid(call, fmt::format("config.size is {}; start from TUTTI_CALL_CONFIG_INITIALIZER", given.size));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
+  for (size_t at = sizeof given; at < given.size; ++at)
+    if (bytes[at] != 0)
+      invalid(call, fmt::format("config.size is {}, and byte {} is not zero: it is of a field that tutti {}.{}.{} does "
+                                "not know",
+                                given.size, at, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
+  tuttiCallConfig_t full = TUTTI_CALL_CONFIG_INITIALIZER;
+  std::memcpy(&full, &given, std::min(given.size, sizeof given));
+  checkVersion(full.version, call);
+  checkSwitch(full.reproducible, "reproducible", call);
+  if ((full.flags & ~TUTTI_CALL_PERSISTENT) != 0)
+    invalid(call, fmt::format("config.flags is {:#x}: this version of tutti knows TUTTI_CALL_PERSISTENT ({:#x}) alone",
+                              full.flags, TUTTI_CALL_PERSISTENT));
+  if (full.flags != 0 && full.request == nullptr)
+    invalid(call, "config.flags has TUTTI_CALL_PERSISTENT, but config.request is NULL: nobody could start the call");
+  return full;
+}
+
+// Whether the call's own word counts; else what has won over it is noted.
+bool counts(const comm::Config& config, const char* variable, const char* field, const std::string& value,
+            CallOptions& options) {
+  const auto won = config.variables.find(variable);
+  if (won == config.variables.end()) return true;
+  if (won->second != value)
+    options.overridden += fmt::format("{}config.{}={} by {}={}", options.overridden.empty() ? "" : ", ", field, value,
+                                      won->first, won->second);
+  return false;
+}
+
+}  // namespace
+
+CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, Collective collective,
+                    const char* call) {
+  const tuttiCallConfig_t full = completed(given, call);
+  CallOptions options;
+  options.tag = full.tag;
+  options.persistent = full.flags != 0;
+  options.request = full.request;
+  checkCallChannels(full.channels, collective, call);
+  options.wish.reproducible =
+      full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options);
+  if (full.channels > 0 && counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options))
+    options.wish.channels = static_cast<uint8_t>(full.channels);
+  if (full.algorithm == nullptr) return options;
+  const auto algorithm = field(call, "algorithm", [&] { return algorithmOf(full.algorithm, collective); });
+  if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options))
+    options.wish.algorithm = static_cast<uint8_t>(1 + static_cast<int>(algorithm));
+  return options;
+}
+
 void tellOverridden(const comm::Config& config, int rank, const comm::Config* parent) {
   std::string all;
   for (const auto& [name, text] : config.overridden) {

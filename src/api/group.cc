@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "api/check.h"
@@ -21,7 +22,25 @@ using namespace tutti;
 namespace tutti::api {
 namespace {
 
+comm::Operation::Part partOf(const comm::Call& call) noexcept {
+  return call.onlyReadies ? comm::Operation::kReadying : comm::Operation::kRunning;
+}
+
+// What was collected and not taken will not come.
+void giveUp(std::span<const comm::PendingCall> calls, const Error& why) noexcept {
+  for (const comm::PendingCall& one : calls)
+    if (one.operation) one.operation->giveUp(partOf(one.call), why);
+}
+
 struct Group {
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  ~Group() {
+    giveUp(calls, errorOrOutOfMemory([] {
+             return Error(ErrorCode::kInvalidUsage, "the group in which it was called has not come to its end");
+           }));
+  }
   std::vector<comm::PendingCall> calls;
   std::vector<tuttiComm_t> handles;  // each once
   Makers makers;
@@ -70,7 +89,7 @@ void refuseLonely(const comm::Executor& executor, const comm::Call& call, const 
 void refuseLonely(const Group& ended) {
   std::map<comm::Executor*, int> open;  // sends to oneself, less the receives of them
   for (const comm::PendingCall& one : ended.calls)
-    if (isToItself(*one.executor, one.call)) open[one.executor] += one.call.sends ? 1 : -1;
+    if (isToItself(*one.executor, one.call) && !one.call.onlyReadies) open[one.executor] += one.call.sends ? 1 : -1;
   for (const auto& [executor, count] : open)
     if (count != 0)
       throw Error(
@@ -126,12 +145,14 @@ bool runGroup(Group& ended, bool lacksMemory) {
     check(ended, lacksMemory);
   } catch (const std::exception& why) {
     giveUpMakers(ended, why);
+    giveUp(ended.calls, errorOf(why));
     throw;
   }
   const auto failure = makeAll(ended.makers);
   try {
     runCalls(ended);
   } catch (const std::exception& thrown) {
+    giveUp(ended.calls, errorOf(thrown));
     if (!failure) throw;
     recordInAll(ended.handles, errorOf(thrown));
   }
@@ -172,13 +193,56 @@ void spoilGroup(const Error& error) noexcept {
 
 void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
 
-void submit(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
+void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   comm::Executor& executor = visit->executor();
   refuseLonely(executor, call, name);
   comm::CallStream on = checkStream(executor, stream, name);
   if (inGroup()) return addToGroup(comm, {visit->shared_from_this(), &executor, std::move(call), std::move(on)});
   if (on) return executor.queue({visit->shared_from_this(), &executor, std::move(call), std::move(on)});
   executor.run(std::move(call));
+}
+
+bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) noexcept {
+  return inGroup() || stream || !executor.launcher().runs();
+}
+
+void runHere(comm::Executor& executor, const comm::Call& call, const char* name) {
+  refuseLonely(executor, call, name);
+  executor.run(call);
+}
+
+namespace {
+
+void sendOff(tuttiComm_t comm, comm::PendingCall pending) {
+  comm::Executor& executor = *pending.executor;
+  if (inGroup()) return addToGroup(comm, std::move(pending));
+  if (isQueued(executor, pending.stream)) return executor.queue(std::move(pending));
+  const auto operation = std::move(pending.operation);
+  const auto part = partOf(pending.call);
+  executor.run(std::move(pending.call));
+  operation->end(part);
+}
+
+}  // namespace
+
+void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* name) {
+  if (!pending.call.onlyReadies) refuseLonely(*pending.executor, pending.call, name);
+  const auto operation = pending.operation;
+  const auto part = partOf(pending.call);
+  if (!operation->begin(part))
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: request is of {}, which still runs: wait for it (tuttiRequestWait) before it is "
+                            "started again",
+                            name, nameOf(pending.call.collective)));
+  try {
+    sendOff(comm, std::move(pending));
+  } catch (const Error& error) {
+    operation->giveUp(part, error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    operation->giveUp(part, outOfMemory);
+    throw;
+  }
 }
 
 }  // namespace tutti::api

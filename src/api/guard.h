@@ -32,7 +32,7 @@ class Uncancelled {
 };
 
 template <class Body>
-tuttiResult_t guarded(tuttiComm_t comm, Body&& body) noexcept {
+[[gnu::always_inline]] inline tuttiResult_t guarded(tuttiComm_t comm, Body&& body) noexcept {
   const Uncancelled held;
   try {
     std::forward<Body>(body)();

@@ -104,7 +104,6 @@ void leave(tuttiComm& comm) {
 
 // Inlined into what every call begins with.
 inline void enter(tuttiComm_t comm, const char* call) {
-  checkHandle(comm, call);
   const uint32_t before = comm->state.fetch_or(kInside, kBoth);
   if (before & kInside) refuse(*comm, call, before);
   if (before & (kAborted | kGone | kStray)) {
@@ -203,7 +202,9 @@ void refuseGone(const tuttiComm& comm, const char* call, uint32_t state) {
   if ((state & kGone) && !(state & kAborted)) refuse(comm, call, kGone);
 }
 
-CallGuard::CallGuard(tuttiComm_t comm, const char* call) : comm_(comm) { enter(comm, call); }
+CallGuard::CallGuard(tuttiComm_t comm, const char* call) : CallGuard((checkHandle(comm, call), comm), call, kKnown) {}
+
+CallGuard::CallGuard(tuttiComm_t comm, const char* call, Known) : comm_(comm) { enter(comm, call); }
 
 CallGuard::~CallGuard() { leave(*comm_); }
 

@@ -34,6 +34,7 @@ struct tuttiComm {
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
+  bool toldOverridden = false;  // that the environment wins over what a call asks for; by whoever is inside
 
   int rankBefore = 0;  // its own or, of such a child, its parent's: never changed
   bool isChild = false;
@@ -85,10 +86,15 @@ std::string nameOfPending(const tuttiComm& comm);
 class CallGuard {
  public:
   CallGuard(tuttiComm_t comm, const char* call);
+  // Of a handle that is known to be one, of this process.
+  static constexpr struct Known {
+  } kKnown{};
+  CallGuard(tuttiComm_t comm, const char* call, Known);
   ~CallGuard();
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;
   comm::Communicator& operator*() const noexcept { return *comm_->communicator; }
+  const std::shared_ptr<comm::Communicator>& communicator() const noexcept { return comm_->communicator; }
   comm::Communicator* operator->() const noexcept { return comm_->communicator.get(); }
 
  private:

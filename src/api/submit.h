@@ -2,13 +2,23 @@
 #pragma once
 #include "api/handle.h"
 #include "team/call.h"
+#include "team/executor.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {
 
 bool inGroup() noexcept;
 // Throws the Error of a call that ran. `visit` is the caller's stay in the communicator.
-void submit(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
+void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
+// The same of a call that has a configuration of its own.
+void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name,
+                      const tuttiCallConfig_t& config);
+// An operation that somebody asks for, on its way as submit() says. Throws Error, which the operation then ends with.
+void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* name);
+// Whether a call on that stream goes past runHere().
+bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) noexcept;
+// Here and now, without an allocation. Throws the Error of a call that ran.
+void runHere(comm::Executor& executor, const comm::Call& call, const char* name);
 // A call failed between GroupStart and GroupEnd: the group will not run.
 void spoilGroup(const Error& error) noexcept;
 void spoilGroup() noexcept;  // for lack of memory

@@ -14,14 +14,20 @@ HostState& stateOf(const PendingCall& pending) { return static_cast<HostExecutor
 // What one stream gets of a group.
 struct Batch {
   explicit Batch(size_t most) {
-    keepers.reserve(most);
+    kept.reserve(most);
     tasks.reserve(most);
   }
   void add(PendingCall&& pending, bool blocking) noexcept {
-    tasks.emplace_back(stateOf(pending), std::move(pending.call), blocking);
-    keepers.push_back(std::move(pending.keeper));
+    Operation* const operation = pending.operation.get();
+    if (operation != nullptr) operation->take();
+    tasks.emplace_back(stateOf(pending), std::move(pending.call), blocking, operation);
+    kept.push_back({std::move(pending.keeper), std::move(pending.operation)});
   }
-  std::vector<std::shared_ptr<const void>> keepers;  // until the batch is done
+  struct Kept {
+    std::shared_ptr<const void> keeper;
+    std::shared_ptr<Operation> operation;
+  };
+  std::vector<Kept> kept;  // until the batch is done
   std::vector<Task> tasks;
 };
 

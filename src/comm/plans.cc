@@ -21,20 +21,22 @@ Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machin
 BoundPlan& Plans::find(const Call& call) {
   if (call.collective == Collective::kSendRecv) return message(call);
   const size_t bytes = call.planBytes(size_);
-  const bool inRankOrder = config_.reproducible && call.dependsOnOrder();
-  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, inRankOrder),
+  const bool inRankOrder = isReproducible(config_, call);
+  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, call.wish.bits(), inRankOrder),
                                       [&]() -> BoundPlan& { return choose(call, bytes); });
   last_.store(plan.schedule.algorithm, std::memory_order_relaxed);
   return plan;
 }
 
 schedule::Request Plans::requestOf(const Call& call) const noexcept {
-  return {call.collective, call.planBytes(size_), config_.reproducible && call.dependsOnOrder()};
+  return {call.collective, call.planBytes(size_), isReproducible(config_, call)};
 }
 
 plan::Choice Plans::foresee(const Call& call) const {
   const schedule::Request request = requestOf(call);
-  return plan::choose(request, machine_, schedule::forcedFor(request, config_.algorithm), config_.channels).best;
+  return plan::choose(request, machine_, call.wish.forcedFrom(request, config_.algorithm),
+                      call.wish.channelsFrom(config_.channels))
+      .best;
 }
 
 BoundPlan& Plans::choose(const Call& call, size_t bytes) {
@@ -45,7 +47,7 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 
 std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {
   const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-  if (config_.algorithm && !schedule::forcedFor(requestOf(call), config_.algorithm))
+  if (!call.wish.algorithm && config_.algorithm && !schedule::forcedFor(requestOf(call), config_.algorithm))
     log::debug("{} {} by {}; the plan chooses", nameOf(call.collective),
                schedule::rowOf(*config_.algorithm).has(call.collective) ? "would not be reproducible" : "is not made",
                nameOf(*config_.algorithm));

@@ -38,6 +38,8 @@ class Plans {
   // The plan of a call; its links may still have to be made. Throws Error. Collectives: one thread at a time, in turn;
   // messages: one thread at a time for each peer and direction.
   BoundPlan& find(const Call& call);
+  // A call runs by it that has not asked for it now.
+  void uses(const BoundPlan& plan) noexcept { last_.store(plan.schedule.algorithm, std::memory_order_relaxed); }
   // True once all links of the plan stand; helps them along otherwise. Throws Error.
   bool bind(BoundPlan& plan);
 

@@ -18,11 +18,12 @@ constexpr std::chrono::milliseconds kPatience(500);
 
 }  // namespace
 
-Task::Task(HostState& state, Call call, bool blocking)
+Task::Task(HostState& state, Call&& call, bool blocking, Operation* operation)
     : state_(&state),
       call_(std::move(call)),
       queue_(&state.queueFor(call_)),
       ticket_(queue_->take()),
+      operation_(operation),
       record_(team().recorder().begin(call_, call_.fingerprint(ticket_), blocking)),
       blocking_(blocking) {}
 
@@ -61,9 +62,18 @@ void Task::failWith(const Error& error) noexcept {
 }
 
 void Task::start() {
-  plan_ = &state_->plans().find(call_);
+  plan_ = call_.readied == nullptr ? &state_->plans().find(call_) : &readiedPlan();
   team().recorder().started(record_, plannedMark());
   phase_ = Phase::kBinding;
+}
+
+// A persistent call has its plan from the time when it was made ready, which was in its turn too; or finds it now,
+// where that was in a group which did not run.
+BoundPlan& Task::readiedPlan() {
+  BoundPlan*& kept = call_.readied->plan;
+  if (call_.onlyReadies || kept == nullptr) kept = &state_->plans().find(call_);
+  state_->plans().uses(*kept);
+  return *kept;
 }
 
 link::Fingerprint Task::plannedMark() const noexcept {
@@ -73,6 +83,7 @@ link::Fingerprint Task::plannedMark() const noexcept {
 void Task::run(bool& moved) {
   auto& lanes = plan_->lanes;
   if (phase_ == Phase::kBinding) {
+    if (call_.onlyReadies) return finish(CallState::kDone);
     if (call_.collective == Collective::kBarrier) {
       call_.send = &barrier_[0];
       call_.recv = &barrier_[1];
@@ -101,6 +112,13 @@ void Task::finish(CallState how) noexcept {
   phase_ = Phase::kDone;
   queue_->pass(ticket_);
   link::ring(&state_->links().bell());  // the next call may sleep on another thread
+  if (operation_ != nullptr) tellOperation();
+}
+
+void Task::tellOperation() noexcept {
+  const auto part = call_.onlyReadies ? Operation::kReadying : Operation::kRunning;
+  if (!failed_) return operation_->end(part);
+  operation_->end(part, errorOrOutOfMemory([this] { return team().failure(describe()); }));
 }
 
 void Task::report(const engine::LaneFailure& failure) const {
@@ -109,9 +127,19 @@ void Task::report(const engine::LaneFailure& failure) const {
   if (failure.kind == engine::LaneFailure::Kind::kBytes)
     throw Error(ErrorCode::kInvalidUsage, fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}",
                                                       describe(), peer, failure.bytes, self, failure.expected));
-  if (call_.collective == Collective::kSendRecv)
-    throw mismatch(self, describe(), peer, describeMessage(!call_.sends, team().rank(), failure.theirs));
-  throw disagreement(team(), plannedMark(), failure.peer, failure.theirs, failure.bytes);
+  if (call_.collective == Collective::kSendRecv) throw otherMessage(failure);
+  throw disagreement(team(), plannedMark(), call_.tag, failure.peer, failure.theirs, failure.bytes);
+}
+
+Error Task::otherMessage(const engine::LaneFailure& failure) const {
+  const std::string self = team().rankName(team().rank()), peer = team().rankName(failure.peer);
+  const link::Fingerprint theirs = tagged(failure.theirs, call_.tag);
+  if (hasOtherTag(theirs, team().size())) {
+    const bool untagged = call_.tag != 0 && failure.theirs.root == 0;
+    return tagMismatch(describeMessage(call_.sends, call_.root, call_.fingerprint(ticket_)), self, call_.tag, peer,
+                       untagged ? std::optional<uint64_t>(0) : std::nullopt);
+  }
+  return mismatch(self, describe(), peer, describeMessage(!call_.sends, team().rank(), theirs, call_.tag));
 }
 
 // What came is of a later call than this one: the peer's call of this number has sent nothing here. It is asked what

@@ -10,6 +10,7 @@
 #include "comm/plans.h"
 #include "diagnose/stall_detector.h"
 #include "team/call.h"
+#include "team/operation.h"
 #include "team/recorder.h"
 
 namespace tutti::comm {
@@ -17,7 +18,8 @@ namespace tutti::comm {
 class Task {
  public:
   // Takes the ticket: the order of construction is the order of the calls. `blocking`: the caller is going to wait.
-  Task(HostState& state, Call call, bool blocking);
+  // `operation`: is told how it ended; null: the caller sees.
+  Task(HostState& state, Call&& call, bool blocking, Operation* operation = nullptr);
 
   // Does what can be done now; `moved` is set when that was something. A failure is recorded in the team, where every
   // other task of it then sees it. Never blocks.
@@ -41,6 +43,7 @@ class Task {
   void start();
   void run(bool& moved);
   void finish(CallState how) noexcept;
+  void tellOperation() noexcept;
   void cutOff(const engine::LaneFailure& failure);
   void disagree(const engine::LaneFailure& failure);
   void hold(const Error& error);
@@ -48,6 +51,8 @@ class Task {
   [[noreturn]] void throwHeld() const;
   void failWith(const Error& error) noexcept;
   [[noreturn]] void report(const engine::LaneFailure& failure) const;
+  Error otherMessage(const engine::LaneFailure& failure) const;
+  BoundPlan& readiedPlan();
   link::Fingerprint plannedMark() const noexcept;
   int waitingFor() const noexcept;
   uint64_t progress() const noexcept;
@@ -60,6 +65,7 @@ class Task {
   uint64_t ticket_;
   Phase phase_ = Phase::kTurn;
   BoundPlan* plan_ = nullptr;
+  Operation* operation_;
   Recorder::Token record_;
   std::unique_ptr<StallDetector> detector_;  // once the call has had to wait
   std::optional<Error> held_;  // went wrong, for a reason that another rank or the control plane can tell better

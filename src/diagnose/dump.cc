@@ -68,6 +68,7 @@ Json describeCall(const CallRecord& record, const Timeline& timeline) {
   if (reduces(kind)) call["op"] = nameOf(static_cast<ReduceOp>(mark.op));
   if (hasRoot(kind)) call["root"] = mark.root;
   if (record.peer >= 0) call["peer"] = record.peer;
+  if (record.tag != 0) call["tag"] = record.tag;
   call["state"] = nameOf(record.state);
   if (record.algorithm) call["algorithm"] = nameOf(*record.algorithm);
   const bool ended = record.state == CallState::kDone || record.state == CallState::kFailed;

@@ -24,6 +24,8 @@ constexpr int kTimesGone = 3;
 constexpr milliseconds kCensusTime(500);
 constexpr int kMostAsked = 256;
 
+std::string describe(const Position& position) { return comm::describe(position.call, position.tag); }
+
 Error countsMismatch(const std::string& call, const std::string& sender, uint64_t sent, const std::string& receiver,
                      uint64_t expected) {
   return Error(ErrorCode::kInvalidUsage,
@@ -110,7 +112,7 @@ Error StallDetector::departure(int rank, const std::optional<StateReply>& said, 
   return Error(ErrorCode::kRemote,
                fmt::format("{} {}{}, but {} on rank {} still waits for it: {}", team_.rankName(rank),
                            answer && answer->ended ? control::kEndedWithProcess : "has left",
-                           said && said->last ? " after " + describe(said->last->call) : std::string(),
+                           said && said->last ? " after " + describe(*said->last) : std::string(),
                            call_.describe(number_), team_.rank(), why));
 }
 
@@ -143,8 +145,11 @@ void StallDetector::compare(int rank, const StateReply& said) const {
   const auto own = team_.recorder().collective(static_cast<uint32_t>(number_));
   const link::Fingerprint mine = own ? own->fingerprint : call_.fingerprint(number_), theirs = said.same->call;
   const bool known = mine.planned() && theirs.planned();
+  const std::string self = team_.rankName(team_.rank()), peer = team_.rankName(rank);
+  if (mine.call() == theirs.call() && call_.tag != said.same->tag)
+    throw tagMismatch(comm::describe(mine), self, call_.tag, peer, said.same->tag);
   if (known ? mine == theirs : mine.call() == theirs.call()) return;
-  throw mismatch(team_.rankName(team_.rank()), mine, team_.rankName(rank), theirs);
+  throw mismatch(self, mine, peer, theirs, call_.tag);
 }
 
 // What one of a pair sends the other must expect: the two may differ from all other pairs, and from what goes the other
@@ -171,8 +176,9 @@ void StallDetector::findDeadlock(int rank, const StateReply& said) const {
   const auto& [line, theirs] = *said.stuck;
   const CallLine needed = counterpartOf(line);
   if (team_.recorder().begun(needed, needed == CallLine::kCollective ? -1 : rank, theirs.call.operation)) return;
-  const std::string their = line == CallLine::kCollective ? describe(theirs.call)
-                                                          : describeMessage(line == CallLine::kSend, self, theirs.call);
+  const std::string their = line == CallLine::kCollective
+                                ? describe(theirs)
+                                : describeMessage(line == CallLine::kSend, self, theirs.call, theirs.tag);
   throw mismatch(team_.rankName(self), call_.describe(number_), team_.rankName(rank), their);
 }
 
@@ -185,8 +191,8 @@ void StallDetector::findCrossing(int rank, const StateReply& said) {
   if (!other || other.get() == &team_) return;
   const auto& [line, theirs] = said.elsewhere->stuck;
   const std::string their = line == CallLine::kCollective
-                                ? describe(theirs.call)
-                                : describeMessage(line == CallLine::kSend, theirs.waitingFor, theirs.call);
+                                ? describe(theirs)
+                                : describeMessage(line == CallLine::kSend, theirs.waitingFor, theirs.call, theirs.tag);
   crossing_ = fmt::format(
       "{} waits in {} on communicator {:016x} for {}, which waits in {} on communicator {:016x} for {}: all ranks must "
       "use their communicators in the same order, or call from threads of their own",
@@ -237,7 +243,7 @@ std::string StallDetector::positionOf(int rank) const {
   const auto said = read(rank, *answer);
   if (said && said->same) {
     std::string text =
-        said->same->call.call() == call_.fingerprint(number_) ? "is in it" : "is in " + describe(said->same->call);
+        said->same->call.call() == call_.fingerprint(number_) ? "is in it" : "is in " + describe(*said->same);
     if (said->same->state == CallState::kDone) return "is done with it";
     if (said->same->waitingFor >= 0) text += fmt::format(", waiting for rank {}", said->same->waitingFor);
     return text;
@@ -247,7 +253,7 @@ std::string StallDetector::positionOf(int rank) const {
                      : answer->left             ? "has left without it"
                      : said && said->split != 0 ? "is in tuttiCommSplit"
                                                 : "has not come to it";
-  if (said && said->last) text += fmt::format(" (its last call: {})", describe(said->last->call));
+  if (said && said->last) text += fmt::format(" (its last call: {})", describe(*said->last));
   return text;
 }
 

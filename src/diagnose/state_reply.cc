@@ -9,7 +9,7 @@ namespace {
 
 void put(Writer& out, const Position& position) {
   const auto words = position.call.words();
-  out.value(words[0]).value(words[1]).value(position.state).value(int32_t{position.waitingFor});
+  out.value(words[0]).value(words[1]).value(position.tag).value(position.state).value(int32_t{position.waitingFor});
 }
 
 void put(Writer& out, const std::optional<Position>& position) {
@@ -42,6 +42,7 @@ Position getPosition(Reader& in) {
   link::Fingerprint::Words words{};
   for (uint64_t& word : words) word = in.value<uint64_t>();
   position.call = std::bit_cast<link::Fingerprint>(words);
+  position.tag = in.value<uint64_t>();
   position.state = in.oneOf(CallState::kQueued, CallState::kFailed);
   position.waitingFor = in.value<int32_t>();
   return position;
@@ -65,7 +66,9 @@ std::optional<Elsewhere> getElsewhereIfAny(Reader& in) {
 
 }  // namespace
 
-Position positionOf(const CallRecord& record) noexcept { return {record.fingerprint, record.state, record.waitingFor}; }
+Position positionOf(const CallRecord& record) noexcept {
+  return {record.fingerprint, record.tag, record.state, record.waitingFor};
+}
 
 std::optional<Question> decodeQuestion(std::span<const std::byte> bytes) try {
   Reader in(bytes);

@@ -10,7 +10,8 @@ namespace tutti::comm {
 
 // A collective call of the rank that is asked.
 struct Position {
-  link::Fingerprint call;
+  link::Fingerprint call;  // without its tag
+  uint64_t tag = 0;
   CallState state = CallState::kQueued;
   int waitingFor = -1;
 };

@@ -84,6 +84,26 @@ void GpuExecutor::run(comm::Call call) { queue({nullptr, this, std::move(call), 
 
 void GpuExecutor::queue(comm::PendingCall call) { launcher().launch({&call, 1}); }
 
+std::shared_ptr<comm::Operation> GpuExecutor::newOperation() {
+  auto made = std::make_shared<LaunchedOperation>(team(), device_, report());
+  std::lock_guard lock(mutex_);
+  operations_.push_back(made);
+  return made;
+}
+
+// Needs the mutex. Soon after they have ended, so that none is taken for failed that had ended before.
+void GpuExecutor::lookAtOperations() noexcept {
+  std::erase_if(operations_, [](const auto& one) { return one.expired(); });
+  for (const auto& one : operations_)
+    if (const auto operation = one.lock()) operation->done();
+}
+
+void GpuExecutor::closeOperations() noexcept {
+  std::lock_guard lock(mutex_);
+  for (const auto& one : std::exchange(operations_, {}))
+    if (const auto operation = one.lock()) operation->close();
+}
+
 void GpuExecutor::end() noexcept {
   {
     std::lock_guard lock(mutex_);
@@ -98,6 +118,7 @@ void GpuExecutor::end() noexcept {
     drain();
   } catch (const Error&) {  // the GPU has failed: nothing runs there any more
   }
+  closeOperations();
 }
 
 std::unique_ptr<DeviceStreamed> GpuExecutor::makeStreamed() {
@@ -398,6 +419,7 @@ GpuExecutor::News GpuExecutor::tryToLook() noexcept {
 
 // Needs the mutex.
 GpuExecutor::News GpuExecutor::look() {
+  lookAtOperations();
   // Release: pairs with the kernels' look at it.
   if (team().plane().failed().load(std::memory_order_acquire))
     std::atomic_ref(abortWord()).store(1, std::memory_order_release);

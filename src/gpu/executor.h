@@ -15,6 +15,7 @@
 #include "gpu/faults.h"
 #include "gpu/host_staged_links.h"
 #include "gpu/layout.h"
+#include "gpu/operation.h"
 #include "gpu/peers.h"
 #include "gpu/programs.h"
 #include "gpu/record.h"
@@ -35,6 +36,7 @@ class GpuExecutor final : public comm::Executor {
   // --- the port ---
   void run(comm::Call call) override;
   void queue(comm::PendingCall call) override;
+  std::shared_ptr<comm::Operation> newOperation() override;
   void addBuffer(const void* handle, const comm::Range& buffer) override { windows_.add(handle, buffer); }
   void endBuffer(const void* handle) override { windows_.remove(handle); }
   bool idle() const noexcept override { return device_->finished(*order_); }
@@ -94,6 +96,8 @@ class GpuExecutor final : public comm::Executor {
   };
   News tryToLook() noexcept;
   News look();
+  void lookAtOperations() noexcept;
+  void closeOperations() noexcept;
   std::optional<device::Report> lookAtKernels();
   std::optional<device::Report> lookAtStream(bool stopping);
   void tell(const News& news) noexcept;
@@ -135,6 +139,7 @@ class GpuExecutor final : public comm::Executor {
   std::mutex mutex_;                       // guards what follows; comes before those of streams and buffers
   std::condition_variable changed_;
   DeviceRecord record_;
+  std::vector<std::weak_ptr<LaunchedOperation>> operations_;  // of requests that live
   bool ending_ = false, told_ = false;
   std::thread attendant_;
 };

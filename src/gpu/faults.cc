@@ -62,32 +62,51 @@ void StandingWatch::ask(bool overNetwork) {
                   [this] { return team_.rankName(last_->waitingFor); });
 }
 
+struct Plain {
+  link::Fingerprint mark;
+  uint64_t tag;
+};
+
+// A kernel knows its call by what goes with the slots, in which the tag is a digest.
+Plain withoutTag(const comm::Team& team, const device::Report& report) {
+  const uint32_t number = report.mine.operation;
+  const comm::Recorder& recorder = team.recorder();
+  uint64_t tag = 0;
+  if (static_cast<Collective>(report.mine.kindAndType >> 4) != Collective::kSendRecv)
+    tag = recorder.tagOf(comm::CallLine::kCollective, -1, number).value_or(0);
+  else if (report.mine.root != 0)
+    for (const comm::CallLine line : {comm::CallLine::kReceive, comm::CallLine::kSend}) {
+      const uint64_t one = recorder.tagOf(line, report.peer, number).value_or(0);
+      if (comm::tagged(report.mine, one).root == 0) tag = one;
+    }
+  return {comm::tagged(report.mine, tag), tag};
+}
+
 // What a kernel met, in words.
 Error explain(const comm::Team& team, const device::Report& report) {
-  const auto nameCall = [&](const link::Fingerprint& mark) { return comm::describe(mark); };
+  const auto [mine, tag] = withoutTag(team, report);
+  const std::string call = comm::describe(mine, tag);
   const std::string self = team.rankName(team.rank()), peer = team.rankName(report.peer);
   if (report.fault == device::Fault::kMismatch)
-    return disagreement(team, report.mine, report.peer, report.theirs, report.bytes);
+    return disagreement(team, mine, tag, report.peer, report.theirs, report.bytes);
   if (report.fault == device::Fault::kBytes)
-    return Error(ErrorCode::kInvalidUsage,
-                 fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}", nameCall(report.mine), peer,
-                             report.bytes, self, report.expected));
+    return Error(ErrorCode::kInvalidUsage, fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}",
+                                                       call, peer, report.bytes, self, report.expected));
   if (report.fault == device::Fault::kSpot)
     return Error(
         ErrorCode::kRemote,
         fmt::format("{} points {} at {} bytes outside of the buffer that it has shared, in {}: it is damaged, or "
                     "not to be trusted",
-                    peer, self, report.bytes, nameCall(report.mine)));
+                    peer, self, report.bytes, call));
   if (report.fault == device::Fault::kNotWritable)
     return Error(
         ErrorCode::kRemote,
         fmt::format("{} speaks of a buffer that {} has neither mapped nor opened to it, in {}: it is damaged, or "
                     "not to be trusted",
-                    peer, self, nameCall(report.mine)));
-  return Error(
-      ErrorCode::kTimeout,
-      fmt::format("{} did not finish within {} ms, the {} of {}, which waits on its GPU for {}", nameCall(report.mine),
-                  team.config().operationTimeout.count(), kOperationDeadline, self, peer));
+                    peer, self, call));
+  return Error(ErrorCode::kTimeout,
+               fmt::format("{} did not finish within {} ms, the {} of {}, which waits on its GPU for {}", call,
+                           team.config().operationTimeout.count(), kOperationDeadline, self, peer));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 // through the distances in this order, none waits for a message that another has put behind one that waits for it.
 #include "gpu/group_launcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <new>
@@ -16,12 +18,37 @@
 
 #include "gpu/executor.h"
 #include "gpu/faults.h"
+#include "gpu/operation.h"
 #include "gpu/streamed_group.h"
 
 namespace tutti::gpu {
 namespace {
 
 GpuExecutor& sideOf(const comm::PendingCall& one) { return static_cast<GpuExecutor&>(*one.executor); }
+
+LaunchedOperation* operationOf(const comm::PendingCall& one) {
+  return static_cast<LaunchedOperation*>(one.operation.get());
+}
+
+// A graph runs its operations whenever it is replayed, which nobody tells: a request could not say of which.
+void refuseCapture(const comm::PendingCall& one) {
+  GpuExecutor& side = sideOf(one);
+  if (!one.operation || !side.device().captures(one.stream.cuda)) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("{}: its stream captures a CUDA graph, of whose operations none has a request: call it "
+                          "without one, or when the capture has ended",
+                          one.call.describe(side.nextNumber(one.call))));
+}
+
+// All that a call needs here is its program: links to all ranks stand.
+void makeReady(std::span<const comm::PendingCall> calls) {
+  for (const comm::PendingCall& one : calls) {
+    if (!one.call.onlyReadies) continue;
+    sideOf(one).programFor(one.call);
+    one.operation->take();
+    one.operation->end(comm::Operation::kReadying);
+  }
+}
 
 // A call and where it stands in the order of launches.
 struct Placed {
@@ -41,6 +68,7 @@ std::vector<Placed> place(std::span<const comm::PendingCall> calls) {
   std::map<std::tuple<comm::Executor*, int, bool>, int> seen;  // executor, peer or -1, sends
   std::vector<Placed> placed;
   for (const comm::PendingCall& one : calls) {
+    if (one.call.onlyReadies) continue;
     const int distance = distanceOf(one);
     const int peer = distance < 0 ? -1 : one.call.root;
     placed.push_back({&one, seen[{one.executor, peer, distance >= 0 && one.call.sends}]++, distance});
@@ -60,7 +88,8 @@ class Batch {
     const comm::PendingCall& one = *placed.call;
     GpuExecutor& side = sideOf(one);
     const DeviceProgram& program = side.programFor(one.call);  // throws for what can not be
-    if (side.streams(one.call)) return streamed_.push_back({&side, &one.call, one.stream.cuda, placed.distance});
+    if (side.streams(one.call))
+      return streamed_.push_back({&side, &one.call, one.stream.cuda, placed.distance, operationOf(one)});
     stays_ = stays_ || device_.captures(one.stream.cuda);
     device::KernelWork work = side.workFor(one.call, program, stays_);
     work.firstBlock = blocks_;
@@ -69,6 +98,7 @@ class Batch {
     calls_.push_back({&one, &program});
     if (std::ranges::count(streams_, one.stream.cuda) == 0) streams_.push_back(one.stream.cuda);
     if (std::ranges::count(orders_, &side.order()) == 0) orders_.push_back(&side.order());
+    if (one.operation) orders_.push_back(&operationOf(one)->order());
   }
 
   void prepare() {
@@ -91,6 +121,7 @@ class Batch {
     device_.launch(launch_, blocks_, streams_, orders_);
     for (size_t i = 0; i < calls_.size(); ++i) {
       const auto& [call, program] = calls_[i];
+      if (call->operation) operationOf(*call)->launched(call->call, sideOf(*call).nextNumber(call->call));
       sideOf(*call).launched(call->call, *program, works_[i]);
     }
   }
@@ -142,6 +173,8 @@ void launchCalls(std::span<const comm::PendingCall> calls) {
   for (const comm::PendingCall& one : calls)
     if (const comm::Team& team = one.executor->team(); team.broken())
       throw team.failure(one.call.describe(sideOf(one).nextNumber(one.call)));
+  for (const comm::PendingCall& one : calls) refuseCapture(one);
+  makeReady(calls);
   for (const comm::PendingCall& one : calls) sideOf(one).beginGroup();
   std::vector<Placed> placed = place(calls);
   split(placed);

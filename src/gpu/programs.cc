@@ -77,20 +77,20 @@ std::optional<Protocol> DevicePrograms::forcedProtocol() const {
 }
 
 schedule::Request DevicePrograms::requestOf(const comm::Call& call) const noexcept {
-  return {call.collective, call.planBytes(shape_.size), config_.reproducible && call.dependsOnOrder()};
+  return {call.collective, call.planBytes(shape_.size), comm::isReproducible(config_, call)};
 }
 
 plan::DeviceChoice DevicePrograms::choose(const comm::Call& call) const {
   const schedule::Request request = requestOf(call);
-  return plan::chooseDevice(request, deviceMachine(shape_, false), schedule::forcedFor(request, config_.algorithm),
-                            forcedProtocol(), config_.channels);
+  return plan::chooseDevice(request, deviceMachine(shape_, false), call.wish.forcedFrom(request, config_.algorithm),
+                            forcedProtocol(), call.wish.channelsFrom(config_.channels));
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const comm::Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
   const schedule::Request request = requestOf(call);
   plan::DeviceChoice choice =
-      plan::chooseStreamed(request, deviceMachine(shape_, true), schedule::forcedFor(request, config_.algorithm));
+      plan::chooseStreamed(request, deviceMachine(shape_, true), call.wish.forcedFrom(request, config_.algorithm));
   choice.channels = 0;
   return choice;
 }
@@ -106,8 +106,8 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
   const bool message = call.collective == Collective::kSendRecv;
   const size_t bytes = message ? bytesOfMessage(call) : call.planBytes(shape_.size);
   const int place = message && !call.sends ? ~call.root : call.root;
-  const bool inRankOrder = config_.reproducible && call.dependsOnOrder();
-  const auto question = comm::PlanQuestion::of(call.collective, place, bytes, inRankOrder, streamed);
+  const bool inRankOrder = comm::isReproducible(config_, call);
+  const auto question = comm::PlanQuestion::of(call.collective, place, bytes, call.wish.bits(), inRankOrder, streamed);
   return programs_.find(question, [&]() -> DeviceProgram& {
     const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
     return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},

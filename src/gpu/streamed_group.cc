@@ -72,7 +72,11 @@ class Streams {
       }
       for (auto& [side, journal] : journals_) journal.end();
     });
-    for (const Part& part : parts_) part.call->side->launchedInStream(*part.call->call, *part.program);
+    for (const Part& part : parts_) {
+      const StreamedCall& one = *part.call;
+      if (one.operation != nullptr) one.operation->launched(*one.call, one.side->nextNumber(*one.call));
+      one.side->launchedInStream(*one.call, *part.program);
+    }
   }
 
  private:
@@ -84,6 +88,7 @@ class Streams {
       orders_.push_back(&one.side->order());
     }
     if (std::ranges::count(streams_, one.stream) == 0) streams_.push_back(one.stream);
+    if (one.operation != nullptr) orders_.push_back(&one.operation->order());
     const DeviceProgram& program = one.side->programFor(*one.call);
     parts_.push_back({&one, &program, one.side->laneFor(*one.call, program), &found->second});
   }

@@ -13,6 +13,7 @@ struct StreamedCall {
   const comm::Call* call = nullptr;
   device::DeviceStream stream = nullptr;
   int distance = -1;  // of a message from sender to receiver; -1: a collective
+  LaunchedOperation* operation = nullptr;
 };
 
 // Queues all of them at once; of one communicator, of each link's calls one at most. Throws Error; `begun` is true then

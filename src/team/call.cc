@@ -10,6 +10,11 @@
 
 namespace tutti::comm {
 
+std::optional<schedule::Algorithm> PlanWish::forcedFrom(const schedule::Request& request,
+                                                        std::optional<schedule::Algorithm> set) const {
+  return schedule::forcedFor(request, algorithm != 0 ? static_cast<schedule::Algorithm>(algorithm - 1) : set);
+}
+
 namespace {
 
 size_t sumOf(const Tables& tables) noexcept {
@@ -64,6 +69,25 @@ link::Fingerprint Call::fingerprint(uint64_t number) const noexcept {
 
 namespace {
 
+// Mixed into what no plan is looked up by; 0 for no tag alone, so that a call without one never looks like one that
+// has.
+uint16_t tagDigest(uint64_t tag) noexcept {
+  if (tag == 0) return 0;
+  const uint64_t mixed = (tag ^ tag >> 32) * 0x9e3779b97f4a7c15;
+  return static_cast<uint16_t>(1 + (mixed >> 48) % 0xffff);
+}
+
+}  // namespace
+
+link::Fingerprint tagged(link::Fingerprint call, uint64_t tag) noexcept {
+  call.root = static_cast<uint16_t>(call.root ^ tagDigest(tag));
+  return call;
+}
+
+namespace {
+
+std::string tagText(uint64_t tag) { return tag == 0 ? std::string() : fmt::format(", tag {}", tag); }
+
 std::string elementsText(uint64_t count) { return fmt::format("{} element{}", count, count == 1 ? "" : "s"); }
 
 // What is known of the counts on all ranks.
@@ -76,24 +100,24 @@ std::string countText(Collective collective, uint64_t count) {
 
 }  // namespace
 
-std::string describe(const link::Fingerprint& mark) {
+std::string describe(const link::Fingerprint& mark, uint64_t tag) {
   const auto collective = static_cast<Collective>(mark.kindAndType >> 4);
   const auto type = static_cast<DataType>(mark.kindAndType & 15);
   if (static_cast<int>(collective) >= kCollectives || static_cast<int>(type) >= kDataTypes || mark.op >= kReduceOps)
     return "an unknown operation";
   std::string text = fmt::format("{} #{}", nameOf(collective), mark.operation);
-  if (collective == Collective::kBarrier) return text;
+  if (collective == Collective::kBarrier) return tag == 0 ? text : text + fmt::format(" (tag {})", tag);
   text += fmt::format(" ({}, {}", nameOf(type), countText(collective, mark.count));
   if (reduces(collective)) text += fmt::format(", {}", nameOf(static_cast<ReduceOp>(mark.op)));
   if (hasRoot(collective)) text += fmt::format(", root {}", mark.root);
-  return text + ")";
+  return text + tagText(tag) + ")";
 }
 
-std::string describeMessage(bool sends, int peer, const link::Fingerprint& mark) {
+std::string describeMessage(bool sends, int peer, const link::Fingerprint& mark, uint64_t tag) {
   const auto type = static_cast<DataType>(mark.kindAndType & 15);
   if (static_cast<int>(type) >= kDataTypes) return "an unknown message";
-  return fmt::format("{} rank {} #{} ({}, {})", sends ? "send to" : "receive from", peer, mark.operation, nameOf(type),
-                     elementsText(mark.count));
+  return fmt::format("{} rank {} #{} ({}, {}{})", sends ? "send to" : "receive from", peer, mark.operation,
+                     nameOf(type), elementsText(mark.count), tagText(tag));
 }
 
 link::Fingerprint planned(link::Fingerprint call, const schedule::Schedule& schedule, uint32_t channels) noexcept {
@@ -113,7 +137,7 @@ std::string describePlan(const link::Fingerprint& mark) {
 
 std::string Call::describe(uint64_t number) const {
   const auto mark = fingerprint(number);
-  return collective == Collective::kSendRecv ? describeMessage(sends, root, mark) : comm::describe(mark);
+  return collective == Collective::kSendRecv ? describeMessage(sends, root, mark, tag) : comm::describe(mark, tag);
 }
 
 namespace {
@@ -177,6 +201,7 @@ engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Sched
     if (call.type == DataType::kBool && schedule.size == 1) makeTruth(work);
   }
   work.fingerprint = planned(call.fingerprint(number), schedule, channels);
+  if (call.tag != 0) work.fingerprint = tagged(work.fingerprint, call.tag);
   return work;
 }
 

@@ -8,7 +8,8 @@
 
 #include "base/types.h"
 #include "engine/lane.h"
-#include "schedule/schedule.h"
+#include "schedule/algorithm.h"
+#include "team/config.h"
 
 namespace tutti::comm {
 
@@ -22,6 +23,27 @@ struct Tables {
   std::vector<size_t> inputCounts, inputOffsets, outputCounts, outputOffsets;
 };
 
+// What a call asks of its plan, beside what the communicator's configuration does. The same on every rank; plans are
+// looked up by it (bits()).
+struct PlanWish {
+  uint8_t algorithm = 0;  // 1 + schedule::Algorithm, one that the collective has; 0: the plan decides
+  uint8_t channels = 0;   // the same
+  bool reproducible = false;
+
+  uint16_t bits() const noexcept { return static_cast<uint16_t>((reproducible ? 1 << 15 : 0) | algorithm << 8 | channels); }
+  // With what the configuration says where the call does not.
+  std::optional<schedule::Algorithm> forcedFrom(const schedule::Request& request,
+                                                std::optional<schedule::Algorithm> set) const;
+  int channelsFrom(int set) const noexcept { return channels != 0 ? channels : set; }
+};
+
+struct BoundPlan;
+
+// What an executor keeps of a persistent call once it is ready.
+struct Readied {
+  BoundPlan* plan = nullptr;  // on the host. Written and read by calls in their turn
+};
+
 struct Call {
   Collective collective = Collective::kAllReduce;
   DataType type = DataType::kInt8;
@@ -30,10 +52,14 @@ struct Call {
   const void* factorAt = nullptr;  // where the factor is when a kernel comes to it, if not null
   int root = 0;                    // or the peer of a send or receive
   bool sends = false;              // kSendRecv: which side
+  bool onlyReadies = false;        // moves nothing: what runs the call is made ready, and kept in `readied`
+  PlanWish wish;
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
   size_t count = 0;  // elements: the whole message, or one rank's part
   std::shared_ptr<const Tables> tables;
+  Readied* readied = nullptr;  // of a persistent call; whoever runs it sees to its life
+  uint64_t tag = 0;            // of the caller's own meaning; 0: none
 
   // How many elements a rank sends another, and expects of it.
   struct PairCounts {
@@ -59,13 +85,17 @@ struct Call {
   uint16_t countsDigest() const noexcept;
 };
 
+// As it goes with slots: a tag is in it as a digest, which is 0 for none alone. Once more undoes it.
+link::Fingerprint tagged(link::Fingerprint call, uint64_t tag) noexcept;
+
 // The same with the plan by which it runs.
 link::Fingerprint planned(link::Fingerprint call, const schedule::Schedule& schedule, uint32_t channels) noexcept;
 
-// "barrier #3", "all-gather-v #4 (float, 300 elements in all)"
-std::string describe(const link::Fingerprint& fingerprint);
+// Of fingerprints that no tag is in.
+// "barrier #3", "all-gather-v #4 (float, 300 elements in all)", "barrier #3 (tag 42)"
+std::string describe(const link::Fingerprint& fingerprint, uint64_t tag = 0);
 // "send to rank 3 #5 (float, 12 elements)", "receive from rank 3 #5 (...)"
-std::string describeMessage(bool sends, int peer, const link::Fingerprint& fingerprint);
+std::string describeMessage(bool sends, int peer, const link::Fingerprint& fingerprint, uint64_t tag = 0);
 
 // "ring over 2 channels"
 std::string describePlan(const link::Fingerprint& fingerprint);
@@ -73,5 +103,10 @@ std::string describePlan(const link::Fingerprint& fingerprint);
 // The call as a lane sees it. A slot carries at most `chunkBytes` of each segment.
 engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
                         uint32_t channel, uint32_t channels) noexcept;
+
+// Whether only what adds in the order of the ranks may run the call.
+inline bool isReproducible(const Config& config, const Call& call) noexcept {
+  return (config.reproducible || call.wish.reproducible) && call.dependsOnOrder();
+}
 
 }  // namespace tutti::comm

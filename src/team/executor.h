@@ -10,6 +10,7 @@
 
 #include "engine/stream.h"
 #include "team/call.h"
+#include "team/operation.h"
 #include "team/registered.h"
 #include "team/team.h"
 
@@ -39,6 +40,7 @@ struct PendingCall {
   Executor* executor = nullptr;
   Call call;
   CallStream stream;
+  std::shared_ptr<Operation> operation{};  // is told how it ended, if anybody asked for it
 };
 
 // How calls of a group are launched that are of one kind of executor. It has no state, and never ends.
@@ -74,6 +76,8 @@ class Executor {
   virtual void run(Call call) = 0;
   // The same on its stream.
   virtual void queue(PendingCall call) = 0;
+  // For the call of a request.
+  virtual std::shared_ptr<Operation> newOperation();
 
   // Buffers that the user registers and gives up. One thread at a time, which is also that of the calls.
   virtual void addBuffer(const void* handle, const Range& buffer);

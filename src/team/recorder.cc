@@ -73,6 +73,7 @@ Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& finge
   entry.rounds.store(0, std::memory_order_release);
   entry.queued.store(readTicks(), std::memory_order_release);
   entry.ended.store(0, std::memory_order_release);
+  entry.tag.store(call.tag, std::memory_order_release);
   // Release: pairs with the acquire in read(); the words above belong to this mark.
   entry.mark.store(order << 8 | static_cast<uint64_t>(CallState::kQueued), std::memory_order_release);
   begun_.store(order + 1, std::memory_order_release);
@@ -147,6 +148,7 @@ std::optional<CallRecord> Recorder::read(uint64_t order) const {
   record.rounds = static_cast<uint32_t>(rounds);
   record.queuedTicks = load(entry.queued);
   record.endedTicks = load(entry.ended);
+  record.tag = load(entry.tag);
   if (entry.mark.load(kRelaxed) >> 8 != order) return std::nullopt;
   return record;
 }
@@ -175,6 +177,13 @@ std::optional<CallRecord> Recorder::collective(uint32_t number) const {
 
 std::optional<CallRecord> Recorder::last(CallLine line, int peer) const {
   return findLast([line, peer](const CallRecord& record) { return record.line == line && record.peer == peer; });
+}
+
+std::optional<uint64_t> Recorder::tagOf(CallLine line, int peer, uint32_t number) const {
+  const auto found = findLast([&](const CallRecord& record) {
+    return record.line == line && record.peer == peer && record.fingerprint.operation == number;
+  });
+  return found ? std::optional(found->tag) : std::nullopt;
 }
 
 bool Recorder::begun(CallLine line, int peer, uint32_t number) const noexcept {

@@ -40,9 +40,10 @@ CallerId thisCaller() noexcept;
 struct CallRecord {
   uint64_t order = 0;  // of the call among all of the communicator, from 0
   CallLine line = CallLine::kCollective;
-  int peer = -1;          // of a send or receive
-  bool blocking = false;  // its caller waits in it, and makes no other call meanwhile
-  link::Fingerprint fingerprint;
+  int peer = -1;                  // of a send or receive
+  bool blocking = false;          // its caller waits in it, and makes no other call meanwhile
+  link::Fingerprint fingerprint;  // without its tag
+  uint64_t tag = 0;
   CallState state = CallState::kQueued;
   std::optional<schedule::Algorithm> algorithm;  // once it is chosen
   int waitingFor = -1;                           // the rank that it waited for when last looked at
@@ -77,6 +78,8 @@ class Recorder {
   // private, if it is still kept.
   using PairCounts = Call::PairCounts;
   std::optional<PairCounts> countsWith(int peer, uint32_t number) const;
+  // The tag of the call with this number, if it is still kept.
+  std::optional<uint64_t> tagOf(CallLine line, int peer, uint32_t number) const;
   // Whether the call with this number has been made, however long ago.
   bool begun(CallLine line, int peer, uint32_t number) const noexcept;
   // A call that has not ended, whose caller waits in it, and which was seen to wait for that rank.
@@ -116,6 +119,7 @@ class Recorder {
     std::atomic<uint64_t> where{0};             // line, peer + 1, waitingFor + 1
     std::atomic<uint64_t> rounds{0};            // done << 32 | all
     std::atomic<uint64_t> queued{0}, ended{0};
+    std::atomic<uint64_t> tag{0};
   };
   Entry& entryOf(Token call) noexcept { return entries_[call % kEntries]; }
   bool owns(const Entry& entry, Token call) const noexcept;

@@ -272,4 +272,29 @@ TEST(CppFace, OwnersMoveAndAnIdTravelsAsBytes) {
   EXPECT_EQ(tutti::version(), TUTTI_VERSION_CODE);
 }
 
+TEST(CppFace, CallsTakeAConfigurationAndGiveRequests) {
+  onRanks(2, [](Communicator& comm) {
+    std::array<int, 3> data{comm.rank() + 1, 0, 0}, sum{};
+    Stream on;
+    tutti::Request one, again;
+    comm.allReduce<int>(data, sum, tuttiSum, on, tutti::CallConfig().algorithm("ring").channels(2).tag(4).into(one));
+    one.wait();
+    EXPECT_TRUE(one.done());
+    EXPECT_EQ(sum[0], 3);
+    sum = {};
+    comm.allReduce<int>(data, sum, tuttiSum, Stream::none(), tutti::CallConfig().persistentInto(again));
+    EXPECT_EQ(sum[0], 0);
+    for (int round = 0; round < 3; ++round) {
+      data[0] = round;
+      again.start();
+      EXPECT_EQ(sum[0], 2 * round);
+    }
+    comm.barrier(on, tutti::CallConfig().into(one));
+    one.reset();
+    EXPECT_EQ(codeOf([&] { comm.barrier(Stream::none(), tutti::CallConfig().channels(99)); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { one.wait(); }), tuttiInvalidArgument);
+    on.synchronize();
+  });
+}
+
 }  // namespace

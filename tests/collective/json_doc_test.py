@@ -89,9 +89,9 @@ class JsonDocument(unittest.TestCase):
                 with open(os.path.join(self.folder, name), encoding="utf-8") as file:
                     yield json.load(file)
 
-    def keys_left_by(self, program, stop):
+    def keys_left_by(self, program, stop, *options):
         """Runs without end, lets `stop` end it, and returns the keys of the records that were left."""
-        process = perf_jobs.start(program, ("--ranks", "2", "-b", "256K", "-e", "256K", "-N", "0"),
+        process = perf_jobs.start(program, ("--ranks", "2", "-b", "256K", "-e", "256K", "-N", "0", *options),
                                   {"TUTTI_DUMP_DIR": self.folder})
         try:
             seen = b""
@@ -118,7 +118,7 @@ class JsonDocument(unittest.TestCase):
             self.wait_for_records(before + len(ranks))
             os.kill(process.pid, signal.SIGTERM)
 
-        found = self.keys_left_by("reduce_perf", ask) | self.keys_left_by("sendrecv_perf", ask)
+        found = self.keys_left_by("reduce_perf", ask) | self.keys_left_by("sendrecv_perf", ask, "--persistent", "1")
         # A rank that is stopped keeps the other in its call, whose record then says whom it waits for.
         def leave(_, ranks):
             os.kill(ranks[1], signal.SIGSTOP)

@@ -17,6 +17,7 @@
 #include "job/unique_id.h"
 #include "join/root.h"
 #include "support/api_ranks.h"
+#include "support/every_call.h"
 #include "support/patience.h"
 #include "support/record_folder.h"
 #include "support/sanitized.h"
@@ -209,6 +210,48 @@ uint64_t jobOf(const tuttiUniqueId& id) {
   static_assert(sizeof raw == sizeof id.internal);
   std::memcpy(raw.data(), id.internal, raw.size());
   return tutti::control::decode(raw).job;
+}
+
+// Both ranks' all-reduce in a group, with requests that are started twice where they are persistent, with so much
+// memory. Whether that was all it wanted.
+bool requestWith(Ration given, unsigned int flags, tuttiStream_t stream) {
+  Pair pair;
+  int values[2] = {1, 1};
+  tuttiRequest_t requests[2] = {};
+  ration = given;
+  tuttiGroupStart();
+  for (int rank = 0; rank < 2; ++rank) {
+    const tuttiCallConfig_t config = callConfig(&requests[rank], flags);
+    tuttiAllReduceConfig(&values[rank], &values[rank], 1, tuttiInt32, tuttiMax, pair.comms[rank], stream, &config);
+  }
+  tuttiResult_t result = tuttiGroupEnd();
+  for (int start = 0; flags != 0 && result == tuttiSuccess && start < 2; ++start) {
+    tuttiGroupStart();
+    for (const tuttiRequest_t request : requests) tuttiRequestStart(request);
+    result = tuttiGroupEnd();
+    for (const tuttiRequest_t request : requests)
+      if (const tuttiResult_t ended = tuttiRequestWait(request); result == tuttiSuccess) result = ended;
+  }
+  const bool lacked = std::exchange(ration, {}).lacked;
+  EXPECT_TRUE(lacked || result == tuttiSuccess) << tuttiGetLastError(nullptr);
+  for (const tuttiRequest_t request : requests) {
+    if (request == nullptr) continue;
+    EXPECT_NE(tuttiRequestWait(request), tuttiInProgress);
+    EXPECT_EQ(tuttiRequestFree(request), tuttiSuccess);
+  }
+  if (stream != nullptr) tuttiStreamSynchronize(stream);
+  return !lacked;
+}
+
+TEST(NoMemory, ARequestEndsHoweverLittleThereIs) {
+  tuttiStream_t stream = nullptr;
+  CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
+  const Settings hang({Setting{"TUTTI_OPERATION_TIMEOUT_MS", std::to_string(longWait().count())}});
+  for (const tuttiStream_t on : {static_cast<tuttiStream_t>(nullptr), stream})
+    for (const unsigned int flags : {0u, TUTTI_CALL_PERSISTENT})
+      for (int given = 0; !requestWith({given, Shortage::kOnce}, flags, on); ++given) {
+      }
+  tuttiStreamDestroy(stream);
 }
 
 void callAndLeave(const std::string& name) {

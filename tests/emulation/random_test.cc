@@ -58,6 +58,10 @@ class Draws {
     operation.inPlace = below(2) == 0;
     operation.salt = random_();
     operation.rounds = faults::reduces(operation.kind) && faults::isFloat(operation.type) && below(2) == 0;
+    if (below(4) == 0) operation.asking = static_cast<faults::Asking>(below(3));
+    if (below(8) == 0) operation.tag = random_();
+    if (below(8) == 0 && operation.kind == faults::Kind::kAllReduce)
+      operation.algorithm = below(2) == 0 ? "ring" : "tree";
     return operation;
   }
 

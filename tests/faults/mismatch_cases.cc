@@ -114,6 +114,31 @@ void addArguments(List& list, int ranks, int deviator) {
   }
 }
 
+// The same call with another configuration of its own.
+void addConfigurations(List& list, int ranks, int deviator) {
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    Act others = collective(static_cast<Kind>(k), list.salt(), ranks), deviates = others;
+    const Kind kind = others.operation.kind;
+    const bool isV = kind == Kind::kAllGatherV || kind == Kind::kReduceScatterV;
+    deviates.operation.tag = 7;
+    // A slot's digest of counts and tag may differ for either.
+    const std::string tags = fmt::format("the tags of {} #0", nameOf(kind));
+    list.add("tag", ranks, deviator, deviates, others, {isV ? tags + "|or another tag" : tags});
+    others.operation.tag = 8;
+    list.add("tag", ranks, deviator, deviates, others, {isV ? tags + "|or another tag" : tags});
+    deviates = others;
+    const bool hasTree = kind == Kind::kAllReduce || kind == Kind::kBroadcast || kind == Kind::kReduce;
+    others.operation.algorithm = hasTree ? "ring" : nullptr;
+    deviates.operation.algorithm = hasTree ? "tree" : nullptr;
+    const std::string ways = fmt::format("the ranks run {} #0", nameOf(kind));
+    if (hasTree) list.add("algorithm", ranks, deviator, deviates, others, {ways, "ring over", "tree over"});
+    deviates = others;
+    deviates.operation.channels = 3;
+    others.operation.channels = 2;
+    list.add("channels", ranks, deviator, deviates, others, {ways, "over 3 channels", "over 2 channels"});
+  }
+}
+
 // One rank makes no call at all: it leaves, or it is there and does something else.
 void addAbsences(List& list, int ranks, int deviator) {
   Act leaves, stays;
@@ -161,6 +186,7 @@ std::vector<Case> mismatchCases(const std::string& transports, size_t stride) {
   forEachShape([&](int ranks, int deviator) {
     addPairs(list, ranks, deviator);
     addArguments(list, ranks, deviator);
+    addConfigurations(list, ranks, deviator);
     addAbsences(list, ranks, deviator);
   });
   return list.take();

@@ -19,7 +19,8 @@ using namespace tutti::faults;
 constexpr const char* kUsage =
     R"(usage: tutti_random [--variant LIST] [--seed S] [--operations N] [--session N] [--short]
 Draws operations by chance (collective, type, operator, count, placement, root, stream, group, communicator, and for each
-of these its transports, its channels, an algorithm or none, encryption or not), runs them on 2 to 8 ranks, and compares
+of these its transports, its channels, an algorithm or none, encryption or not; and now and then an algorithm, channels, a
+tag and a request of the call's own, or a persistent call), runs them on 2 to 8 ranks, and compares
 every byte with what must come out; results that are rounded with the exact one, give or take the roundings, and every
 rank's bits with the others'.
   --variant     of p2p,shm,tcp,mix,faulty (ranks are threads), processes (a rank each), mixed (several) (all)

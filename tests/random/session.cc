@@ -31,6 +31,7 @@ namespace {
 void runRank(const Session& session, const std::vector<tuttiUniqueId>& ids, int rank) {
   Draw draw(session.seed, session.variant);
   draw.mayRound();
+  draw.mayConfigure();
   tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
   config.joinTimeoutMs = config.connectTimeoutMs = config.operationTimeoutMs = static_cast<int>(60'000 * patience());
   Worker worker(draw.session(), rank, config, useFaultyNetwork);

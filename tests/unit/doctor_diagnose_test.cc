@@ -112,6 +112,13 @@ TEST(DoctorDiagnose, AnotherRoot) {
   expectFinding(finding, FindingKind::kOtherRoot, {1}, {"rank 0 as the root", "rank 1 as the root"});
 }
 
+TEST(DoctorDiagnose, AnotherTag) {
+  Call other = kSum;
+  other.tag = 42;
+  const Finding finding = Story(3).rank(0, {kSum}).rank(1, {other}).rank(2, {kSum}).first();
+  expectFinding(finding, FindingKind::kOtherTag, {1}, {"ranks 0, 2 expect no tag", "rank 1 expects the tag 42"});
+}
+
 TEST(DoctorDiagnose, SeveralDifferencesTellTheWholeCalls) {
   Call other = kSum;
   other.op = ReduceOp::kMin;

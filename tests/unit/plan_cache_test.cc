@@ -54,7 +54,7 @@ TEST(PlanQuestionTest, DiffersInEachOfItsParts) {
   EXPECT_NE(one, PlanQuestion::of(Collective::kBroadcast, 1, 8));
   EXPECT_NE(one, PlanQuestion::of(Collective::kReduce, ~1, 8));
   EXPECT_NE(one, PlanQuestion::of(Collective::kReduce, 1, 9));
-  EXPECT_NE(one, PlanQuestion::of(Collective::kReduce, 1, 8, true));
+  EXPECT_NE(one, PlanQuestion::of(Collective::kReduce, 1, 8, 0, true));
 }
 
 TEST(PlanMaking, IsTriedAgainAfterAnError) {

@@ -15,6 +15,7 @@ enum class FindingKind : uint8_t {
   kOtherCount,
   kOtherOperator,
   kOtherRoot,
+  kOtherTag,
   kOtherMessage,   // the two ends of a message differ
   kToldMismatch,   // the same, told by an error: the records that would show it are not all there
   kLeft,           // no record, and others say that the rank left

@@ -58,6 +58,8 @@ const Aspect kAspects[] = {
      }},
     {FindingKind::kOtherRoot, [](const Call& a, const Call& b) { return a.root != b.root; },
      [](const Call& call) { return call.root ? fmt::format("rank {} as the root", *call.root) : "no root"; }},
+    {FindingKind::kOtherTag, [](const Call& a, const Call& b) { return a.tag != b.tag; },
+     [](const Call& call) { return call.tag != 0 ? fmt::format("the tag {}", call.tag) : "no tag"; }},
 };
 
 std::string wholeCalls(const std::vector<Party>& parties) {

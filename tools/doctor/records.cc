@@ -111,6 +111,7 @@ Call readCall(const Object& in, int size) {
   if (in.has("op")) call.op = in.choice<ReduceOp>("op", kReduceOps, kByName<ReduceOp>);
   call.root = rankIn(in, "root", size);
   call.peer = rankIn(in, "peer", size);
+  if (in.has("tag")) call.tag = in.count("tag");
   call.waitingFor = rankIn(in, "waitingFor", size);
   call.state = in.choice<State>("state", std::size(kStates), kByName<State>);
   if (in.has("algorithm")) call.algorithm = in.text("algorithm");

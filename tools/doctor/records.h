@@ -32,6 +32,7 @@ struct Call {
   uint64_t count = 0, bytes = 0;
   std::optional<ReduceOp> op;
   std::optional<int> root, peer, waitingFor;
+  uint64_t tag = 0;  // none
   State state = State::kQueued;
   std::string algorithm;  // empty: not chosen yet
   uint64_t roundsDone = 0, rounds = 0;
@@ -41,7 +42,8 @@ struct Call {
   bool done() const noexcept { return state == State::kDone; }
   // Whether both ends of a collective, or of a message, may meet in these two calls.
   bool matches(const Call& other) const noexcept {
-    return kind == other.kind && type == other.type && count == other.count && op == other.op && root == other.root;
+    return kind == other.kind && type == other.type && count == other.count && op == other.op && root == other.root &&
+           tag == other.tag;
   }
 };
 

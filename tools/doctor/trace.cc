@@ -26,6 +26,7 @@ OrderedJson argumentsOf(const Call& call) {
       {"number", call.number}, {"type", tutti::nameOf(call.type)}, {"count", call.count}, {"bytes", call.bytes}};
   if (call.op) args["op"] = tutti::nameOf(*call.op);
   if (call.root) args["root"] = *call.root;
+  if (call.tag != 0) args["tag"] = call.tag;
   if (call.peer) args["peer"] = *call.peer;
   if (!call.algorithm.empty()) args["algorithm"] = call.algorithm;
   args["state"] = nameOf(call.state);

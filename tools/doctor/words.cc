@@ -41,7 +41,8 @@ std::string title(const Call& call) {
 }
 
 std::string describe(const Call& call) {
-  if (call.kind == Collective::kBarrier) return title(call);
+  if (call.kind == Collective::kBarrier && call.tag == 0) return title(call);
+  if (call.kind == Collective::kBarrier) return fmt::format("{} (tag {})", title(call), call.tag);
   std::string text = fmt::format("{} ({}", title(call), tutti::nameOf(call.type));
   // Where every rank has its own count, the record has none.
   if (!countsArePrivate(call.kind)) text += ", " + sizeText(call.bytes);
@@ -49,6 +50,7 @@ std::string describe(const Call& call) {
   if (call.kind == Collective::kAllGatherV || call.kind == Collective::kReduceScatterV) text += " in all";
   if (call.op) text += fmt::format(", {}", tutti::nameOf(*call.op));
   if (call.root) text += fmt::format(", root {}", *call.root);
+  if (call.tag != 0) text += fmt::format(", tag {}", call.tag);
   return text + ")";
 }
 

@@ -61,7 +61,24 @@ Operation Draw::drawOperation() {
   operation.inPlace = chance(50);
   operation.salt = random_();
   operation.rounds = rounds_ && reduces(operation.kind) && isFloat(operation.type) && chance(50);
+  if (configures_ && chance(30)) configure(operation);
   return operation;
+}
+
+// What each kind has beside others is a part of what is tested elsewhere: here, some that it surely has.
+void Draw::configure(Operation& operation) {
+  constexpr const char* kOfAllReduce[] = {"ring", "tree", "oneshot", "twoshot", "halving", "hierarchical"};
+  constexpr const char* kOfBroadcast[] = {"ring", "tree", "hierarchical"};
+  const size_t lot = below(12);
+  if (operation.kind == Kind::kAllReduce || operation.kind == Kind::kBarrier)
+    operation.algorithm = lot < 6 ? kOfAllReduce[lot] : nullptr;
+  if (operation.kind == Kind::kBroadcast || operation.kind == Kind::kReduce)
+    operation.algorithm = lot < 6 ? kOfBroadcast[lot % 3] : nullptr;
+  if (operation.kind == Kind::kAllGather || operation.kind == Kind::kAllGatherV)
+    operation.algorithm = lot < 6 ? (lot % 2 == 0 ? "bruck" : "ring") : nullptr;
+  operation.channels = chance(50) ? static_cast<int>(below(5)) : 0;
+  operation.tag = chance(30) ? random_() : 0;
+  operation.asking = static_cast<Asking>(below(3));
 }
 
 Step Draw::step() {

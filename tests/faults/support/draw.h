@@ -48,6 +48,8 @@ class Draw {
   Step step();
   // From now on, some reductions of values whose results are rounded.
   void mayRound() noexcept { rounds_ = true; }
+  // From now on, some calls with a configuration of their own.
+  void mayConfigure() noexcept { configures_ = true; }
   // No operation of more elements from now on.
   void limitCounts(size_t most) noexcept { mostElements_ = most; }
 
@@ -57,11 +59,12 @@ class Draw {
   std::string drawTransports(const std::string& variant);
   size_t drawCount();
   Operation drawOperation();
+  void configure(Operation& operation);
 
   std::mt19937_64 random_;
   SessionSpec session_;
   size_t mostElements_ = 600'000;
-  bool rounds_ = false;
+  bool rounds_ = false, configures_ = false;
 };
 
 }  // namespace tutti::faults

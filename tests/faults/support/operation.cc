@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <utility>
 
 namespace tutti::faults {
 namespace {
@@ -36,6 +37,11 @@ std::string Operation::describe() const {
   std::string text = fmt::format("{} of {} x {}", nameOf(kind), count, nameOf(type));
   if (reduces(kind)) text += fmt::format(", {}", nameOfOp(op));
   if (usesRoot(kind)) text += fmt::format(", root {}", root);
+  constexpr const char* kAsking[] = {"", ", with a request", ", persistent"};
+  if (algorithm) text += fmt::format(", by {}", algorithm);
+  if (channels != 0) text += fmt::format(", {} channels", channels);
+  if (tag != 0) text += fmt::format(", tag {}", tag);
+  text += kAsking[static_cast<int>(asking)];
   return text + (rounds ? ", rounded" : "") + (inPlace ? ", in place" : "");
 }
 
@@ -54,7 +60,9 @@ Part::Part(const Operation& operation, int rank, int ranks)
   lay();
 }
 
-Part::~Part() = default;
+Part::~Part() {
+  for (const tuttiRequest_t request : requests_) tuttiRequestFree(request);
+}
 
 void Part::lay() {
   switch (operation_.kind) {
@@ -281,51 +289,75 @@ void Part::layMessages() {
 }
 
 tuttiResult_t Part::issue(tuttiComm_t comm, tuttiStream_t stream) {
+  if (operation_.kind == Kind::kMessage || operation_.kind == Kind::kMessages) return issueMessages(comm, stream);
+  return reduces(operation_.kind) ? issueReduction(comm, stream) : made(issueOne(comm, stream));
+}
+
+const tuttiCallConfig_t* Part::configure() {
+  if (!operation_.configured()) return nullptr;
+  const bool collective = operation_.kind < Kind::kMessage;
+  config_.algorithm = operation_.algorithm;
+  config_.channels = collective ? operation_.channels : 0;
+  config_.tag = operation_.tag;
+  config_.request = operation_.asking == Asking::kNothing ? nullptr : &request_;
+  config_.flags = operation_.asking == Asking::kPersistent ? TUTTI_CALL_PERSISTENT : 0;
+  return &config_;
+}
+
+// Every other request is freed at once, when the operation may still run.
+tuttiResult_t Part::made(tuttiResult_t result) {
+  const tuttiRequest_t request = std::exchange(request_, nullptr);
+  if (result != tuttiSuccess || request == nullptr) return result;
+  if (operation_.asking == Asking::kPersistent) result = tuttiRequestStart(request);
+  if (operation_.salt % 2 == 0) return tuttiRequestFree(request), result;
+  requests_.push_back(request);
+  return result;
+}
+
+tuttiResult_t Part::issueOne(tuttiComm_t comm, tuttiStream_t stream) {
+  const tuttiCallConfig_t* const config = configure();
   const tuttiDataType_t type = operation_.type;
   const size_t count = operation_.count;
   switch (operation_.kind) {
     case Kind::kAllGather:
-      return tuttiAllGather(send_, recv_, count, type, comm, stream);
+      return tuttiAllGatherConfig(send_, recv_, count, type, comm, stream, config);
     case Kind::kBroadcast:
-      return tuttiBroadcast(send_, recv_, count, type, operation_.root, comm, stream);
+      return tuttiBroadcastConfig(send_, recv_, count, type, operation_.root, comm, stream, config);
     case Kind::kGather:
-      return tuttiGather(send_, recv_, count, type, operation_.root, comm, stream);
+      return tuttiGatherConfig(send_, recv_, count, type, operation_.root, comm, stream, config);
     case Kind::kScatter:
-      return tuttiScatter(send_, recv_, count, type, operation_.root, comm, stream);
+      return tuttiScatterConfig(send_, recv_, count, type, operation_.root, comm, stream, config);
     case Kind::kAllToAll:
-      return tuttiAllToAll(send_, recv_, count, type, comm, stream);
+      return tuttiAllToAllConfig(send_, recv_, count, type, comm, stream, config);
     case Kind::kAllGatherV:
     case Kind::kAllToAllV:
     case Kind::kGatherV:
     case Kind::kScatterV:
-      return issueVariant(comm, stream);
+      return issueVariant(comm, stream, config);
     case Kind::kBarrier:
-      return tuttiBarrier(comm, stream);
-    case Kind::kMessage:
-    case Kind::kMessages:
-      return issueMessages(comm, stream);
+      return tuttiBarrierConfig(comm, stream, config);
     default:
-      return issueReduction(comm, stream);
+      return tuttiInternalError;
   }
 }
 
 // Only the root has tables of a gather-v and a scatter-v.
-tuttiResult_t Part::issueVariant(tuttiComm_t comm, tuttiStream_t stream) {
+tuttiResult_t Part::issueVariant(tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config) {
   const tuttiDataType_t type = operation_.type;
   const bool isRoot = rank_ == operation_.root;
   const size_t own = counts_[static_cast<size_t>(rank_)];
   const size_t *const counts = counts_.data(), *const offsets = offsets_.data();
   switch (operation_.kind) {
     case Kind::kAllGatherV:
-      return tuttiAllGatherV(send_, recv_, counts, offsets, type, comm, stream);
+      return tuttiAllGatherVConfig(send_, recv_, counts, offsets, type, comm, stream, config);
     case Kind::kGatherV:
-      return tuttiGatherV(send_, own, recv_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, type,
-                          operation_.root, comm, stream);
+      return tuttiGatherVConfig(send_, own, recv_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, type,
+                          operation_.root, comm, stream, config);
     case Kind::kScatterV:
-      return tuttiScatterV(send_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, recv_, own, type,
-                           operation_.root, comm, stream);
+      return tuttiScatterVConfig(send_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, recv_, own, type,
+                           operation_.root, comm, stream, config);
     default:
-      return tuttiAllToAllV(send_, counts, offsets, recv_, recvCounts_.data(), recvOffsets_.data(), type, comm, stream);
+      return tuttiAllToAllVConfig(send_, counts, offsets, recv_, recvCounts_.data(), recvOffsets_.data(), type, comm, stream, config);
   }
 }
 
@@ -341,15 +373,17 @@ tuttiResult_t Part::issueReduction(tuttiComm_t comm, tuttiStream_t stream) {
     if (made != tuttiSuccess) return made;
   }
   const tuttiDataType_t type = operation_.type;
+  const tuttiCallConfig_t* const config = configure();
   tuttiResult_t result = tuttiInternalError;
   if (operation_.kind == Kind::kAllReduce)
-    result = tuttiAllReduce(send_, recv_, operation_.count, type, op, comm, stream);
+    result = tuttiAllReduceConfig(send_, recv_, operation_.count, type, op, comm, stream, config);
   else if (operation_.kind == Kind::kReduce)
-    result = tuttiReduce(send_, recv_, operation_.count, type, op, operation_.root, comm, stream);
+    result = tuttiReduceConfig(send_, recv_, operation_.count, type, op, operation_.root, comm, stream, config);
   else if (operation_.kind == Kind::kReduceScatter)
-    result = tuttiReduceScatter(send_, recv_, operation_.count, type, op, comm, stream);
+    result = tuttiReduceScatterConfig(send_, recv_, operation_.count, type, op, comm, stream, config);
   else
-    result = tuttiReduceScatterV(send_, recv_, counts_.data(), type, op, comm, stream);
+    result = tuttiReduceScatterVConfig(send_, recv_, counts_.data(), type, op, comm, stream, config);
+  result = made(result);
   if (operation_.op == kPreMulSum) tuttiRedOpDestroy(op, comm);
   return result;
 }
@@ -366,8 +400,11 @@ tuttiResult_t Part::issueMessages(tuttiComm_t comm, tuttiStream_t stream) {
   const bool grouped = operation_.kind == Kind::kMessages;
   tuttiResult_t result = grouped ? tuttiGroupStart() : tuttiSuccess;
   for (const Transfer* t : order) {
-    const auto one = t->sends ? tuttiSend(send_ + t->offset * width_, t->count, operation_.type, t->peer, comm, stream)
-                              : tuttiRecv(recv_ + t->offset * width_, t->count, operation_.type, t->peer, comm, stream);
+    const tuttiCallConfig_t* const config = configure();
+    const size_t at = t->offset * width_;
+    const auto one =
+        made(t->sends ? tuttiSendConfig(send_ + at, t->count, operation_.type, t->peer, comm, stream, config)
+                      : tuttiRecvConfig(recv_ + at, t->count, operation_.type, t->peer, comm, stream, config));
     if (result == tuttiSuccess) result = one;
   }
   const tuttiResult_t ended = grouped ? tuttiGroupEnd() : tuttiSuccess;
@@ -398,6 +435,9 @@ uint64_t Part::digest() const noexcept {
 }
 
 std::string Part::check() {
+  for (const tuttiRequest_t request : requests_)
+    if (const tuttiResult_t result = tuttiRequestTest(request); result != tuttiSuccess)
+      return fmt::format("its request says {}: {}", tuttiGetErrorString(result), tuttiGetLastError(nullptr));
   if (operation_.rounds) {
     if (std::string wrong = rounding_.judge(recv_, reducedFirst_, reducedCount_); !wrong.empty()) return wrong;
     std::copy_n(recv_, reducedCount_ * width_, want(0));  // what is around it must not change

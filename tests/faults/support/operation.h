@@ -39,6 +39,8 @@ const char* nameOf(Kind kind) noexcept;  // the library's own word in error text
 bool reduces(Kind kind) noexcept;
 bool hasRoot(Kind kind) noexcept;
 
+enum class Asking : uint8_t { kNothing, kRequest, kPersistent };
+
 struct Operation {
   Kind kind = Kind::kAllReduce;
   tuttiDataType_t type = tuttiFloat32;
@@ -46,8 +48,14 @@ struct Operation {
   size_t count = 0;   // of the whole or of a rank's part; of v-variants and messages: what the counts go up to
   int root = 0;
   bool inPlace = false;  // where it can be; in an all-to-all on some ranks
-  uint64_t salt = 0;     // of values, counts and displacements
-  bool rounds = false;   // of a reduction of numbers with a fraction: what comes out is known but for roundings
+  uint64_t salt = 0;    // of values, counts and displacements
+  bool rounds = false;  // of a reduction of numbers with a fraction: what comes out is known but for roundings
+  // Of the call's own configuration. Nothing of it: a plain call.
+  const char* algorithm = nullptr;  // for a kind that has it
+  int channels = 0;
+  uint64_t tag = 0;
+  Asking asking = Asking::kNothing;
+  bool configured() const noexcept { return algorithm || channels != 0 || tag != 0 || asking != Asking::kNothing; }
   std::string describe() const;
 };
 
@@ -97,8 +105,12 @@ class Part {
   void place(size_t sendElements, size_t recvElements, bool shared, size_t within);
   void raw(std::byte* to, int from, int dest, size_t count, int number = 0) const;
   size_t drawCount(int from, int to, int number = 0) const;
-  tuttiResult_t issueVariant(tuttiComm_t comm, tuttiStream_t stream);
+  tuttiResult_t issueVariant(tuttiComm_t comm, tuttiStream_t stream, const tuttiCallConfig_t* config);
   tuttiResult_t issueMessages(tuttiComm_t comm, tuttiStream_t stream);
+  tuttiResult_t issueOne(tuttiComm_t comm, tuttiStream_t stream);
+  // The configuration of the next call, null for none; and what is to be done once that was made.
+  const tuttiCallConfig_t* configure();
+  tuttiResult_t made(tuttiResult_t result);
   tuttiResult_t issueReduction(tuttiComm_t comm, tuttiStream_t stream);
   std::string compare(Block& block, const std::vector<std::byte>& image, const char* name) const;
   int messageStep() const;
@@ -120,6 +132,9 @@ class Part {
   std::vector<std::byte> sendImage_, recvImage_;  // what the blocks must hold afterwards
   std::vector<size_t> counts_, offsets_, recvCounts_, recvOffsets_;
   std::vector<Transfer> transfers_;
+  tuttiCallConfig_t config_ = TUTTI_CALL_CONFIG_INITIALIZER;
+  tuttiRequest_t request_ = nullptr;  // of the next call
+  std::vector<tuttiRequest_t> requests_;
 };
 
 }  // namespace tutti::faults
