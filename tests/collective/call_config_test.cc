@@ -123,8 +123,8 @@ TEST(CallConfigOf, WhatIsWrongInItIsNamed) {
     config.flags = TUTTI_CALL_PERSISTENT;
     expectRefused(comm, config, "config.request is NULL");
     config = callConfig();
-    config.reserved0 = 1;
-    expectRefused(comm, config, "config.reserved0 is 1");
+    config.reproducible = 2;
+    expectRefused(comm, config, "config.reproducible is 2: 0 or 1");
     config = callConfig();
     config.version = 99;
     expectRefused(comm, config, "config.version is 99");
