@@ -136,6 +136,7 @@ class GpuExecutor final : public comm::Executor {
   std::condition_variable changed_;
   DeviceRecord record_;
   bool ending_ = false, told_ = false;
+  bool letGo_ = false;  // the stream has gone on without what it waited for
   std::thread attendant_;
 };
 
