@@ -318,6 +318,16 @@ void GpuExecutor::launchedInStream(const comm::Call& call, const DeviceProgram& 
   launched(call, program, unknown);
 }
 
+void GpuExecutor::beginStreaming() {
+  std::lock_guard lock(mutex_);
+  streaming_ = true;
+}
+
+void GpuExecutor::endStreaming() noexcept {
+  std::lock_guard lock(mutex_);
+  streaming_ = false;
+}
+
 void GpuExecutor::note() {
   std::lock_guard lock(mutex_);
   record_.look();
@@ -413,7 +423,7 @@ GpuExecutor::News GpuExecutor::look() {
   news.looked = !record_.empty();
   if (!news.looked) return news;
   if (streamed_) record_.noteStream(streamed_->standing());
-  if (device_->finished(*order_))
+  if (!streaming_ && device_->finished(*order_))
     record_.endAll(told_ || letGo_);
   else
     record_.look();

@@ -105,9 +105,9 @@ void endAs(const std::string& end, tuttiComm_t comm, int32_t* values, cudaStream
 
 using Case = std::tuple<const char*, End>;  // engine, end
 
-class DeviceLeave : public ::testing::TestWithParam<Case> {};
+class DeviceLeaveInProcess : public ::testing::TestWithParam<Case> {};
 
-TEST_P(DeviceLeave, OfARankEndsWhatWaitsForIt) {
+TEST_P(DeviceLeaveInProcess, EndsWhatWaitsForIt) {
   const auto& [engine, end] = GetParam();
   const Settings set({{"TUTTI_ENGINE", engine},
                       {"TUTTI_GPU_BUFFER_MIB", "1"},
@@ -127,6 +127,20 @@ TEST_P(DeviceLeave, OfARankEndsWhatWaitsForIt) {
   EXPECT_EQ(tuttiCommDestroy(comms[0]), tuttiSuccess);
 }
 
+// A call so long that its caller, who may queue only so much, waits itself.
+TEST(DeviceLeave, OfARankEndsWhoStillQueuesWhatWaitsForIt) {
+  constexpr size_t kLong = 64 << 20;
+  GpuRanks gpu(2, settingsOf("stream"));
+  const Stream stream;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, kLong), cudaSuccess);
+  CHECK_TUTTI(tuttiCommDestroy(gpu.release(1)));
+  tuttiBroadcast(memory, memory, kLong, tuttiInt8, 1, gpu[0], stream);  // comes back in any case
+  expectTold(whatBecameOf(gpu[0]), {"", tuttiRemoteError, {"rank 1 (", "has left", "broadcast #0", "still waits"}});
+  stream.finish();
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 std::vector<Case> casesOf(std::initializer_list<const char*> engines, bool processes) {
   std::vector<Case> cases;
   for (const char* engine : engines)
@@ -139,7 +153,7 @@ std::string nameOfCase(const ::testing::TestParamInfo<Case>& info) {
   return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceLeave, ::testing::ValuesIn(casesOf({"kernel", "copy", "stream"}, false)),
+INSTANTIATE_TEST_SUITE_P(All, DeviceLeaveInProcess, ::testing::ValuesIn(casesOf({"kernel", "copy", "stream"}, false)),
                          nameOfCase);
 
 // --- messages, which are numbered by themselves ---
