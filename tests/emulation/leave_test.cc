@@ -22,37 +22,39 @@ namespace {
 using device::test::Stream;
 using emulation::handedOver;
 
-constexpr size_t kValues = 1000;
+constexpr size_t kLeaveValues = 1000;
 constexpr const char* kEndOf = "TUTTI_TEST_END";       // of rank 1 in its process
 constexpr const char* kOwnGpu = "TUTTI_TEST_OWN_GPU";  // that each of the two has
 constexpr int kShortDeadline = 3000;                   // beyond the time after which a rank is asked
 
 // The last call of rank 0, which waits for rank 1, and of rank 1 where it is in another one. Neither sends: what comes
 // tells nobody anything.
-void awaitRoot(tuttiComm_t comm, int root, int32_t* values, cudaStream_t stream) {
-  CHECK_TUTTI(tuttiBroadcast(values, values, kValues, tuttiInt32, root, comm, stream));
+void awaitRootOf(tuttiComm_t comm, int root, int32_t* values, cudaStream_t stream) {
+  CHECK_TUTTI(tuttiBroadcast(values, values, kLeaveValues, tuttiInt32, root, comm, stream));
 }
 
 // Pinned: what is queued in streams would hold up whoever queues copies of other memory of the host.
-class Values {
+class PinnedValues {
  public:
-  Values() { EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&data_), kValues * sizeof(int32_t)), cudaSuccess); }
-  Values(const Values&) = delete;
-  Values& operator=(const Values&) = delete;
-  ~Values() { EXPECT_EQ(cudaFreeHost(data_), cudaSuccess); }
+  PinnedValues() {
+    EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&data_), kLeaveValues * sizeof(int32_t)), cudaSuccess);
+  }
+  PinnedValues(const PinnedValues&) = delete;
+  PinnedValues& operator=(const PinnedValues&) = delete;
+  ~PinnedValues() { EXPECT_EQ(cudaFreeHost(data_), cudaSuccess); }
   operator int32_t*() const noexcept { return data_; }
 
  private:
   int32_t* data_ = nullptr;
 };
 
-struct Told {
+struct LeaveTold {
   tuttiResult_t state = tuttiSuccess;
   std::string text;
 };
 
-Told whatBecameOf(tuttiComm_t comm) {
-  Told told;
+LeaveTold whatBecameOf(tuttiComm_t comm) {
+  LeaveTold told;
   const auto deadline = std::chrono::steady_clock::now() + 3 * longWait();
   while (told.state == tuttiSuccess && std::chrono::steady_clock::now() < deadline) {
     CHECK_TUTTI(tuttiCommGetAsyncError(comm, &told.state));
@@ -62,16 +64,16 @@ Told whatBecameOf(tuttiComm_t comm) {
   return told;
 }
 
-struct End {
+struct LeaveEnd {
   const char* name;
   tuttiResult_t state;
   std::vector<const char*> words;
   bool ofProcess = false;  // it needs a process of its own
 
-  friend void PrintTo(const End& end, std::ostream* out) { *out << end.name; }
+  friend void PrintTo(const LeaveEnd& end, std::ostream* out) { *out << end.name; }
 };
 
-std::vector<End> everyEnd() {
+std::vector<LeaveEnd> everyLeaveEnd() {
   return {{"destroy", tuttiRemoteError, {"rank 1 (", "has left", "broadcast #1", "on rank 0 still waits"}},
           {"exit", tuttiRemoteError, {"rank 1 (", "its process ended", "broadcast #1", "on rank 0 still waits"}, true},
           {"call", tuttiInvalidUsage, {"calls do not match", "root 0", "root 1"}},
@@ -80,7 +82,7 @@ std::vector<End> everyEnd() {
           {"absence", tuttiTimeout, {"broadcast #1", "3000 ms", "waits on its GPU for rank 1 ("}}};
 }
 
-void expectTold(const Told& told, const End& end) {
+void expectToldOfLeave(const LeaveTold& told, const LeaveEnd& end) {
   EXPECT_EQ(told.state, end.state) << told.text;
   for (const char* word : end.words) EXPECT_NE(told.text.find(word), std::string::npos) << word << " in: " << told.text;
 }
@@ -91,21 +93,21 @@ int timeoutFor(const std::string& end) {
 
 // What rank 1 does instead of the call that rank 0 waits in by then. Whoever is in another call or in none waits for
 // the end.
-void endAs(const std::string& end, tuttiComm_t comm, int32_t* values, cudaStream_t stream) {
+void leaveAs(const std::string& end, tuttiComm_t comm, int32_t* values, cudaStream_t stream) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200) * patience());
   if (end == "exit") std::exit(0);
   if (end == "death") std::raise(SIGKILL);
   if (end == "abort") return CHECK_TUTTI(tuttiCommAbort(comm));
-  if (end == "call") awaitRoot(comm, 0, values, stream);
+  if (end == "call") awaitRootOf(comm, 0, values, stream);
   if (end == "call" || end == "absence") whatBecameOf(comm);
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
 // --- in one process ---
 
-using Case = std::tuple<const char*, End>;  // engine, end
+using LeaveCase = std::tuple<const char*, LeaveEnd>;  // engine, end
 
-class DeviceLeaveInProcess : public ::testing::TestWithParam<Case> {};
+class DeviceLeaveInProcess : public ::testing::TestWithParam<LeaveCase> {};
 
 TEST_P(DeviceLeaveInProcess, EndsWhatWaitsForIt) {
   const auto& [engine, end] = GetParam();
@@ -116,12 +118,12 @@ TEST_P(DeviceLeaveInProcess, EndsWhatWaitsForIt) {
   tuttiComm_t comms[2] = {};
   CHECK_TUTTI(tuttiCommInitAll(comms, 2, devices));
   const Stream streams[2];
-  const Values values[2];
+  const PinnedValues values[2];
   for (int rank = 0; rank < 2; ++rank) CHECK_TUTTI(tuttiBarrier(comms[rank], streams[rank]));
   for (const Stream& stream : streams) stream.finish();
-  awaitRoot(comms[0], 1, values[0], streams[0]);
-  std::thread other([&] { endAs(end.name, comms[1], values[1], streams[1]); });
-  expectTold(whatBecameOf(comms[0]), end);
+  awaitRootOf(comms[0], 1, values[0], streams[0]);
+  std::thread other([&] { leaveAs(end.name, comms[1], values[1], streams[1]); });
+  expectToldOfLeave(whatBecameOf(comms[0]), end);
   other.join();
   for (const Stream& stream : streams) stream.finish();
   EXPECT_EQ(tuttiCommDestroy(comms[0]), tuttiSuccess);
@@ -136,25 +138,26 @@ TEST(DeviceLeave, OfARankEndsWhoStillQueuesWhatWaitsForIt) {
   ASSERT_EQ(cudaMalloc(&memory, kLong), cudaSuccess);
   CHECK_TUTTI(tuttiCommDestroy(gpu.release(1)));
   tuttiBroadcast(memory, memory, kLong, tuttiInt8, 1, gpu[0], stream);  // comes back in any case
-  expectTold(whatBecameOf(gpu[0]), {"", tuttiRemoteError, {"rank 1 (", "has left", "broadcast #0", "still waits"}});
+  expectToldOfLeave(whatBecameOf(gpu[0]),
+                    {"", tuttiRemoteError, {"rank 1 (", "has left", "broadcast #0", "still waits"}});
   stream.finish();
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
-std::vector<Case> casesOf(std::initializer_list<const char*> engines, bool processes) {
-  std::vector<Case> cases;
+std::vector<LeaveCase> leaveCasesOf(std::initializer_list<const char*> engines, bool processes) {
+  std::vector<LeaveCase> cases;
   for (const char* engine : engines)
-    for (const End& end : everyEnd())
+    for (const LeaveEnd& end : everyLeaveEnd())
       if (processes || !end.ofProcess) cases.emplace_back(engine, end);
   return cases;
 }
 
-std::string nameOfCase(const ::testing::TestParamInfo<Case>& info) {
+std::string nameOfLeaveCase(const ::testing::TestParamInfo<LeaveCase>& info) {
   return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceLeaveInProcess, ::testing::ValuesIn(casesOf({"kernel", "copy", "stream"}, false)),
-                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(All, DeviceLeaveInProcess,
+                         ::testing::ValuesIn(leaveCasesOf({"kernel", "copy", "stream"}, false)), nameOfLeaveCase);
 
 // --- messages, which are numbered by themselves ---
 
@@ -178,7 +181,8 @@ class DeviceMessage : public ::testing::TestWithParam<const char*> {
     for (const Stream& stream : streams) stream.finish();
     queue(0);
     CHECK_TUTTI(tuttiCommDestroy(gpu.release(1)));
-    expectTold(whatBecameOf(gpu[0]), {"", tuttiRemoteError, {"rank 1 (", "has left", word, "on rank 0 still waits"}});
+    expectToldOfLeave(whatBecameOf(gpu[0]),
+                      {"", tuttiRemoteError, {"rank 1 (", "has left", word, "on rank 0 still waits"}});
     streams[0].finish();
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
   }
@@ -193,9 +197,9 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceMessage, ::testing::Values("kernel", "copy",
 // --- between processes ---
 
 // A rank of a process of its own, on a GPU of its own or on the one that there is.
-class Rank {
+class RankOfProcess {
  public:
-  Rank(int rank, const tuttiUniqueId& id, int timeout) {
+  RankOfProcess(int rank, const tuttiUniqueId& id, int timeout) {
     tuttiConfig_t config = testConfig();
     config.operationTimeoutMs = timeout;
     const std::string device = "cuda:" + std::to_string(takeGpu(rank));
@@ -209,7 +213,7 @@ class Rank {
   tuttiComm_t comm() const noexcept { return comm_; }
   cudaStream_t stream() const noexcept { return *stream_; }
   int32_t* values() const noexcept { return *values_; }
-  void await(int root) { awaitRoot(comm_, root, values(), stream()); }
+  void await(int root) { awaitRootOf(comm_, root, values(), stream()); }
 
  private:
   static int takeGpu(int rank) {
@@ -220,7 +224,7 @@ class Rank {
   }
   tuttiComm_t comm_ = nullptr;
   std::optional<Stream> stream_;
-  std::optional<Values> values_;
+  std::optional<PinnedValues> values_;
 };
 
 TEST(DeviceLeaveProcess, DISABLED_Rank1) {
@@ -230,11 +234,11 @@ TEST(DeviceLeaveProcess, DISABLED_Rank1) {
   tuttiUniqueId id;
   ASSERT_EQ(bytes.size(), sizeof id);
   std::memcpy(&id, bytes.data(), sizeof id);
-  Rank rank(1, id, timeoutFor(end));
-  endAs(end, rank.comm(), rank.values(), rank.stream());
+  RankOfProcess rank(1, id, timeoutFor(end));
+  leaveAs(end, rank.comm(), rank.values(), rank.stream());
 }
 
-class DeviceLeaveOfProcess : public ::testing::TestWithParam<Case> {
+class DeviceLeaveOfProcess : public ::testing::TestWithParam<LeaveCase> {
  protected:
   void TearDown() override { emulation::setDeviceCount(1); }
 };
@@ -249,9 +253,9 @@ TEST_P(DeviceLeaveOfProcess, EndsWhatWaitsForIt) {
   const pid_t other = emulation::startOtherProcess("DeviceLeaveProcess.DISABLED_Rank1",
                                                    {emulation::handing(std::as_bytes(std::span(&id, 1)))});
   {
-    Rank rank(0, id, timeoutFor(end.name));
+    RankOfProcess rank(0, id, timeoutFor(end.name));
     rank.await(1);
-    expectTold(whatBecameOf(rank.comm()), end);
+    expectToldOfLeave(whatBecameOf(rank.comm()), end);
     EXPECT_EQ(cudaStreamSynchronize(rank.stream()), cudaSuccess);
     EXPECT_EQ(tuttiCommDestroy(rank.comm()), tuttiSuccess);
   }
@@ -260,7 +264,8 @@ TEST_P(DeviceLeaveOfProcess, EndsWhatWaitsForIt) {
 
 // "auto": the two share a GPU, so that streams are chosen.
 INSTANTIATE_TEST_SUITE_P(All, DeviceLeaveOfProcess,
-                         ::testing::ValuesIn(casesOf({"kernel", "copy", "stream", "auto"}, true)), nameOfCase);
+                         ::testing::ValuesIn(leaveCasesOf({"kernel", "copy", "stream", "auto"}, true)),
+                         nameOfLeaveCase);
 
 }  // namespace
 }  // namespace tutti::test
