@@ -331,11 +331,22 @@ void GpuExecutor::launched(const comm::Call& call, const DeviceProgram& program,
   changed_.notify_all();
 }
 
-// The recorder learns nothing of it but that the GPU has ended it, or that a later call has begun.
+// The recorder learns nothing of it but that the GPU has ended it, that a later call has begun, or that the stream
+// stands still in it.
 void GpuExecutor::launchedInStream(const comm::Call& call, const DeviceProgram& program) {
   device::KernelWork unknown;
   unknown.seat.progress = reinterpret_cast<device::Progress*>(words_->data + kProgressAt);
   launched(call, program, unknown);
+}
+
+void GpuExecutor::beginStreaming() {
+  std::lock_guard lock(mutex_);
+  streaming_ = true;
+}
+
+void GpuExecutor::endStreaming() noexcept {
+  std::lock_guard lock(mutex_);
+  streaming_ = false;
 }
 
 void GpuExecutor::note() {
@@ -395,6 +406,7 @@ std::optional<device::Report> GpuExecutor::lookAtKernels() {
 std::optional<device::Report> GpuExecutor::lookAtStream(bool stopping) {
   try {
     if (stopping) {
+      letGo_ = letGo_ || !streamed_->atRest();
       streamed_->letGo();
       return std::nullopt;
     }
@@ -432,8 +444,9 @@ GpuExecutor::News GpuExecutor::look() {
   if (auto lie = windows_.look(record_.empty())) lie_ = std::move(lie);
   news.looked = !record_.empty();
   if (!news.looked) return news;
-  if (device_->finished(*order_))
-    record_.endAll(told_);
+  if (streamed_) record_.noteStream(streamed_->standing());
+  if (!streaming_ && device_->finished(*order_))
+    record_.endAll(told_ || letGo_);
   else
     record_.look();
   news.standing = record_.standing();

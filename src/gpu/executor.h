@@ -68,6 +68,10 @@ class GpuExecutor final : public comm::Executor {
   // It is in a launch that has been queued, as `work`.
   void launched(const comm::Call& call, const DeviceProgram& program, const device::KernelWork& work);
   void launchedInStream(const comm::Call& call, const DeviceProgram& program);
+  // While calls are queued in streams, which takes as long as they wait where they are long: they have not ended,
+  // whatever the GPU says.
+  void beginStreaming();
+  void endStreaming() noexcept;
   // The number that the next call of its line gets: as on the host, the same at both ends of a line.
   uint64_t nextNumber(const comm::Call& call) const noexcept;
 
@@ -141,6 +145,8 @@ class GpuExecutor final : public comm::Executor {
   DeviceRecord record_;
   std::vector<std::weak_ptr<LaunchedOperation>> operations_;  // of requests that live
   bool ending_ = false, told_ = false;
+  bool streaming_ = false;
+  bool letGo_ = false;  // the stream has gone on without what it waited for
   std::thread attendant_;
 };
 

@@ -12,12 +12,13 @@
 namespace tutti::gpu {
 namespace {
 
-// The words of a kernel say whom it waited for last, not that it still does: what has moved so lately may go on.
+// The words of a kernel say whom it waited for last, not that it still does: what has moved so lately may go on. So may
+// a stream.
 constexpr std::chrono::seconds kStandsStill(2);
 
-// A kernel that waits can ask nobody why nothing comes. For a call that stands still on the GPU the rank that it waits
-// for is asked here, as calls on the host do by themselves: so a rank that has left, or is in another call, ends it
-// with an error, and not only its deadline.
+// A kernel or a stream that waits can ask nobody why nothing comes. For a call that stands still on the GPU the rank
+// that it waits for is asked here, as calls on the host do by themselves: so a rank that has left, or is in another
+// call, ends it with an error, and not only its deadline.
 class StandingWatch {
  public:
   explicit StandingWatch(comm::Team& team) : team_(team) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <utility>
 
 namespace tutti::gpu {
 namespace {
@@ -96,6 +97,27 @@ void DeviceRecord::note(Running& call) noexcept {
   if (sum.ended) end(call, comm::CallState::kDone);
 }
 
+// By its number and all that its stamp is made of. One side of a message waits for what comes, the other one for room.
+bool DeviceRecord::isIn(const Running& call, const StandingStream& stream) noexcept {
+  const engine::Awaited& awaited = stream.awaited;
+  if (call.row || call.ended || static_cast<uint32_t>(call.number) != awaited.mine.operation) return false;
+  if (call.call.fingerprint(call.number) != awaited.mine.call()) return false;
+  if (call.call.collective != Collective::kSendRecv) return true;
+  return call.call.root == awaited.peer && call.call.sends == (awaited.mark == nullptr);
+}
+
+// How many rounds it has done, the stream does not tell.
+void DeviceRecord::noteStream(const std::optional<StandingStream>& stream) noexcept {
+  for (Running& call : running_) {
+    const bool stands = stream && isIn(call, *stream);
+    if (!stands && (call.row || call.waitingFor < 0)) continue;
+    if (!std::exchange(call.begun, true)) recorder_.moved(call.token, comm::CallState::kRunning);
+    call.waitingFor = stands ? stream->awaited.peer : -1;
+    if (stands) call.position = stream->position;
+    recorder_.progressed(call.token, call.waitingFor, 0, 0);
+  }
+}
+
 void DeviceRecord::end(Running& call, comm::CallState how) noexcept {
   recorder_.moved(call.token, how);
   call.ended = true;
@@ -135,7 +157,7 @@ std::optional<StandingCall> DeviceRecord::standing() const {
 void DeviceRecord::endAll(bool failed) noexcept {
   look();
   for (Running& call : running_)
-    if (!call.ended) end(call, failed || call.begun ? comm::CallState::kFailed : comm::CallState::kDone);
+    if (!call.ended) end(call, failed || (call.begun && call.row) ? comm::CallState::kFailed : comm::CallState::kDone);
   running_.clear();
 }
 

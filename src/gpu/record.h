@@ -4,18 +4,19 @@
 // Every call has a row of words of its own, a word a channel, since a number of the kernel's tells no call from a
 // replay of a graph in between. Rows go round. A call that finds none free (128 are under way before it), and one that
 // a graph keeps, shares the spare row: nothing is known of it but that later calls have begun, or that the GPU has
-// ended all.
+// ended all. So does a call that waits in a stream, of which whoever looks at the stream tells when it stands still.
 #pragma once
 #include <cstdint>
 #include <deque>
 #include <optional>
 
 #include "device/program.h"
+#include "gpu/streamed.h"
 #include "team/recorder.h"
 
 namespace tutti::gpu {
 
-// A call whose kernel waits for a rank.
+// A call whose kernel or stream waits for a rank.
 struct StandingCall {
   comm::Recorder::Token token;
   comm::Call call;
@@ -40,6 +41,8 @@ class DeviceRecord {
                 const device::KernelWork& work);
   bool empty() const noexcept { return running_.empty(); }
 
+  // Where the stream stands now, if it does. look() takes it in.
+  void noteStream(const std::optional<StandingStream>& stream) noexcept;
   // Brings the lines up to date. Cheap: a few cache lines for each call under way.
   void look() noexcept;
   // The oldest that waited for a rank when last looked at.
@@ -62,6 +65,7 @@ class DeviceRecord {
   struct Sum;
   device::Progress* wordsOf(uint64_t row) const noexcept { return words_ + (row % kRows + 1) * channels_; }
   Sum sumOf(const Running& call) const noexcept;
+  static bool isIn(const Running& call, const StandingStream& stream) noexcept;
   void note(Running& call) noexcept;
   void endOvertaken() noexcept;
   void end(Running& call, comm::CallState how) noexcept;

@@ -92,7 +92,21 @@ std::optional<device::Report> DeviceStreamed::mismatch(const Awaited& awaited) {
 bool DeviceStreamed::stood(std::chrono::steady_clock::time_point now) noexcept {
   if (cursor().stands()) return true;
   since_ = looked_ = now;
+  standing_.reset();
   return false;
+}
+
+std::optional<StandingStream> DeviceStreamed::standing() const noexcept {
+  return standing_ && standing_->position < WaitJournal::kOfGraphs ? standing_ : std::nullopt;
+}
+
+// As look(): for what has come the stream needs no longer stand.
+void DeviceStreamed::findMissing(const std::vector<Awaited>& all, std::chrono::steady_clock::time_point now) {
+  const uint64_t here = position();
+  const auto missing =
+      std::ranges::find_if(all, [this](const Awaited& one) { return device_.readWord(one.word) != one.value; });
+  standing_.reset();
+  if (missing != all.end() && stood(now)) standing_ = {*missing, here};
 }
 
 // What was read counts only if the stream has stood all the while.
@@ -103,11 +117,9 @@ std::optional<device::Report> DeviceStreamed::look() {
   const std::vector<Awaited> all = awaited(position());
   for (const Awaited& one : all)
     if (auto report = mismatch(one)) return stood(now) ? report : std::nullopt;
-  if (now - since_ < timeout_) return std::nullopt;
-  const auto missing =
-      std::ranges::find_if(all, [this](const Awaited& one) { return device_.readWord(one.word) != one.value; });
-  if (missing == all.end() || !stood(now)) return std::nullopt;
-  return reportOf(device::Fault::kDeadline, *missing);
+  findMissing(all, now);
+  if (!standing_ || now - since_ < timeout_) return std::nullopt;
+  return reportOf(device::Fault::kDeadline, standing_->awaited);
 }
 
 void DeviceStreamed::letGo() {

@@ -17,6 +17,12 @@
 
 namespace tutti::gpu {
 
+// What a stream that stands still waits for.
+struct StandingStream {
+  engine::Awaited awaited;
+  uint64_t position;  // changes when it goes on
+};
+
 class DeviceStreamed {
  public:
   DeviceStreamed(device::Device& device, const DevicePeers& peers, std::chrono::milliseconds timeout);
@@ -32,6 +38,9 @@ class DeviceStreamed {
   // --- of the attendant ---
   // Whom the stream has waited for too long, or who sent what it did not expect. Throws Error.
   std::optional<device::Report> look();
+  // What the stream waited for when last looked at, if it stood still. Nothing of a graph: the numbers of its calls are
+  // those of its capture, and say nothing of a replay.
+  std::optional<StandingStream> standing() const noexcept;
   // Lets the stream go on as if everything that it waits for had come. Call it again and again until the stream has
   // ended: what it makes is worth nothing. Throws Error.
   void letGo();
@@ -40,6 +49,7 @@ class DeviceStreamed {
  private:
   engine::StreamCursor& cursor() const noexcept { return *reinterpret_cast<engine::StreamCursor*>(cursor_->data); }
   uint64_t position() const noexcept { return cursor().place(); }
+  void findMissing(const std::vector<engine::Awaited>& all, std::chrono::steady_clock::time_point now);
   bool stood(std::chrono::steady_clock::time_point now) noexcept;
   void throwAwayTrails();
   std::vector<engine::Awaited> awaited(uint64_t position) const;
@@ -58,6 +68,7 @@ class DeviceStreamed {
 
   // Of the attendant: since when the stream has been where it is, and when its words were looked at.
   std::chrono::steady_clock::time_point since_, looked_;
+  std::optional<StandingStream> standing_;
 };
 
 }  // namespace tutti::gpu

@@ -24,6 +24,7 @@ struct Part {
   const DeviceProgram* program;
   engine::StreamedLane lane;
   engine::StreamedQueue* queue;
+  uint64_t number = 0;  // of the call
 };
 
 // How many places, two a step, a thread may queue before the stream has come to them. Beyond a number of its own the
@@ -62,8 +63,14 @@ class Streams {
   }
 
   void queue(bool& begun) {
+    const Streaming streaming(journals_);
     device_.beside(queues_, streams_, orders_, [&] {
       begun = true;
+      // Now: what is long waits here already.
+      for (Part& part : parts_) {
+        part.number = part.call->side->nextNumber(*part.call->call);
+        part.call->side->launchedInStream(*part.call->call, *part.program);
+      }
       for (auto from = parts_.begin(); from != parts_.end();) {
         const auto to = std::find_if(from, parts_.end(),
                                      [&](const Part& part) { return part.call->distance != from->call->distance; });
@@ -72,14 +79,23 @@ class Streams {
       }
       for (auto& [side, journal] : journals_) journal.end();
     });
-    for (const Part& part : parts_) {
-      const StreamedCall& one = *part.call;
-      if (one.operation != nullptr) one.operation->launched(*one.call, one.side->nextNumber(*one.call));
-      one.side->launchedInStream(*one.call, *part.program);
-    }
+    for (const Part& part : parts_)
+      if (const StreamedCall& one = *part.call; one.operation != nullptr) one.operation->launched(*one.call, part.number);
   }
 
  private:
+  using Journals = std::map<GpuExecutor*, engine::StreamedQueue>;
+  // While it lives, whoever looks at the sides knows that they are being queued on.
+  struct Streaming {
+    explicit Streaming(const Journals& of) : journals(of) {
+      for (const auto& [side, journal] : journals) side->beginStreaming();
+    }
+    ~Streaming() {
+      for (const auto& [side, journal] : journals) side->endStreaming();
+    }
+    const Journals& journals;
+  };
+
   void add(const StreamedCall& one) {
     auto found = journals_.find(one.side);
     if (found == journals_.end()) {
@@ -95,7 +111,7 @@ class Streams {
 
   device::Device& device_;
   bool stays_ = false;  // a graph keeps it
-  std::map<GpuExecutor*, engine::StreamedQueue> journals_;
+  Journals journals_;
   std::vector<Part> parts_;
   std::vector<device::SideQueue*> queues_;
   std::vector<device::DeviceStream> streams_;

@@ -15,10 +15,12 @@ namespace {
 using device::test::Gate;
 using device::test::Stream;
 
-// Two ranks of one GPU, each on a stream of its own, which the tests destroy themselves.
-class DeviceDestroy : public ::testing::Test {
+// Two ranks of one GPU, each on a stream of its own, which the tests destroy themselves; by every engine.
+class DeviceDestroy : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    ::setenv("TUTTI_ENGINE", GetParam(), 1);
+    ASSERT_EQ(cudaHostRegister(values_, sizeof values_, cudaHostRegisterMapped), cudaSuccess);
     ::setenv("TUTTI_GPU_BUFFER_MIB", "1", 1);
     ::setenv("TUTTI_CHANNELS", "2", 1);
     const int devices[2] = {0, 0};
@@ -27,7 +29,9 @@ class DeviceDestroy : public ::testing::Test {
   void TearDown() override {
     ::unsetenv("TUTTI_GPU_BUFFER_MIB");
     ::unsetenv("TUTTI_CHANNELS");
+    ::unsetenv("TUTTI_ENGINE");
     for (const Stream& stream : streams_) EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(cudaHostUnregister(values_), cudaSuccess);
   }
   void reduce(int rank) {
     int32_t* const own = values_[rank];
@@ -52,7 +56,7 @@ class DeviceDestroy : public ::testing::Test {
   int32_t values_[2][kCount] = {};
 };
 
-TEST_F(DeviceDestroy, RunsWhatIsQueuedToItsEnd) {
+TEST_P(DeviceDestroy, RunsWhatIsQueuedToItsEnd) {
   for (auto& own : values_) std::fill(std::begin(own), std::end(own), 21);
   Gate gate;
   gate.close(streams_[1]);
@@ -68,7 +72,7 @@ TEST_F(DeviceDestroy, RunsWhatIsQueuedToItsEnd) {
 }
 
 // What runs is no state of the communicator: whether it does is asked for by itself.
-TEST_F(DeviceDestroy, WorkThatIsQueuedIsSuccess) {
+TEST_P(DeviceDestroy, WorkThatIsQueuedIsSuccess) {
   Gate gate;
   gate.close(streams_[1]);
   for (int rank = 0; rank < 2; ++rank) reduce(rank);
@@ -85,7 +89,7 @@ TEST_F(DeviceDestroy, WorkThatIsQueuedIsSuccess) {
   for (const tuttiComm_t comm : comms_) EXPECT_EQ(tuttiCommDestroy(comm), tuttiSuccess);
 }
 
-TEST_F(DeviceDestroy, OfARankEndsWhatWaitsForIt) {
+TEST_P(DeviceDestroy, OfARankEndsWhatWaitsForIt) {
   reduce(0);
   EXPECT_EQ(tuttiCommDestroy(comms_[1]), tuttiSuccess);
   EXPECT_EQ(failureOf(0), tuttiRemoteError);
@@ -93,7 +97,7 @@ TEST_F(DeviceDestroy, OfARankEndsWhatWaitsForIt) {
   EXPECT_EQ(tuttiCommDestroy(comms_[0]), tuttiSuccess);
 }
 
-TEST_F(DeviceDestroy, WaitsNoLongerThanForTheRanksThatAreStillThere) {
+TEST_P(DeviceDestroy, WaitsNoLongerThanForTheRanksThatAreStillThere) {
   reduce(0);
   std::thread other([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -103,8 +107,8 @@ TEST_F(DeviceDestroy, WaitsNoLongerThanForTheRanksThatAreStillThere) {
   other.join();
 }
 
-// Neither sends, so that no kernel sees the other's call.
-TEST_F(DeviceDestroy, CallsThatWaitForEachOtherAreNamed) {
+// Neither sends, so that no kernel or stream sees the other's call.
+TEST_P(DeviceDestroy, CallsThatWaitForEachOtherAreNamed) {
   for (int rank = 0; rank < 2; ++rank)
     CHECK_TUTTI(
         tuttiBroadcast(values_[rank], values_[rank], kCount, tuttiInt32, 1 - rank, comms_[rank], streams_[rank]));
@@ -114,6 +118,9 @@ TEST_F(DeviceDestroy, CallsThatWaitForEachOtherAreNamed) {
     EXPECT_EQ(tuttiCommDestroy(comms_[rank]), tuttiSuccess);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceDestroy, ::testing::Values("kernel", "copy", "stream"),
+                         [](const auto& engine) { return std::string(engine.param); });
 
 }  // namespace
 }  // namespace tutti::test

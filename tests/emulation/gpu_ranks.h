@@ -72,13 +72,17 @@ class GpuRanks {
     CHECK_TUTTI(tuttiCommInitAll(comms_.data(), size(), devices.data()));
   }
   ~GpuRanks() {
-    for (const tuttiComm_t comm : comms_) tuttiCommDestroy(comm);
+    for (const tuttiComm_t comm : comms_)
+      if (comm != nullptr) tuttiCommDestroy(comm);
   }
   GpuRanks(const GpuRanks&) = delete;
   GpuRanks& operator=(const GpuRanks&) = delete;
 
   int size() const { return static_cast<int>(comms_.size()); }
   tuttiComm_t operator[](int rank) const { return comms_[static_cast<size_t>(rank)]; }
+
+  // Whoever asks destroys it.
+  tuttiComm_t release(int rank) { return std::exchange(comms_[static_cast<size_t>(rank)], nullptr); }
 
   // call(rank) for each, as one group; then waits for the stream.
   template <class Call>

@@ -170,6 +170,49 @@ TEST_F(DeviceRecorder, ACallThatGaveUpKeepsWhatItWaitedFor) {
   EXPECT_GT(call.rounds, 1u);
 }
 
+// Of memory that is not pinned a stream's copies would hold up the caller.
+class StreamRecorder : public DeviceRecorder {
+ protected:
+  void SetUp() override {
+    DeviceRecorder::SetUp();
+    for (int rank = 0; rank < kRanks; ++rank)
+      ASSERT_EQ(cudaHostRegister(memory(rank), kCount, cudaHostRegisterMapped), cudaSuccess);
+  }
+  void TearDown() override {
+    finish();
+    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(cudaHostUnregister(memory(rank)), cudaSuccess);
+    DeviceRecorder::TearDown();
+  }
+};
+
+TEST_F(StreamRecorder, SaysWhichCallStandsAndWhomItWaitsFor) {
+  open(settingsOf("stream"));
+  for (int i = 0; i < 3; ++i) reduce(0, 100);
+  for (int i = 0; i < 3; ++i) reduce(1, 100);
+  reduce(2, 100);
+  dumpWhen(0, [&](const Call&) { return waits(dump(0).calls.at(1)); });
+  const Record before = dump(0);
+  ASSERT_EQ(before.calls.size(), 3u);
+  EXPECT_EQ(before.calls[0].state, State::kDone);
+  EXPECT_EQ(before.calls[1].state, State::kRunning);
+  EXPECT_EQ(before.calls[1].waitingFor, 2);
+  EXPECT_EQ(before.calls[2].state, State::kQueued);
+  for (int i = 0; i < 2; ++i) reduce(2, 100);
+  for (int rank = 0; rank < kRanks; ++rank)
+    for (const Call& call : dumpWhen(rank, [](const Call& one) { return one.done(); }).calls) {
+      EXPECT_EQ(call.state, State::kDone);
+      EXPECT_FALSE(call.waitingFor);
+    }
+}
+
+TEST_F(StreamRecorder, ACallThatGaveUpKeepsWhatItWaitedFor) {
+  open(settingsOf("stream") + std::vector<Setting>{{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
+  reduce(0, 100);  // alone: two that go on with nothing meddle with each other's slots
+  const Call call = dumpWhen(0, [](const Call& one) { return one.state == State::kFailed; }).calls.back();
+  EXPECT_EQ(call.state, State::kFailed);
+  EXPECT_EQ(call.waitingFor, 2);
+}
+
 TEST_F(DeviceRecorder, NumbersMessagesByTheirPeer) {
   open();
   for (int rank = 0; rank < kRanks; ++rank) reduce(rank, 100);
