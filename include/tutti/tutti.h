@@ -173,6 +173,8 @@ TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t*
  * which GPU each rank's buffers are (several may share one; -1: host memory), whatever TUTTI_DEVICE says; NULL: as
  * TUTTI_DEVICE says. Drive them from one thread inside a group, or each from a thread of its own. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
+TUTTI_API tuttiResult_t tuttiCommInitAllConfig(tuttiComm_t* comms, int ranks, const int* devices,
+                                               const tuttiConfig_t* config);
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR

@@ -15,6 +15,9 @@ struct CUstream_st {
 
 namespace tutti::api {
 
+// The size that a caller's struct says is not believed beyond this: memory that nobody has filled says anything.
+inline constexpr size_t kLargestStruct = 4096;
+
 // Throws Error(kInvalidArgument). `what` begins with the argument.
 [[noreturn]] void invalid(const char* call, const std::string& what);
 // None is defined yet.

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
-#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "api/check.h"
 #include "api/configuration.h"
 #include "api/guard.h"
-#include "api/join_all.h"
-#include "api/joiner.h"
+#include "api/making.h"
+#include "api/submit.h"
 #include "diagnose/dump.h"
 #include "job/ranks.h"
 #include "join/open_root.h"
@@ -36,52 +36,26 @@ control::UniqueId decodeId(const tuttiUniqueId& id) {
   return control::decode(raw);
 }
 
-// Joins here and now, or in the background when the caller's struct says so. `join` reads nothing of the environment
-// (but for the system's resolver): while a thread of the library's looks through it, the program may change it.
-tuttiResult_t make(tuttiComm_t* comm, int rank, int size, const tuttiConfig_t* config, Join join) {
-  if (rank == 0) {
-    settings::warnOfStrangeSettings();
-    settings::tellForeignNames();
-  }
-  const bool inBackground = isNonBlocking(config);
-  *comm = inBackground ? joinInBackground(rank, size, std::move(join)) : makeHandle(join({}));
-  return inBackground ? tuttiInProgress : tuttiSuccess;
-}
-
-// What fails on this rank alone - an argument, a refusal, memory - the others would not hear of: they would wait for it
-// as long as a join may take. As with every collective, the communicator fails. Once the join has begun they hear of a
-// refusal or a missing rank where they meet; but of a rank that lacks something on its way there they may not.
+// The frame of the calls that make communicators.
 template <class Body>
-void orTellTheOthers(comm::Team& team, Body body) {
-  bool begun = false;
-  try {
-    body([&begun] { begun = true; });
-  } catch (const Error& error) {
-    if (!team.broken() && (!begun || error.code() == ErrorCode::kSystem)) team.fail(error);
-    throw;
-  } catch (const std::bad_alloc&) {
-    team.fail(outOfMemory);
-    throw;
-  } catch (const std::system_error& error) {  // of a mutex, say
-    team.fail(errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, error.what()); }));
-    throw;
-  }
+tuttiResult_t making(tuttiComm_t parent, Body&& body) noexcept {
+  tuttiResult_t result = tuttiSuccess;
+  const tuttiResult_t failed = guarded(parent, [&] {
+    try {
+      result = body();
+    } catch (const std::exception& thrown) {
+      spoilGroup(errorOf(thrown));
+      throw;
+    }
+  });
+  return failed == tuttiSuccess ? result : failed;
 }
 
-// All or none: nobody else would end those that have been made.
-std::vector<tuttiComm_t> makeHandles(const std::vector<std::shared_ptr<comm::Communicator>>& made, const char* call) {
-  std::vector<tuttiComm_t> handles;
-  handles.reserve(made.size());
-  try {
-    for (const auto& communicator : made) handles.push_back(makeHandle(communicator));
-  } catch (...) {
-    for (const tuttiComm_t handle : handles) {
-      const CallGuard visit(handle, call);
-      destroyHandle(handle);
-    }
-    throw;
-  }
-  return handles;
+void tellSettings(const comm::Config& settings, int rank) {
+  tellOverridden(settings, rank);
+  if (rank != 0) return;
+  settings::warnOfStrangeSettings();
+  settings::tellForeignNames();
 }
 
 void checkDevices(const int* devices, int ranks, const char* call) {
@@ -92,21 +66,20 @@ void checkDevices(const int* devices, int ranks, const char* call) {
 
 tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, int rank, const tuttiConfig_t* config,
                        const char* name) {
-  tuttiResult_t result = tuttiSuccess;
-  const tuttiResult_t failed = guarded(nullptr, [&] {
+  return making(nullptr, [&] {
     checkPointer(comm, name, "comm");
     checkRanks(ranks, rank, name);
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    tellOverridden(settings, rank);
     const auto where = decodeId(id);
     const auto secret = control::readSecret();
     const auto self = comm::Self::find(settings);
-    result = make(comm, rank, ranks, config, [=](const auto& cancelled) {
+    tellSettings(settings, rank);
+    const auto join = [=](const auto& cancelled, const auto& begun) {
       const auto whole = control::withSecret(where, secret, rank);
-      return comm::Communicator::join(whole, rank, ranks, settings, self, cancelled);
-    });
+      return Communicator::join(whole, rank, ranks, settings, self, cancelled, begun);
+    };
+    return make(comm, {name, rank, ranks, settings.nonBlocking, join});
   });
-  return failed == tuttiSuccess ? result : failed;
 }
 
 // A rank that cannot join looks for the others to tell them so, and for no longer than its own error may wait.
@@ -135,10 +108,72 @@ control::LaunchInfo launchOrHints() {
   }
 }
 
+// An argument of the call, which TUTTI_DEVICE has no say in: neither here nor in what is made of this rank later.
+void setDevice(comm::Config& config, int device) {
+  config.device = device;
+  config.variables.erase("TUTTI_DEVICE");
+  config.overridden.erase("device");
+}
+
+tuttiResult_t initAll(tuttiComm_t* comms, int ranks, const int* devices, const tuttiConfig_t* config,
+                      const char* name) {
+  return making(nullptr, [&] {
+    checkPointer(comms, name, "comms");
+    checkRanks(ranks, 0, name);
+    checkDevices(devices, ranks, name);
+    auto settings = resolve(config, comm::Config::fromEnvironment(), name);
+    if (devices) setDevice(settings, devices[0]);
+    tellSettings(settings, 0);
+    comm::Self self = comm::Self::find(settings);
+    const auto id = control::openRootHere(self.network, Deadline::in(settings.joinTimeout));
+    const auto siblings = std::make_shared<Siblings>();
+    std::vector<Making> all;
+    for (int r = 0; r < ranks; ++r) {
+      if (devices && devices[r] != settings.device) {
+        setDevice(settings, devices[r]);
+        self = comm::Self::find(settings);
+      }
+      self.check();  // before the others hear of it: this is the failure to tell
+      const auto join = [=](const auto& cancelled, const auto& begun) {
+        return Communicator::join(id, r, ranks, settings, self, cancelled, begun);
+      };
+      all.push_back({name, r, ranks, settings.nonBlocking, join});
+      all.back().siblings = siblings;
+    }
+    return makeTogether(comms, std::move(all));
+  });
+}
+
 comm::Config resolveForChild(const tuttiConfig_t* config, const comm::Team& parent, const char* call) {
   comm::Config settings = resolve(config, parent.config(), call);
   tellOverridden(settings, parent.rank(), &parent.config());
   return settings;
+}
+
+// As one of the parent's: what it will be is not known yet.
+Making makingOfChild(const char* name, const comm::Team& parent, const comm::Config& settings, Making::Join join) {
+  return {name, parent.rank(), parent.size(), settings.nonBlocking, std::move(join)};
+}
+
+Making splitOf(Communicator& parent, int color, int key, const tuttiConfig_t* config, const char* name) {
+  if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
+    invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
+  const auto settings = resolveForChild(config, parent.team(), name);
+  const auto self = color < 0 ? comm::Self{} : comm::Self::find(settings);
+  const auto join = [=, &parent](const auto& cancelled, const auto& begun) {
+    return parent.split(color, key, settings, self, cancelled, begun);
+  };
+  Making split = makingOfChild(name, parent.team(), settings, join);
+  split.isAwaited = true;
+  split.makesHandle = color >= 0;
+  return split;
+}
+
+Making shrinkOf(Communicator& parent, const tuttiConfig_t* config, const char* name) {
+  const auto settings = resolveForChild(config, parent.team(), name);
+  const auto self = comm::Self::find(settings);
+  return makingOfChild(name, parent.team(), settings,
+                       [=, &parent](const auto&, const auto&) { return parent.shrink(settings, self); });
 }
 
 void copyText(char* into, size_t room, const std::string& text) {
@@ -172,54 +207,52 @@ tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueI
 
 tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   const char* name = "tuttiCommInitEnv";
-  tuttiResult_t result = tuttiSuccess;
-  const tuttiResult_t failed = guarded(nullptr, [&] {
+  return making(nullptr, [&] {
     checkPointer(comm, name, "comm");
     const auto settings = resolve(config, comm::Config::fromEnvironment(), name);
     const control::LaunchInfo launch = launchOrHints();
-    tellOverridden(settings, launch.rank);
     const auto self = comm::Self::find(settings);
-    result = make(comm, launch.rank, launch.size, config, [=](const auto& cancelled) {
+    tellSettings(settings, launch.rank);
+    const auto join = [=](const auto& cancelled, const auto& begun) {
       const auto id = meetingPlaceFor(launch, settings, self, cancelled);
-      return comm::Communicator::join(id, launch.rank, launch.size, settings, self, cancelled);
-    });
+      return Communicator::join(id, launch.rank, launch.size, settings, self, cancelled, begun);
+    };
+    return make(comm, {name, launch.rank, launch.size, settings.nonBlocking, join});
   });
-  return failed == tuttiSuccess ? result : failed;
 }
 
 tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices) {
-  const char* name = "tuttiCommInitAll";
-  return guarded(nullptr, [&] {
-    checkPointer(comms, name, "comms");
-    checkRanks(ranks, 0, name);
-    checkDevices(devices, ranks, name);
-    std::ranges::copy(makeHandles(joinAll(ranks, devices), name), comms);
-  });
+  return initAll(comms, ranks, devices, nullptr, "tuttiCommInitAll");
+}
+
+tuttiResult_t tuttiCommInitAllConfig(tuttiComm_t* comms, int ranks, const int* devices, const tuttiConfig_t* config) {
+  return initAll(comms, ranks, devices, config, "tuttiCommInitAllConfig");
 }
 
 tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child, const tuttiConfig_t* config) {
   const char* name = "tuttiCommSplit";
-  return guarded(comm, [&] {
-    CallGuard visit(comm, name);
-    orTellTheOthers(visit->team(), [&](const auto& begun) {
+  return making(comm, [&] {
+    Occupation parent(comm, name);
+    Making split = orTellTheOthers(parent->team(), [&] {
       checkPointer(child, name, "child");
-      if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
-        invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
-      const auto made = visit->split(color, key, resolveForChild(config, visit->team(), name), begun);
-      *child = made ? makeHandle(made) : nullptr;
+      return splitOf(*parent, color, key, config, name);
     });
+    split.parent.emplace(std::move(parent));
+    return make(child, std::move(split));
   });
 }
 
 tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutCount, tuttiComm_t* child,
                               const tuttiConfig_t* config, unsigned int flags) {
   const char* name = "tuttiCommShrink";
-  return guarded(comm, [&] {
-    CallGuard visit(comm, name);
+  return making(comm, [&] {
+    Occupation parent(comm, name);
     checkFlags(flags, name);
     if (leftOut != nullptr || leftOutCount != 0) invalid(name, "leftOut is no list yet: give NULL, and leftOutCount 0");
     checkPointer(child, name, "child");
-    *child = makeHandle(visit->shrink(resolveForChild(config, visit->team(), name)));
+    Making shrink = shrinkOf(*parent, config, name);
+    shrink.parent.emplace(std::move(parent));
+    return make(child, std::move(shrink));
   });
 }
 
@@ -251,10 +284,7 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags) {
   return guarded(comm, [&] {
     checkFlags(flags, "tuttiCommRevoke");
-    const auto communicator = lookUp(comm, "tuttiCommRevoke");
-    if (!communicator) return;
-    const std::string text = fmt::format("{} revoked the communicator", communicator->team().rankName(comm->rank));
-    communicator->team().stop(control::Stop::kRevoke, Error(ErrorCode::kRemote, text));
+    revokeHandle(comm, "tuttiCommRevoke");
   });
 }
 
@@ -285,7 +315,7 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
       comm->lastError = error.what();
       communicator->leaveRecord(error);  // whoever knows may destroy it next
-    } else if (!communicator->executor().idle()) {
+    } else if ((now & kSplittingOn) || !communicator->executor().idle()) {
       *result = tuttiInProgress;
     }
   });
@@ -320,18 +350,20 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
   return guarded(comm, [&] {
     CallGuard visit(comm, name);
     checkPointer(stats, name, "stats");
-    if (stats->size < sizeof(size_t) || stats->size > sizeof(tuttiCommStats_t))
+    if (stats->size < sizeof(size_t) || stats->size > kLargestStruct)
       invalid(name, fmt::format("stats->size is {}; set it to sizeof(tuttiCommStats_t)", stats->size));
     const comm::Stats now = visit->executor().stats();
     tuttiCommStats_t full = {};
-    full.size = stats->size;
+    full.size = std::min(stats->size, sizeof full);
     full.memoryBytes = now.memoryBytes;
     full.connectedPeers = now.connectedPeers;
     full.operations = now.operations;
     full.directSlots = now.directSlots;
     copyText(full.lastAlgorithm, sizeof full.lastAlgorithm, now.lastAlgorithm);
     copyText(full.lastTransports, sizeof full.lastTransports, now.lastTransports);
-    std::memcpy(stats, &full, stats->size);
+    // A newer program's further fields are 0, and `size` says how much of its struct this library knows.
+    std::memset(stats, 0, stats->size);
+    std::memcpy(stats, &full, full.size);
   });
 }
 

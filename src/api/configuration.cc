@@ -41,12 +41,35 @@ void checkSwitch(int value, const char* name, const char* call) {
   if (value != 0 && value != 1) invalid(call, fmt::format("config.{} is {}: 0 or 1", name, value));
 }
 
+// What a newer program says beyond the fields of this library is at its default when it is zero: then nothing is lost.
+void checkTail(const tuttiConfig_t& given, const char* call) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
+  const auto* const said = std::find_if(bytes + sizeof given, bytes + given.size, [](auto byte) { return byte != 0; });
+  if (said == bytes + given.size) return;
+  invalid(call,
+          fmt::format("config.size is {}, and the byte at offset {} is not 0: it is of a field that this library, "
+                      "tutti {}.{}.{}, is too old to know. Leave that field at its default, or use the library "
+                      "that the program was made for",
+                      given.size, said - bytes, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
+}
+
+// Programs of 0.1 have padding there, in which anything may be.
+void checkReserved(const tuttiConfig_t& full, const char* call) {
+  constexpr unsigned int kNamed = 200;
+  if (full.version < kNamed) return;
+  const std::pair<const char*, int> all[] = {{"reserved0", full.reserved0}, {"reserved1", full.reserved1}};
+  for (const auto& [name, value] : all)
+    if (value != 0) invalid(call, fmt::format("config.{} is {}: 0; start from TUTTI_CONFIG_INITIALIZER", name, value));
+}
+
 tuttiConfig_t completed(const tuttiConfig_t& given, const char* call) {
-  if (given.size < offsetof(tuttiConfig_t, version) + sizeof given.version || given.size > sizeof(tuttiConfig_t))
+  if (given.size < offsetof(tuttiConfig_t, version) + sizeof given.version || given.size > kLargestStruct)
     invalid(call, fmt::format("config.size is {}; start from TUTTI_CONFIG_INITIALIZER", given.size));
   tuttiConfig_t full = TUTTI_CONFIG_INITIALIZER;  // an older caller's shorter struct leaves the rest at its default
-  std::memcpy(&full, &given, given.size);
+  std::memcpy(&full, &given, std::min(given.size, sizeof full));
   checkVersion(full.version, call);
+  checkReserved(full, call);
+  if (given.size > sizeof full) checkTail(given, call);
   checkSwitch(full.encrypt, "encrypt", call);
   checkSwitch(full.nonBlocking, "nonBlocking", call);
   checkSwitch(full.reproducible, "reproducible", call);
@@ -116,6 +139,7 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
     fields.set("device", "TUTTI_DEVICE", config.device, device, full.device);
   }
   if (full.name) config.name = full.name;
+  config.nonBlocking = full.nonBlocking != 0;
   if (full.encrypt != 0) fields.set("encrypt", "TUTTI_ENCRYPT", config.encrypt, true, full.encrypt);
   if (full.reproducible != 0)
     fields.set("reproducible", "TUTTI_REPRODUCIBLE", config.reproducible, true, full.reproducible);
@@ -133,11 +157,6 @@ void tellOverridden(const comm::Config& config, int rank, const comm::Config* pa
     if (name == "device") log::warn("overridden: {}: the buffers have to be there", text);
   }
   if (!all.empty()) log::info("overridden: {}", all);
-}
-
-bool isNonBlocking(const tuttiConfig_t* given) {
-  constexpr size_t kReach = offsetof(tuttiConfig_t, nonBlocking) + sizeof given->nonBlocking;
-  return given != nullptr && given->size >= kReach && given->nonBlocking != 0;
 }
 
 }  // namespace tutti::api

@@ -13,7 +13,4 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
 // What it won over for the `parent` was told when that was made; null: there is none.
 void tellOverridden(const comm::Config& config, int rank, const comm::Config* parent = nullptr);
 
-// config.nonBlocking, of a struct that resolve() has accepted.
-bool isNonBlocking(const tuttiConfig_t* given);
-
 }  // namespace tutti::api

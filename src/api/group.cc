@@ -11,6 +11,7 @@
 
 #include "api/check.h"
 #include "api/guard.h"
+#include "api/making.h"
 #include "api/submit.h"
 #include "api/thread_text.h"
 #include "team/executor.h"
@@ -23,6 +24,7 @@ namespace {
 struct Group {
   std::vector<comm::PendingCall> calls;
   std::vector<tuttiComm_t> handles;  // each once
+  Makers makers;
   std::optional<Error> spoiled;
 };
 
@@ -79,14 +81,65 @@ void refuseLonely(const Group& ended) {
                       std::abs(count) == 1 ? "" : "s", count > 0 ? "receives" : "sends"));
 }
 
-void runGroup(Group* ended, bool lacksMemory) {
-  if (ended != nullptr && ended->spoiled) throw *ended->spoiled;
+// What is made of a communicator, and operations on it, would wait for each other on some rank.
+void refuseMixed(const Group& ended) {
+  for (const auto& maker : ended.makers) {
+    const auto& parent = maker->making().parent;
+    if (parent && std::ranges::find(ended.handles, parent->handle()) != ended.handles.end())
+      throw Error(
+          ErrorCode::kInvalidUsage,
+          fmt::format("tuttiGroupEnd: a {} and operations on the same communicator (rank {}) are in this group: "
+                      "put them into groups of their own",
+                      maker->making().call, parent->handle()->rank));
+  }
+}
+
+void check(const Group& ended, bool lacksMemory) {
+  if (ended.spoiled) throw *ended.spoiled;
   if (lacksMemory) throw std::bad_alloc();
-  if (ended == nullptr || ended->calls.empty()) return;
-  refuseLonely(*ended);
+  for (const auto& maker : ended.makers) checkHandle(maker->pending(), "tuttiGroupEnd");
+  refuseMixed(ended);
+  refuseLonely(ended);
+}
+
+void giveUpMakers(const Group& ended, const std::exception& why) noexcept {
+  const Error error = errorOf(why);
+  const Error said =
+      errorOrOutOfMemory([&] { return Error(error.code(), fmt::format("the group made nothing: {}", error.what())); });
+  for (const auto& maker : ended.makers) maker->giveUp(said);
+}
+
+void runCalls(Group& ended) {
+  if (ended.calls.empty()) return;
   std::deque<CallGuard> visits;
-  for (tuttiComm_t handle : ended->handles) visits.emplace_back(handle, "tuttiGroupEnd");
-  comm::launchGroup(ended->calls);
+  for (tuttiComm_t handle : ended.handles) visits.emplace_back(handle, "tuttiGroupEnd");
+  comm::launchGroup(ended.calls);
+}
+
+void recordInAll(const std::vector<tuttiComm_t>& handles, const Error& error) noexcept {
+  for (tuttiComm_t handle : handles) recordIn(handle, static_cast<tuttiResult_t>(error.code()), error.what());
+}
+
+// First what is made, and then the calls, whatever became of that: others wait for them. True: something is still made.
+bool runGroup(Group& ended, bool lacksMemory) {
+  try {
+    check(ended, lacksMemory);
+  } catch (const std::exception& why) {
+    giveUpMakers(ended, why);
+    throw;
+  }
+  const auto failure = makeAll(ended.makers);
+  try {
+    runCalls(ended);
+  } catch (const std::exception& thrown) {
+    if (!failure) throw;
+    recordInAll(ended.handles, errorOf(thrown));
+  }
+  if (failure) ended.handles.clear();  // it is none of theirs
+  if (failure)
+    throw Error(failure->error.code(),
+                fmt::format("tuttiGroupEnd: {} ({}): {}", failure->call, failure->who, failure->error.what()));
+  return std::ranges::any_of(ended.makers, [](const auto& maker) { return maker->making().nonBlocking; });
 }
 
 void note(Group& group, tuttiComm_t comm) {
@@ -100,6 +153,11 @@ void addToGroup(tuttiComm_t comm, comm::PendingCall call) {
 }
 
 }  // namespace
+
+void deferMakers(const Makers& makers) {
+  Makers& all = openGroup().makers;
+  all.insert(all.end(), makers.begin(), makers.end());
+}
 
 bool inGroup() noexcept { return current.depth > 0; }
 
@@ -134,15 +192,18 @@ tuttiResult_t tuttiGroupStart(void) {
 
 tuttiResult_t tuttiGroupEnd(void) {
   std::unique_ptr<api::Group> ended;
+  bool goesOn = false;
   const tuttiResult_t result = api::guarded(nullptr, [&] {
     if (api::current.depth == 0)
       throw Error(ErrorCode::kInvalidUsage, "tuttiGroupEnd: no group is open on this thread (tuttiGroupStart)");
     if (--api::current.depth > 0) return;
     const bool lacksMemory = api::current.lacksMemory;
     ended = api::closeGroup();
-    api::runGroup(ended.get(), lacksMemory);
+    if (lacksMemory && !ended) throw std::bad_alloc();
+    if (ended) goesOn = api::runGroup(*ended, lacksMemory);
   });
-  if (result == tuttiSuccess || !ended) return result;
+  if (result == tuttiSuccess) return goesOn ? tuttiInProgress : result;
+  if (!ended) return result;
   for (tuttiComm_t handle : ended->handles) api::recordIn(handle, result, api::threadError.get());
   return result;
 }

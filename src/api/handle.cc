@@ -15,7 +15,7 @@ constexpr auto kBoth = std::memory_order_acq_rel;
 
 tuttiComm_t newShell(int rank, int size) {
   const tuttiComm_t shell = poolOf<tuttiComm>.take();
-  shell->rank = rank;
+  shell->rank = shell->rankBefore = rank;
   shell->size = size;
   shell->generation = fork::generation();
   return shell;
@@ -32,25 +32,64 @@ Error abortBy(const comm::Team& team) noexcept {
   }
 }
 
-void stopAborted(tuttiComm& comm) noexcept {
+Error revokedBy(const comm::Team& team) noexcept {
+  return errorOrOutOfMemory([&] {
+    return Error(ErrorCode::kRemote, fmt::format("{} revoked the communicator", team.rankName(team.rank())));
+  });
+}
+
+Error revokedWhileJoining(const tuttiComm& comm) noexcept {
+  return errorOrOutOfMemory([&] {
+    return Error(ErrorCode::kRemote, fmt::format("{} stopped joining: it was revoked", nameOfPending(comm)));
+  });
+}
+
+void stopAborted(const std::weak_ptr<comm::Communicator>& stopper) noexcept {
   // A thread that is inside may leave, and let its reference go, at any moment; this one has its own.
-  const auto communicator = comm.stopper.lock();
+  const auto communicator = stopper.lock();
   if (communicator) communicator->team().stop(control::Stop::kAbort, abortBy(communicator->team()));
+}
+
+void stopRevoked(comm::Team& team) noexcept { team.stop(control::Stop::kRevoke, revokedBy(team)); }
+
+// What a parent does for its child waits for other ranks, which wait for this one: it ends when the parent is stopped
+// on all. Afterwards the child's own join asks isGivenUp().
+void stopWaiting(const tuttiComm& pending, uint32_t before) noexcept {
+  if (!(before & kDeferred) && !pending.joinsByItself.load(std::memory_order_relaxed)) stopAborted(pending.parent);
+}
+
+// Sets a bit of one that is still joining; false when it is not, or not any more.
+bool giveUp(tuttiComm& comm, uint32_t bit) noexcept {
+  uint32_t before = comm.state.load(std::memory_order_relaxed);
+  do {
+    if (!(before & kJoining)) return false;
+  } while (!comm.state.compare_exchange_weak(before, before | bit, kBoth));
+  stopWaiting(comm, before);
+  return true;
 }
 
 void leave(tuttiComm& comm) {
   // Acquire-release: pairs with the same operation in abortHandle; exactly one of the two sees the other's bit and
   // frees.
-  const uint32_t before = comm.state.fetch_and(~kInside, kBoth);
+  const uint32_t before = comm.state.fetch_and(~(kInside | kSplitting | kSplittingOn), kBoth);
   if (!(before & (kAborted | kGone))) return;
   comm.communicator.reset();
   poolOf<tuttiComm>.putBack(&comm);
 }
 
 [[noreturn]] void refuse(const tuttiComm& comm, const char* call, uint32_t state) {
+  if (state & kDeferred)
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: comm ({}) is of a group that has not ended: it can be used after tuttiGroupEnd", call,
+                            nameOfPending(comm)));
   if (state & kJoining)
     throw Error(ErrorCode::kInvalidUsage,
-                fmt::format("{}: comm (rank {}) is still joining; wait until tuttiCommGetAsyncError gives tuttiSuccess",
+                fmt::format("{}: comm ({}) is still joining; wait until tuttiCommGetAsyncError gives tuttiSuccess",
+                            call, nameOfPending(comm)));
+  if ((state & kSplitting) && !(state & kAborted))
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: a split or a shrink of this communicator (rank {}) is under way; wait for what it "
+                            "makes, or abort that",
                             call, comm.rank));
   if ((state & kInside) && !(state & kAborted))  // whoever aborts is inside for a moment
     throw Error(ErrorCode::kInvalidUsage,
@@ -58,7 +97,19 @@ void leave(tuttiComm& comm) {
                             "at a time",
                             call, comm.rank));
   const char* what = state & kGone ? "was destroyed" : state & kAborted ? "was aborted" : "could not join";
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm (rank {}) {}", call, comm.rank, what));
+  const std::string who = state & kStray ? nameOfPending(comm) : fmt::format("rank {}", comm.rank);
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm ({}) {}", call, who, what));
+}
+
+// Inlined into what every call begins with.
+inline void enter(tuttiComm_t comm, const char* call) {
+  checkHandle(comm, call);
+  const uint32_t before = comm->state.fetch_or(kInside, kBoth);
+  if (before & kInside) refuse(*comm, call, before);
+  if (before & (kAborted | kGone | kStray)) {
+    comm->state.fetch_and(~kInside, kBoth);
+    refuse(*comm, call, before);
+  }
 }
 
 }  // namespace
@@ -70,27 +121,37 @@ tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator) {
   return shell;
 }
 
-tuttiComm_t makePendingHandle(int rank, int size) {
+tuttiComm_t makePendingHandle(int rank, int size, uint32_t more, const std::shared_ptr<comm::Communicator>& parent) {
   const tuttiComm_t shell = newShell(rank, size);
-  shell->state.store(kInside | kJoining, std::memory_order_relaxed);
+  shell->parent = parent;
+  shell->isChild = parent != nullptr;
+  shell->state.store(kInside | kJoining | more, std::memory_order_relaxed);
   return shell;
 }
 
+std::string nameOfPending(const tuttiComm& comm) {
+  return fmt::format("rank {}{}", comm.rankBefore, comm.isChild ? " of its parent" : "");
+}
+
 void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> communicator) noexcept {
+  if (communicator) comm->rank = communicator->team().rank(), comm->size = communicator->team().size();
   comm->stopper = communicator;
   comm->communicator = std::move(communicator);
   // Acquire-release: pairs with the operations of CallGuard and abortHandle; they see the communicator, this sees an
   // abort.
-  const uint32_t before = comm->state.fetch_and(~kJoining, kBoth);
-  if (before & kAborted) stopAborted(*comm);
+  const uint32_t before = comm->state.fetch_and(~(kJoining | kRevoked | kHurried), kBoth);
+  if (before & kAborted) stopAborted(comm->stopper);
+  if (before & kRevoked) stopRevoked(comm->communicator->team());
   leave(*comm);
 }
 
 void failHandle(tuttiComm_t comm, const Error& error) noexcept {
+  const bool revoked = comm->state.load(std::memory_order_relaxed) & kRevoked;
+  const Error why = revoked ? revokedWhileJoining(*comm) : error;
   {
     std::lock_guard lock(comm->errorMutex);
-    comm->asyncError = static_cast<tuttiResult_t>(error.code());
-    setText(comm->lastError, error.what());
+    comm->asyncError = static_cast<tuttiResult_t>(why.code());
+    setText(comm->lastError, why.what());
   }
   // In one step: an abort comes before it, and leaves the shell to this thread, or after it, and finds a stray.
   uint32_t before = comm->state.load(std::memory_order_relaxed);
@@ -98,6 +159,17 @@ void failHandle(tuttiComm_t comm, const Error& error) noexcept {
   }
   if (before & kAborted) poolOf<tuttiComm>.putBack(comm);
 }
+
+void undefer(tuttiComm_t comm) noexcept {
+  const uint32_t before = comm->state.fetch_and(~kDeferred, kBoth);
+  if (before & (kAborted | kRevoked)) stopWaiting(*comm, before & ~kDeferred);
+}
+
+bool isGivenUp(const tuttiComm& comm) noexcept {
+  return comm.state.load(std::memory_order_relaxed) & (kAborted | kRevoked | kHurried);
+}
+
+void hurryPending(tuttiComm_t comm) noexcept { giveUp(*comm, kHurried); }
 
 void dropPending(tuttiComm_t comm) {
   comm->state.store(kGone, std::memory_order_release);
@@ -129,17 +201,20 @@ void refuseGone(const tuttiComm& comm, const char* call, uint32_t state) {
   if ((state & kGone) && !(state & kAborted)) refuse(comm, call, kGone);
 }
 
-CallGuard::CallGuard(tuttiComm_t comm, const char* call) : comm_(comm) {
-  checkHandle(comm, call);
-  const uint32_t before = comm->state.fetch_or(kInside, kBoth);
-  if (before & kInside) refuse(*comm, call, before);
-  if (before & (kAborted | kGone | kStray)) {
-    comm->state.fetch_and(~kInside, kBoth);
-    refuse(*comm, call, before);
-  }
-}
+CallGuard::CallGuard(tuttiComm_t comm, const char* call) : comm_(comm) { enter(comm, call); }
 
 CallGuard::~CallGuard() { leave(*comm_); }
+
+Occupation::Occupation(tuttiComm_t comm, const char* call) : comm_(comm) {
+  enter(comm, call);
+  comm->state.fetch_or(kSplitting, kBoth);
+}
+
+Occupation::~Occupation() {
+  if (comm_ != nullptr) leave(*comm_);
+}
+
+void Occupation::goOn() noexcept { comm_->state.fetch_or(kSplittingOn, kBoth); }
 
 std::shared_ptr<comm::Communicator> lookUp(tuttiComm_t comm, const char* call) {
   checkHandle(comm, call);
@@ -164,10 +239,15 @@ void abortHandle(tuttiComm_t comm, const char* call) {
     if (dropStray(comm)) return;                                   // it has become one just now
     return refuseGone(*comm, call, before);
   }
-  if (before & kJoining)  // whoever joins ends it
-    return comm->cancelled.store(true, std::memory_order_relaxed);
-  stopAborted(*comm);
+  if (before & kJoining) return stopWaiting(*comm, before);  // whoever joins ends it
+  stopAborted(comm->stopper);
   if (!(before & kInside)) leave(*comm);
+}
+
+void revokeHandle(tuttiComm_t comm, const char* call) {
+  checkHandle(comm, call);
+  if (giveUp(*comm, kRevoked)) return;
+  if (const auto communicator = lookUp(comm, call)) stopRevoked(communicator->team());
 }
 
 void destroyHandle(tuttiComm_t comm) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -26,10 +27,13 @@ struct Operator {
 }  // namespace tutti::api
 
 struct tuttiComm {
-  std::atomic<uint32_t> state{0};      // of the bits below
-  uint32_t generation = 0;             // of the process that made it: see process/fork.h
-  std::atomic<bool> cancelled{false};  // while it is joining
-  int rank = 0, size = 0;
+  std::atomic<uint32_t> state{0};  // of the bits below
+  uint32_t generation = 0;         // of the process that made it: see process/fork.h
+  int rank = 0, size = 0;          // of what a parent's split or shrink will make: written when that is known
+  int rankBefore = 0;              // its own or, of such a child, its parent's: never changed
+  bool isChild = false;
+  std::weak_ptr<tutti::comm::Communicator> parent;  // of such a child: what it waits in until it joins by itself
+  std::atomic<bool> joinsByItself{false};
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
@@ -46,16 +50,33 @@ inline constexpr uint32_t kAborted = 2;  // tuttiCommAbort was called: whoever l
 inline constexpr uint32_t kGone = 4;     // destroyed
 inline constexpr uint32_t kJoining = 8;  // in the background, by a thread that is inside
 inline constexpr uint32_t kStray = 16;   // could not join
+// While it is joining:
+inline constexpr uint32_t kDeferred = 32;  // or will, when the caller's group ends
+inline constexpr uint32_t kRevoked = 64;   // tuttiCommRevoke was called
+inline constexpr uint32_t kHurried = 128;  // the process ends
+// While a communicator is made of it, by a thread that is inside:
+inline constexpr uint32_t kSplitting = 256;
+inline constexpr uint32_t kSplittingOn = 512;  // in the background: whoever asks for its state is told
 
 // A shell of its own.
 tuttiComm_t makeHandle(std::shared_ptr<comm::Communicator> communicator);
 
-// One whose communicator is still being made. Whoever makes it calls one of the other two, once.
-tuttiComm_t makePendingHandle(int rank, int size);
+// One whose communicator is still being made, as `rank`; of a parent's split or shrink: by its `rank`. Whoever makes it
+// calls one of the next two, once.
+tuttiComm_t makePendingHandle(int rank, int size, uint32_t more = 0,
+                              const std::shared_ptr<comm::Communicator>& parent = {});
 void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> communicator) noexcept;
 void failHandle(tuttiComm_t comm, const Error& error) noexcept;
 // Or this one, when nobody has seen it and nobody will.
 void dropPending(tuttiComm_t comm);
+// The group has ended: from here on whoever gives the pending one up stops what its parent does for it.
+void undefer(tuttiComm_t comm) noexcept;
+// Whether whoever makes it is to end that.
+bool isGivenUp(const tuttiComm& comm) noexcept;
+// The process is ending: gives the pending one up.
+void hurryPending(tuttiComm_t comm) noexcept;
+// "rank 3", or "rank 3 of its parent".
+std::string nameOfPending(const tuttiComm& comm);
 
 // A thread's stay inside a communicator for one call. Throws Error: kInvalidArgument for NULL, a foreign pointer or a
 // destroyed communicator, kInvalidUsage when another thread is inside.
@@ -67,6 +88,24 @@ class CallGuard {
   CallGuard& operator=(const CallGuard&) = delete;
   comm::Communicator& operator*() const noexcept { return *comm_->communicator; }
   comm::Communicator* operator->() const noexcept { return comm_->communicator.get(); }
+
+ private:
+  tuttiComm_t comm_;
+};
+
+// The same for as long as a communicator is made of this one, on whatever thread: a call gets kInvalidUsage, which says
+// so.
+class Occupation {
+ public:
+  Occupation(tuttiComm_t comm, const char* call);
+  ~Occupation();
+  Occupation(Occupation&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
+  Occupation& operator=(Occupation&&) = delete;
+  tuttiComm_t handle() const noexcept { return comm_; }
+  comm::Communicator& operator*() const noexcept { return *comm_->communicator; }
+  comm::Communicator* operator->() const noexcept { return comm_->communicator.get(); }
+  // The caller does not wait for it.
+  void goOn() noexcept;
 
  private:
   tuttiComm_t comm_;
@@ -85,6 +124,8 @@ std::shared_ptr<comm::Communicator> lookUp(tuttiComm_t comm, const char* call);
 bool dropStray(tuttiComm_t comm);
 // Any thread; once more does no harm. Throws Error when it was destroyed.
 void abortHandle(tuttiComm_t comm, const char* call);
+// Any thread. A pending one is given up, and is a stray then. Throws Error when it was destroyed.
+void revokeHandle(tuttiComm_t comm, const char* call);
 void destroyHandle(tuttiComm_t comm);  // by a thread that is inside (holds a CallGuard)
 
 }  // namespace tutti::api

@@ -88,7 +88,8 @@ bool Communicator::endBuffer(const void* handle) {
   return registered_.remove(handle);
 }
 
-std::shared_ptr<Communicator> Communicator::split(int color, int key, const Config& config, const Begun& begun) try {
+std::shared_ptr<Communicator> Communicator::split(int color, int key, const Config& config, const Self& self,
+                                                  const Cancelled& cancelled, const Begun& begun) try {
   const Deadline deadline = Deadline::in(config.joinTimeout);
   const Recorder::Splitting here(team_.recorder());
   control::Plane& plane = team_.plane();
@@ -104,23 +105,22 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   for (const auto& [theirKey, theirRank] : members) ranks.push_back(theirRank);
   const bool joins = color >= 0;
   const bool leads = joins && ranks.front() == team_.rank();
-  const auto told =
-      plane.allGather(leads ? plane.openChildRoot(Network::fromEnvironment(), deadline, ranks) : Bytes{}, deadline);
+  const auto told = plane.allGather(leads ? plane.openChildRoot(self.network, deadline, ranks) : Bytes{}, deadline);
   if (!joins) return nullptr;
   const int leader = ranks.front();
   const auto place = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), team_.rank()) - ranks.begin());
   return join(
       plane.childId(told[static_cast<size_t>(leader)], leader, place), static_cast<int>(place),
-      static_cast<int>(ranks.size()), config, Self::find(config), [this] { return team_.broken(); }, begun);
+      static_cast<int>(ranks.size()), config, self, [&] { return team_.broken() || (cancelled && cancelled()); },
+      begun);
 } catch (const Error&) {
   if (team_.broken()) throw team_.failure("split");
   throw;
 }
 
-std::shared_ptr<Communicator> Communicator::shrink(const Config& config) {
+std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self) {
   executor_->waitUntilIdle();
   const auto recorder = std::make_shared<Recorder>();
-  const Self self = Self::find(config);
   self.check();
   return make(team_.plane().shrink(requestFor(config, self, recorder)), recorder, config, self.network);
 }

@@ -25,13 +25,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
   ~Communicator();
 
-  // A child of the ranks with the same color; null for a negative color. Collective over this communicator; `begun` as
-  // in join(). Throws Error.
-  std::shared_ptr<Communicator> split(int color, int key, const Config& config, const Begun& begun);
+  // A child of the ranks with the same color; null for a negative color, which needs no `self`. Collective over this
+  // communicator; until `begun`, which is as in join(), only its end ends the wait for the others. Reads nothing of the
+  // environment; throws Error.
+  std::shared_ptr<Communicator> split(int color, int key, const Config& config, const Self& self,
+                                      const Cancelled& cancelled, const Begun& begun);
 
   // The survivors' way on after a failure: a new communicator of all ranks that are still there, in the old order.
-  // Collective over them; blocks, at most for config.joinTimeout. Throws Error.
-  std::shared_ptr<Communicator> shrink(const Config& config);
+  // Collective over them; blocks, at most for config.joinTimeout. Reads nothing of the environment; throws Error.
+  std::shared_ptr<Communicator> shrink(const Config& config, const Self& self);
 
   // Who its ranks are, and what stopped them; what runs its calls.
   Team& team() noexcept { return team_; }

@@ -30,7 +30,8 @@ struct Config {
   bool provesPlans = false;   // each schedule is proved before it runs
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string name;
-  int device = -1;  // the GPU where all buffers are, by its number in this process; -1: host memory
+  bool nonBlocking = false;  // it is made in the background
+  int device = -1;           // the GPU where all buffers are, by its number in this process; -1: host memory
   EngineWish engine = EngineWish::kAuto;
   // Streams of this process that the GPU can keep apart (CUDA_DEVICE_MAX_CONNECTIONS): more share its queues.
   uint32_t gpuQueues = 8;
