@@ -101,6 +101,12 @@ class UniqueId {
     detail::check(tuttiGetUniqueId(&made.id_));
     return made;
   }
+  // For growing a communicator: see tuttiCommGetUniqueId.
+  static UniqueId createFor(tuttiComm_t comm) {
+    UniqueId made;
+    detail::check(tuttiCommGetUniqueId(comm, &made.id_), comm);
+    return made;
+  }
   static UniqueId fromBytes(std::span<const std::byte, TUTTI_UNIQUE_ID_BYTES> bytes) {
     UniqueId made;
     for (size_t i = 0; i < bytes.size(); ++i) made.id_.internal[i] = static_cast<char>(bytes[i]);
@@ -243,6 +249,12 @@ class Communicator {
     detail::checkBegun(tuttiCommInitRankConfig(&comm, ranks, id.native(), rank, &config));
     return Communicator(comm);
   }
+  // As one of those who join a communicator that grows.
+  static Communicator joinGrowing(int ranks, const UniqueId& id, int rank, const tuttiConfig_t* config = nullptr) {
+    tuttiComm_t comm = nullptr;
+    detail::checkBegun(tuttiCommGrow(nullptr, ranks, &id.native(), rank, &comm, config));
+    return Communicator(comm);
+  }
   // As what the launcher's environment says.
   static Communicator fromEnvironment(const tuttiConfig_t* config = nullptr) {
     tuttiComm_t comm = nullptr;
@@ -305,15 +317,30 @@ class Communicator {
   // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR.
   Communicator split(int color, int key) {
     tuttiComm_t child = nullptr;
-    check(tuttiCommSplit(comm_, color, key, &child, nullptr));
+    checkMade(tuttiCommSplit(comm_, color, key, &child, nullptr));
     return Communicator(child);
   }
-  // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
-  Communicator shrink() {
+  // Of the ranks of this one's host.
+  Communicator splitByHost(int key = 0) { return split(TUTTI_SPLIT_HOST, key); }
+  // Of all ranks once more, with links of its own.
+  Communicator duplicate() {
     tuttiComm_t child = nullptr;
-    check(tuttiCommShrink(comm_, nullptr, 0, &child, nullptr, 0));
+    checkMade(tuttiCommDuplicate(comm_, &child, nullptr));
     return Communicator(child);
   }
+  // The survivors' way on after tuttiRemoteError, without the dead and without those: see tuttiCommShrink.
+  Communicator shrink(std::span<const int> leftOut = {}) {
+    tuttiComm_t child = nullptr;
+    checkMade(tuttiCommShrink(comm_, leftOut.data(), static_cast<int>(leftOut.size()), &child, nullptr, 0));
+    return Communicator(child);
+  }
+  // Of these ranks and others, `ranks` in all: see tuttiCommGrow. One rank brings the id, of uniqueIdToGrow().
+  Communicator grow(int ranks, const UniqueId* id = nullptr) {
+    tuttiComm_t child = nullptr;
+    checkMade(tuttiCommGrow(comm_, ranks, id != nullptr ? &id->native() : nullptr, -1, &child, nullptr));
+    return Communicator(child);
+  }
+  UniqueId uniqueIdToGrow() const { return UniqueId::createFor(comm_); }
   // Stops the work on all ranks; nobody is gone. Any thread.
   void revoke() { check(tuttiCommRevoke(comm_, 0)); }
   // Writes this rank's record for tutti-doctor. Any thread.
@@ -490,6 +517,10 @@ class Communicator {
   }
   // The communicator's own text when there is one, else the thread's.
   void check(tuttiResult_t result) const { detail::check(result, comm_); }
+  // A communicator of this one's, which may go on to be made in the background.
+  void checkMade(tuttiResult_t result) const {
+    if (result != tuttiInProgress) check(result);
+  }
   static void require(bool fits, const char* call, const char* complaint) {
     if (!fits) throw Exception(tuttiInvalidArgument, std::string(call) + ": " + complaint);
   }
