@@ -138,7 +138,8 @@ typedef struct {
   int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever;
                              TUTTI_HEARTBEAT_MS wins */
   int encrypt;            /* 1: seal what crosses a network. TUTTI_ENCRYPT wins; a 0 there is warned of */
-  int nonBlocking;        /* 1: the functions that make a communicator return at once. See tuttiCommInitRankConfig */
+  int nonBlocking;        /* 1: the functions that make a communicator return at once. See tuttiCommInitRankConfig. In
+                             a struct that is given, 0 is blocking; without one, a child has its parent's */
   int reserved1;
   const char* device; /* where all buffers of this communicator are: "cpu" (the default), "cuda:2", or "cuda": the
                          calling thread's current GPU. TUTTI_DEVICE wins, and that is warned of. May differ by rank
@@ -163,7 +164,10 @@ TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
 /* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
  * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in
- * tuttiGetLastError(comm)). Meanwhile only that one and tuttiCommAbort, from any thread, may be called on it. */
+ * tuttiGetLastError(comm)). Meanwhile only that one, tuttiCommAbort and tuttiCommRevoke, from any thread, may be called
+ * on it; the last two end it soon. What could not join is to be destroyed or aborted. The environment, the secret and
+ * the current GPU are read during the call. So with all functions that make communicators; in a group they come later
+ * still, see tuttiGroupStart. */
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
@@ -171,7 +175,8 @@ TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tu
 TUTTI_API tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
 /* Makes `ranks` communicators in this process, one a rank; comms points to an array of that length. `devices` says on
  * which GPU each rank's buffers are (several may share one; -1: host memory), whatever TUTTI_DEVICE says; NULL: as
- * TUTTI_DEVICE says. Drive them from one thread inside a group, or each from a thread of its own. */
+ * TUTTI_DEVICE says, or config->device. Drive them from one thread inside a group, or each from a thread of its own.
+ * All or none; with config->nonBlocking, or in a group, each says by itself what became of it. `config` may be NULL. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const int* devices);
 TUTTI_API tuttiResult_t tuttiCommInitAllConfig(tuttiComm_t* comms, int ranks, const int* devices,
                                                const tuttiConfig_t* config);
@@ -182,7 +187,11 @@ TUTTI_API tuttiResult_t tuttiCommInitAllConfig(tuttiComm_t* comms, int ranks, co
  * *child becomes NULL. With TUTTI_SPLIT_HOST ranks of one host, the same container if there are any, form one with
  * those there that give it too; apart from those with a color. `config` may be NULL: inherited. The child outlives its
  * parent. An error of one rank, also in its arguments, fails `comm` on all, which would wait for it; of a child that is
- * refused, or that a rank does not come to, its ranks hear together, and `comm` stays as it was. */
+ * refused, or that a rank does not come to, its ranks hear together, and `comm` stays as it was.
+ * With nonBlocking the child's handle comes back at once, and is used as tuttiCommInitRankConfig says. Until it is
+ * made, or not, nobody may use `comm`: a call gets tuttiInvalidUsage, and tuttiCommGetAsyncError of `comm` gives
+ * tuttiInProgress (which is all that a rank with TUTTI_SPLIT_NOCOLOR gets to see). To abort or revoke either ends it
+ * soon, and as long as the other ranks would wait for this one it stops `comm`, so that they hear of it. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* child,
                                        const tuttiConfig_t* config);
 
@@ -190,7 +199,7 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
  * communicator of them, with ranks in the old order. Collective over the survivors; those that die meanwhile are left
  * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. `comm` may have lost ranks,
  * been revoked, or be healthy, and is to be destroyed as ever. `config` may be NULL: inherited. Waits first for what is
- * queued on streams, which fails by itself once the communicator has.
+ * queued on streams, which fails by itself once the communicator has. With nonBlocking as tuttiCommSplit.
  * `leftOut` points to `leftOutCount` ranks of comm, in any order, that stay behind though they may be alive; read
  * during the call. They do not call: one that does gets tuttiRemoteError. NULL and 0: nobody is left out but the dead,
  * who are in any case. The same on every survivor: where lists differ, tuttiInvalidUsage on all, and `comm` stays as it
@@ -199,7 +208,7 @@ TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, in
                                         const tuttiConfig_t* config, unsigned int flags);
 
 /* Collective: a new communicator of all ranks with the same numbers, and with links of its own, so that what is called
- * on one never meets what is called on the other. `config` and errors as tuttiCommSplit's. */
+ * on one never meets what is called on the other. `config`, errors and nonBlocking as tuttiCommSplit's. */
 TUTTI_API tuttiResult_t tuttiCommDuplicate(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config);
 
 /* As tuttiGetUniqueId, for one tuttiCommGrow of this communicator: called by one rank (any), which carries the bytes to
@@ -213,7 +222,7 @@ TUTTI_API tuttiResult_t tuttiCommGetUniqueId(tuttiComm_t comm, tuttiUniqueId* id
  * it. Errors: an argument that is wrong on one rank is tuttiRemoteError on the others; tuttiInvalidUsage on all where
  * `ranks` differ or are too few, or where not exactly one rank of comm brings an id; tuttiRemoteError when a rank dies
  * on the way; tuttiTimeout naming those who did not come. All who have come hear of each, and why. The next attempt
- * needs a new id. */
+ * needs a new id. With nonBlocking as tuttiCommSplit. */
 TUTTI_API tuttiResult_t tuttiCommGrow(tuttiComm_t comm, int ranks, const tuttiUniqueId* id, int rank,
                                       tuttiComm_t* child, const tuttiConfig_t* config);
 
@@ -230,15 +239,15 @@ TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
  * Returns without waiting for any operation. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
 /* Stops the work on all ranks: pending and later operations fail with tuttiRemoteError, which says who revoked. Nobody
- * is gone, and the communicator lives on for tuttiCommShrink, tuttiCommDump and tuttiCommDestroy. Returns at once. Any
- * thread. */
+ * is gone, and the communicator lives on for tuttiCommShrink, tuttiCommDump and tuttiCommDestroy. One that is still
+ * made in the background is given up. Returns at once. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags);
 /* Writes this rank's record to a JSON file: who it is, what stopped it, its last 256 calls and how far each has come.
  * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
  * TUTTI_DUMP_DIR set, every failure after joining and SIGUSR2 write such files by themselves. */
 TUTTI_API tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path);
-/* *result: tuttiSuccess, tuttiInProgress (it is joining, or work is queued on a stream) or the error that stopped the
- * communicator. */
+/* *result: tuttiSuccess, tuttiInProgress (it is joining, one is made of it in the background, or work is queued on a
+ * stream) or the error that stopped the communicator. */
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result);
 
 TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
@@ -246,7 +255,8 @@ TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
 /* The CUDA device, or -1 for host memory. */
 TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
 
-/* What a communicator uses. Set `size` to sizeof(tuttiCommStats_t) before the call. */
+/* What a communicator uses. Set `size` to sizeof(tuttiCommStats_t) before the call. In the struct of a newer header,
+ * what this library does not know becomes 0, and `size` what it does know. */
 typedef struct {
   size_t size;
   uint64_t memoryBytes; /* FIFOs (a shared region counts half at each end), schedules, scratch */
@@ -341,7 +351,13 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 
 /* ---- Groups ------------------------------------------------------------------------------------------------------ */
 
-/* Calls between the two are collected and run together at the outer tuttiGroupEnd, which reports the first error. */
+/* Calls between the two are collected and run together at the outer tuttiGroupEnd, which reports the first error.
+ * So are the calls that make communicators: one thread may make several ranks of one. Each returns tuttiSuccess and
+ * sets its handle, which may be aborted, but not used until the group has ended. tuttiGroupEnd makes them side by side,
+ * each on a thread of its own, waits for those that are not nonBlocking, and then runs the operations; its error names
+ * the call, and each communicator has its own text. tuttiInProgress: nothing is wrong, and nonBlocking ones go on.
+ * Where a call of the group was refused, nothing is made: the handles are to be destroyed or aborted. What is split or
+ * shrunk in a group can have no operations in it: tuttiInvalidUsage. Everything else runs at once. */
 TUTTI_API tuttiResult_t tuttiGroupStart(void);
 TUTTI_API tuttiResult_t tuttiGroupEnd(void);
 

@@ -215,8 +215,9 @@ class [[nodiscard]] Operator {
   tuttiRedOp_t op_;
 };
 
-// Calls between its construction and end() go out together. end() reports their errors; a guard that leaves its scope
-// without it (an exception on the way) ends the group too and swallows them.
+// Calls between its construction and end() go out together; communicators are made together, and used after it. end()
+// reports their errors; a guard that leaves its scope without it (an exception on the way) ends the group too and
+// swallows them.
 class [[nodiscard]] Group {
  public:
   Group() { detail::check(tuttiGroupStart()); }
@@ -227,15 +228,16 @@ class [[nodiscard]] Group {
   Group& operator=(const Group&) = delete;
   void end() {
     open_ = false;
-    detail::check(tuttiGroupEnd());
+    detail::checkBegun(tuttiGroupEnd());
   }
 
  private:
   bool open_ = true;
 };
 
-// One rank's handle, destroyed with the object. Move-only. One thread at a time, as in C. Data types with no C++
-// element type of their own (16-bit and 8-bit floats) go through the overloads that take bytes and a tuttiDataType_t.
+// One rank's handle, destroyed with the object; aborted where it is still being made, or another is made of it.
+// Move-only. One thread at a time, as in C. Data types with no C++ element type of their own (16-bit and 8-bit floats)
+// go through the overloads that take bytes and a tuttiDataType_t.
 class Communicator {
  public:
   static Communicator join(int ranks, const UniqueId& id, int rank) {
@@ -261,10 +263,11 @@ class Communicator {
     detail::checkBegun(tuttiCommInitEnv(&comm, config));
     return Communicator(comm);
   }
-  // All ranks in this process: one communicator each.
-  static std::vector<Communicator> joinAll(int ranks) {
+  // All ranks in this process: one communicator each. `devices`: null, or an entry a rank.
+  static std::vector<Communicator> joinAll(int ranks, const int* devices = nullptr,
+                                           const tuttiConfig_t* config = nullptr) {
     std::vector<tuttiComm_t> handles(ranks > 0 ? static_cast<size_t>(ranks) : 0);
-    detail::check(tuttiCommInitAll(handles.data(), ranks, nullptr));
+    detail::checkBegun(tuttiCommInitAllConfig(handles.data(), ranks, devices, config));
     std::vector<Communicator> all;
     all.reserve(handles.size());
     for (tuttiComm_t handle : handles) all.push_back(Communicator(handle));
@@ -292,7 +295,7 @@ class Communicator {
   tuttiComm_t release() noexcept { return std::exchange(comm_, nullptr); }
 
   explicit operator bool() const noexcept { return comm_ != nullptr; }
-  // -1 and 0 while it joins.
+  // -1 and 0 while it joins, or until its group ends.
   int rank() const noexcept {
     if (rank_ < 0 && comm_ != nullptr) tuttiCommUserRank(comm_, &rank_);
     return rank_;
@@ -314,30 +317,36 @@ class Communicator {
     return result;
   }
 
-  // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR.
-  Communicator split(int color, int key) {
+  // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR. While it goes on in the background
+  // (nonBlocking), or until the group ends, neither is used.
+  Communicator split(int color, int key, const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    checkMade(tuttiCommSplit(comm_, color, key, &child, nullptr));
+    checkBegun(tuttiCommSplit(comm_, color, key, &child, config));
     return Communicator(child);
   }
   // Of the ranks of this one's host.
-  Communicator splitByHost(int key = 0) { return split(TUTTI_SPLIT_HOST, key); }
+  Communicator splitByHost(int key = 0, const tuttiConfig_t* config = nullptr) {
+    return split(TUTTI_SPLIT_HOST, key, config);
+  }
   // Of all ranks once more, with links of its own.
-  Communicator duplicate() {
+  Communicator duplicate(const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    checkMade(tuttiCommDuplicate(comm_, &child, nullptr));
+    checkBegun(tuttiCommDuplicate(comm_, &child, config));
     return Communicator(child);
   }
-  // The survivors' way on after tuttiRemoteError, without the dead and without those: see tuttiCommShrink.
-  Communicator shrink(std::span<const int> leftOut = {}) {
+  // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
+  Communicator shrink(const tuttiConfig_t* config = nullptr) { return shrink(std::span<const int>(), config); }
+  // Without these ranks though they may be alive: they do not call it.
+  Communicator shrink(std::span<const int> leftOut, const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    checkMade(tuttiCommShrink(comm_, leftOut.data(), static_cast<int>(leftOut.size()), &child, nullptr, 0));
+    checkBegun(tuttiCommShrink(comm_, leftOut.data(), static_cast<int>(leftOut.size()), &child, config, 0));
     return Communicator(child);
   }
-  // Of these ranks and others, `ranks` in all: see tuttiCommGrow. One rank brings the id, of uniqueIdToGrow().
-  Communicator grow(int ranks, const UniqueId* id = nullptr) {
+  // Of these ranks and others, `ranks` in all: see tuttiCommGrow. One rank brings the id, which it has of
+  // uniqueIdToGrow().
+  Communicator grow(int ranks, const UniqueId* id = nullptr, const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    checkMade(tuttiCommGrow(comm_, ranks, id != nullptr ? &id->native() : nullptr, -1, &child, nullptr));
+    checkBegun(tuttiCommGrow(comm_, ranks, id != nullptr ? &id->native() : nullptr, -1, &child, config));
     return Communicator(child);
   }
   UniqueId uniqueIdToGrow() const { return UniqueId::createFor(comm_); }
@@ -387,7 +396,7 @@ class Communicator {
   template <typename T>
   void reduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op, int root,
               const Stream& on = Stream::none()) {
-    require(rank_ != root || in.size() == out.size(), "reduce", "the spans have different sizes");
+    require(rank() != root || in.size() == out.size(), "reduce", "the spans have different sizes");
     check(tuttiReduce(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, root, comm_, on.native()));
   }
   template <typename T>
@@ -405,14 +414,14 @@ class Communicator {
   template <typename T>
   void gather(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
               const Stream& on = Stream::none()) {
-    require(rank_ != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
+    require(rank() != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
     check(tuttiGather(in.data(), out.data(), in.size(), kDataTypeOf<T>, root, comm_, on.native()));
   }
   // `in` counts on the root only.
   template <typename T>
   void scatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
                const Stream& on = Stream::none()) {
-    require(rank_ != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
+    require(rank() != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
     check(tuttiScatter(in.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_, on.native()));
   }
   template <typename T>
@@ -500,7 +509,7 @@ class Communicator {
 
  private:
   void reset() noexcept {
-    if (comm_ != nullptr) tuttiCommDestroy(comm_);
+    if (comm_ != nullptr && tuttiCommDestroy(comm_) == tuttiInvalidUsage) tuttiCommAbort(comm_);
   }
   size_t ranks() const noexcept { return static_cast<size_t>(size()); }
   size_t self() const noexcept { return static_cast<size_t>(rank()); }
@@ -517,8 +526,7 @@ class Communicator {
   }
   // The communicator's own text when there is one, else the thread's.
   void check(tuttiResult_t result) const { detail::check(result, comm_); }
-  // A communicator of this one's, which may go on to be made in the background.
-  void checkMade(tuttiResult_t result) const {
+  void checkBegun(tuttiResult_t result) const {
     if (result != tuttiInProgress) check(result);
   }
   static void require(bool fits, const char* call, const char* complaint) {

@@ -193,6 +193,33 @@ TEST(CppFace, JoinsInTheBackground) {
   }
 }
 
+TEST(CppFace, OneThreadMakesAllRanksInAGroup) {
+  const tutti::UniqueId id = tutti::UniqueId::create();
+  std::vector<Communicator> all, children;
+  tutti::Group joining;
+  for (int r = 0; r < 2; ++r) all.push_back(Communicator::join(2, id, r));
+  EXPECT_EQ(all[1].rank(), -1);
+  joining.end();
+  EXPECT_EQ(all[1].rank(), 1);
+  tutti::Group splitting;
+  for (Communicator& one : all) children.push_back(one.split(0, -one.rank()));
+  splitting.end();
+  EXPECT_EQ(children[0].rank(), 1);
+  EXPECT_EQ(children[0].size(), 2);
+}
+
+TEST(CppFace, WhatIsStillMadeCanGo) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  { const Communicator joining = Communicator::join(2, tutti::UniqueId::create(), 0, config); }
+  std::vector<Communicator> all = Communicator::joinAll(2);
+  {
+    const Communicator child = all[0].split(0, 0, &config);
+    EXPECT_EQ(child.asyncError(), tuttiInProgress);
+  }
+  EXPECT_EQ(codeOf([&] { all[1].split(0, 0); }), tuttiRemoteError) << "it has been aborted";
+}
+
 TEST(CppFace, OwnersMoveAndAnIdTravelsAsBytes) {
   const tutti::UniqueId id = tutti::UniqueId::create();
   const tutti::UniqueId copy = tutti::UniqueId::fromBytes(id.bytes());

@@ -97,6 +97,43 @@ void shrink() {
   });
 }
 
+tuttiConfig_t inBackground() {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  return config;
+}
+
+void splitInBackground() {
+  const Pair pair = makeLinked();
+  const tuttiConfig_t config = inBackground();
+  tuttiComm_t made = nullptr;
+  tuttiCommSplit(pair.ranks[0], 0, 0, &made, &config);
+}
+
+void shrinkInBackground() {
+  const Pair pair = makeLinked();
+  const tuttiConfig_t config = inBackground();
+  tuttiCommRevoke(pair.ranks[0], 0);
+  tuttiComm_t made = nullptr;
+  tuttiCommShrink(pair.ranks[0], nullptr, 0, &made, &config, 0);
+}
+
+void fillGroup(tuttiComm_t parent) {
+  tuttiUniqueId id;
+  tuttiGetUniqueId(&id);
+  tuttiComm_t joining = nullptr, child = nullptr;
+  tuttiGroupStart();
+  tuttiCommInitRank(&joining, 2, id, 0);
+  tuttiCommSplit(parent, 0, 0, &child, nullptr);
+}
+
+void endGroup() {
+  leaveRunning([pair = makeLinked()] {
+    fillGroup(pair.ranks[0]);
+    tuttiGroupEnd();
+  });
+}
+
 void destroy() {
   const Pair pair = makeLinked();
   for (const tuttiComm_t comm : pair.ranks) tuttiCommDestroy(comm);
@@ -154,6 +191,10 @@ constexpr struct {
     {"splitting", split},
     {"failed", fail},
     {"shrinking", shrink},
+    {"splitting in the background", splitInBackground},
+    {"shrinking in the background", shrinkInBackground},
+    {"in a group", [] { fillGroup(makeLinked().ranks[0]); }},
+    {"ending a group", endGroup},
     {"destroyed", destroy},
     {"held by a static object", leaveToAStaticObject},
 };
@@ -170,6 +211,8 @@ bool enterState(const char* name) {
 }
 
 const char* tryLibrary() {
+  tuttiGroupEnd();  // a forked child's thread is in the group that its parent's was in, but what that makes is not its
+                    // own
   const Pair pair = makePair();
   if (pair.ranks[0] == nullptr || pair.ranks[1] == nullptr) return "the ranks do not join";
   tuttiResult_t there = tuttiSuccess;

@@ -19,6 +19,10 @@ inline constexpr EndingState kEndingStates[] = {{"idle", false, false},
                                                 {"splitting", true, true},
                                                 {"failed", false, true},
                                                 {"shrinking", true, true},
+                                                {"splitting in the background", false, true},
+                                                {"shrinking in the background", false, true},
+                                                {"in a group", false, true},
+                                                {"ending a group", true, true},
                                                 {"destroyed", false, true},
                                                 {"held by a static object", false, true}};
 
