@@ -36,9 +36,9 @@ control::UniqueId decodeId(const tuttiUniqueId& id) {
   return control::decode(raw);
 }
 
-void openRootFor(tuttiUniqueId* id, std::chrono::milliseconds lifetime) {
-  const auto raw = control::encode(control::openRoot(Network::fromEnvironment(), Deadline::in(lifetime)));
-  std::memcpy(id->internal, raw.data(), raw.size());
+void encodeId(const control::UniqueId& id, tuttiUniqueId* into) {
+  const auto raw = control::encode(id);
+  std::memcpy(into->internal, raw.data(), raw.size());
 }
 
 // The frame of the calls that make communicators.
@@ -284,7 +284,7 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
     checkPointer(id, "tuttiGetUniqueId", "id");
     const auto timeout = comm::Config::fromEnvironment().joinTimeout;
     settings::warnOfStrangeSettings();
-    openRootFor(id, timeout);
+    encodeId(control::openRoot(Network::fromEnvironment(), Deadline::in(timeout)), id);
   });
 }
 
@@ -366,7 +366,7 @@ tuttiResult_t tuttiCommGetUniqueId(tuttiComm_t comm, tuttiUniqueId* id) {
     CallGuard visit(comm, name);
     checkPointer(id, name, "id");
     if (visit->team().broken()) throw visit->team().failure(name);
-    openRootFor(id, visit->team().config().joinTimeout);
+    encodeId(visit->openRootToGrow(), id);
   });
 }
 

@@ -10,6 +10,8 @@
 #include "diagnose/neighbours.h"
 #include "gpu/group_launcher.h"
 #include "join/last_call.h"
+#include "join/open_root.h"
+#include "join/root.h"
 
 namespace tutti::comm {
 namespace {
@@ -71,6 +73,10 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
 // Freeing memory of a GPU waits for all that runs there. That may be the kernel of another rank of this process, which
 // waits for this one: it must hear first that this one has left.
 void Communicator::leave() noexcept {
+  for (const uint64_t job : std::exchange(rootsToGrow_, {}))
+    control::tellRootHere(job, team_.rank(), [this] {
+      return fmt::format("{} has left the communicator that was to grow", team_.rankName(team_.rank()));
+    });
   executor_->end();
   team_.plane().leave();
 }
@@ -128,6 +134,12 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
 } catch (const Error&) {
   if (team_.broken()) throw team_.failure("split");
   throw;
+}
+
+control::UniqueId Communicator::openRootToGrow() {
+  const auto id = control::openRoot(Network::fromEnvironment(), Deadline::in(team_.config().joinTimeout));
+  rootsToGrow_.push_back(id.job);
+  return id;
 }
 
 std::shared_ptr<Communicator> Communicator::grow(const Growth& growth, const Config& config, const Self& self,

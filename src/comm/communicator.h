@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "comm/meeting.h"
@@ -38,6 +40,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<Communicator> duplicate(const Config& config, const Self& self, const Cancelled& cancelled,
                                           const Begun& begun);
 
+  // Opens a root for grow(). Those who join there hear it when this rank leaves without.
+  control::UniqueId openRootToGrow();
   // A communicator of these ranks, with their numbers, and of others that join where growth.id says (join()). This one
   // stays as it was, whatever becomes of that. Collective over these ranks, also where one lacks something
   // (growth.lack): all hear of it then, those who join too. Otherwise as split(); `begun` once these have met.
@@ -74,6 +78,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   Team team_;
   Registered registered_;
+  std::vector<uint64_t> rootsToGrow_;   // by their jobs
   std::unique_ptr<Executor> executor_;  // goes first: its kernels and its thread use the rest
 };
 

@@ -6,6 +6,8 @@ namespace tutti::control {
 namespace {
 
 constexpr size_t kMostFarAtOnce = 64;
+// Instead of a digest: of a rank that is in no call, and only tells of the round before.
+constexpr uint64_t kNoList = ~uint64_t{0};
 
 // Of ranks in their order; 0 stands for none.
 uint64_t leftOutDigest(const std::set<int>& ranks) {
@@ -29,7 +31,7 @@ std::string saidOf(const ShrinkCall& call) {
 std::string Shrink::leftOutText(int rank) { return fmt::format("leftOut of tuttiCommShrink names rank {}", rank); }
 
 ShrinkCall Shrink::ownCall() const {
-  if (!call_) return {home_.rank(), serial(), round_, 0, {}, differed_};
+  if (!call_) return {home_.rank(), serial(), round_, kNoList, {}, differed_};
   return {home_.rank(), serial(), round_, leftOutDigest(call_->leftOut), leftOutWords(call_->leftOut), differed_};
 }
 
@@ -77,7 +79,7 @@ bool Shrink::belongs(const std::shared_ptr<Line>& line, const ShrinkCall& theirs
 
 std::string Shrink::differenceFrom(const ShrinkCall& theirs) const {
   const ShrinkCall mine = ownCall();
-  if (!call_ || mine.leftOut == theirs.leftOut) return {};
+  if (!call_ || mine.leftOut == theirs.leftOut || theirs.leftOut == kNoList) return {};
   const bool first = mine.rank < theirs.rank;
   const ShrinkCall &one = first ? mine : theirs, &other = first ? theirs : mine;
   const auto words = [](const ShrinkCall& call) { return call.leftOut == 0 ? "none" : call.leftOutWords; };

@@ -361,10 +361,10 @@ TEST(ShrinkLeavingOut, ListsThatDifferFailForAllWhoCallAndThenGoOn) {
 
 TEST(ShrinkLeavingOut, WhoComesAfterTheOthersHaveDifferedHearsOfIt) {
   const auto planes = joinAll(4);
-  expectDiffers(planes, {std::nullopt, {{3}}, std::vector<int>{}, std::nullopt}, {0, 0, 0, 0});
-  // They are being called in the background.
+  expectDiffers(planes, {std::nullopt, {{0, 3}}, {{3}}, std::nullopt}, {0, 0, 0, 0});
+  // It is called in the background.
   std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_EQ(shrinkFails(planes, 0, {}).code, codeOf(ErrorCode::kInvalidUsage));
+  EXPECT_EQ(shrinkFails(planes, 0, {3}).code, codeOf(ErrorCode::kInvalidUsage));
   shrinkWithout(planes, {3});
 }
 
