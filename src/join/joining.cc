@@ -130,6 +130,10 @@ void Joining::callParent(const RankAddress& parent) {
         events_.placed(std::move(line), parent);
       },
       [this](const std::string& why) {
+        // While the root is there, it knows more of it.
+        if (!root_ && dial_->refused())
+          return fail(ErrorCode::kRemote,
+                      fmt::format("{}, has ended while the ranks were joining ({})", calling_, why));
         lastRefusal_ = why;
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
       });

@@ -90,13 +90,13 @@ std::string Shrink::differenceFrom(const ShrinkCall& theirs) const {
 }
 
 // `tellsAll`: this rank has found it out, and so those are called who have no line here.
-void Shrink::roundOver(uint64_t round, const std::string text, bool tellsAll) {
+void Shrink::roundOver(uint64_t round, std::string text, bool tellsAll) {
   if (round < round_) return;
   std::set<int> far;
   if (call_ && (tellsAll || leads()))
     for (const int rank : missing()) far.insert(rank);
   round_ = round + 1;
-  differed_ = text;
+  differed_ = std::move(text);
   missed_ = !std::exchange(called_, false);
   const Bytes news = encode(ShrinkDiffer{round, differed_});
   for (const auto& [rank, caller] : std::exchange(callers_, {})) tellLast(rank, caller.line, Kind::kShrinkDiffer, news);

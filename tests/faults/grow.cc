@@ -178,7 +178,8 @@ class GrowingMoment {
     if (text == "grown" || text.rfind("later ", 0) == 0) return true;
     const bool namesIt = text.find(fmt::format("pid {})", child(victim_).pid())) != std::string::npos;
     // Where the root has gone with the one who made it, who joins knows no more than that.
-    const bool noRoot = victim_ == maker_ && rank >= old_ && text.find("root") != std::string::npos;
+    const auto speaksOf = [&](const char* what) { return text.find(what) != std::string::npos; };
+    const bool noRoot = victim_ == maker_ && rank >= old_ && (speaksOf("root") || speaksOf("left"));
     // Who died before it had reached anyone is missing.
     const bool missing = victim_ >= old_ && text.find(fmt::format("missing: rank {}", victim_)) != std::string::npos;
     if (!namesIt && !noRoot && !missing) fault(fmt::format("rank {} was told: {}", rank, text));
