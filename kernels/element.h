@@ -12,14 +12,26 @@
 namespace tutti::kernels {
 
 // The folds that kernels implement. An average is a sum with a divisor; a pre-multiplied sum scales one source.
-enum class Fold : uint8_t { kSum, kProd, kMax, kMin, kScaledSum };
-inline constexpr int kFolds = 5;
+enum class Fold : uint8_t { kSum, kProd, kMax, kMin, kScaledSum, kBitAnd, kBitOr, kBitXor };
+inline constexpr int kFolds = 8;
 
 constexpr Fold foldOf(ReduceOp op, bool scaled) noexcept {
-  if (op == ReduceOp::kProd) return Fold::kProd;
-  if (op == ReduceOp::kMax) return Fold::kMax;
-  if (op == ReduceOp::kMin) return Fold::kMin;
-  return scaled ? Fold::kScaledSum : Fold::kSum;
+  switch (op) {
+    case ReduceOp::kProd:
+      return Fold::kProd;
+    case ReduceOp::kMax:
+      return Fold::kMax;
+    case ReduceOp::kMin:
+      return Fold::kMin;
+    case ReduceOp::kBitAnd:
+      return Fold::kBitAnd;
+    case ReduceOp::kBitOr:
+      return Fold::kBitOr;
+    case ReduceOp::kBitXor:
+      return Fold::kBitXor;
+    default:
+      return scaled ? Fold::kScaledSum : Fold::kSum;
+  }
 }
 
 // How an element is stored and in which type it is accumulated. Integers accumulate as unsigned: they wrap.
@@ -29,6 +41,15 @@ struct Integer {
   using Accumulator = T;
   static constexpr T load(T stored) { return stored; }
   static constexpr T store(T value) { return value; }
+};
+
+// A byte, which is true unless it is 0. Of truth values every operator is a logical one, and that is what C++ makes of
+// bool's arithmetic: a sum is "or", a product "and".
+struct Truth {
+  using Storage = uint8_t;
+  using Accumulator = bool;
+  static constexpr bool load(uint8_t stored) { return stored != 0; }
+  static constexpr uint8_t store(bool value) { return value ? 1 : 0; }
 };
 
 template <class T>
@@ -80,6 +101,12 @@ template <>
 struct ElementOf<DataType::kFloat8e4m3> : As<Small<Float8e4m3>> {};
 template <>
 struct ElementOf<DataType::kFloat8e5m2> : As<Small<Float8e5m2>> {};
+template <>
+struct ElementOf<DataType::kBool> : As<Truth> {};
+template <>
+struct ElementOf<DataType::kInt16> : As<Integer<uint16_t>, Integer<int16_t>> {};
+template <>
+struct ElementOf<DataType::kUint16> : As<Integer<uint16_t>> {};
 
 // A table of make(ElementOf<type>()) for every type.
 template <class Make, int... kTypes>
@@ -139,9 +166,12 @@ constexpr typename Element::Accumulator scaled(typename Element::Accumulator val
   return Element::load(Element::store(wrappingProduct(value, factor)));
 }
 
-// Of equal values (zeros of either sign) the earlier one stays; a NaN, once met, stays.
+// Of equal values (zeros of either sign) the earlier one stays; a NaN, once met, stays. Floats have no bitwise folds.
 template <Fold kFold, class T>
 constexpr T apply(T sum, T value) {
+  if constexpr (kFold == Fold::kBitAnd) return static_cast<T>(sum & value);
+  if constexpr (kFold == Fold::kBitOr) return static_cast<T>(sum | value);
+  if constexpr (kFold == Fold::kBitXor) return static_cast<T>(sum ^ value);
   if constexpr (kFold == Fold::kProd) return wrappingProduct(sum, value);
   if constexpr (kFold == Fold::kMax) return sum < value || value != value ? value : sum;
   if constexpr (kFold == Fold::kMin) return value < sum || value != value ? value : sum;

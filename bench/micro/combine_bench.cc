@@ -35,7 +35,7 @@ class Operands {
       const double doubleOne = 1;
       if (type == DataType::kFloat32) std::memcpy(&one, &floatOne, 4);
       if (type == DataType::kFloat64) std::memcpy(&one, &doubleOne, 8);
-      if (sizeOf(type) <= 2 && type > DataType::kUint64) one = fromFloat(type, 1);
+      if (sizeOf(type) <= 2 && rowOf(type).isFloat()) one = fromFloat(type, 1);
       std::memcpy(to + i, &one, sizeOf(type));
     }
   }
@@ -113,6 +113,9 @@ BENCHMARK_CAPTURE(combined, int32_sum_2, DataType::kInt32, ReduceOp::kSum, 2, 1)
 BENCHMARK_CAPTURE(combined, int32_avg_2, DataType::kInt32, ReduceOp::kAvg, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int64_sum_2, DataType::kInt64, ReduceOp::kSum, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int8_sum_2, DataType::kInt8, ReduceOp::kSum, 2, 1)->Apply(sizes);
+BENCHMARK_CAPTURE(combined, int16_sum_2, DataType::kInt16, ReduceOp::kSum, 2, 1)->Apply(sizes);
+BENCHMARK_CAPTURE(combined, int64_bxor_2, DataType::kInt64, ReduceOp::kBitXor, 2, 1)->Apply(sizes);
+BENCHMARK_CAPTURE(combined, bool_max_2, DataType::kBool, ReduceOp::kMax, 2, 1)->Apply(sizes);
 
 }  // namespace
 }  // namespace tutti::kernels

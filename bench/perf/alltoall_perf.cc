@@ -18,7 +18,7 @@ std::vector<Piece> results(size_t count, const Place& place) {
   return pieces;
 }
 
-constexpr Collective kCollective = {"alltoall_perf", "tuttiAllToAll", false, false, false, layout, run,
+constexpr Collective kCollective = {"alltoall_perf", "tuttiAllToAll", false, false, true, layout, run,
                                     results,         ringFactor};
 
 }  // namespace

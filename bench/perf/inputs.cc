@@ -113,13 +113,26 @@ double floatExpectation(tuttiDataType_t type, Operator op, int ranks, size_t ind
   return op == Operator::kAvg ? sum / ranks : sum;
 }
 
-uint64_t integerContribution(tuttiDataType_t type, Operator op, int rank, size_t index) {
+// Of each bit, one in as many ranks as there are has it, or two: if half of them had, all would be set once "or" has
+// seen many.
+uint64_t rareBits(uint64_t random, int ranks) {
+  uint64_t bits = random;
+  for (int rest = ranks; rest > 1; rest /= 2) bits &= random = hash(random, 0xb175);
+  return bits;
+}
+
+uint64_t integerContribution(tuttiDataType_t type, Operator op, int ranks, int rank, size_t index) {
   const uint64_t random = hash(index, static_cast<uint64_t>(rank), 0x1e7);
+  if (op == Operator::kBitAnd) return truncate(type, ~rareBits(random, ranks));
+  if (op == Operator::kBitOr) return truncate(type, rareBits(random, ranks));
   return truncate(type, op == Operator::kProd ? random | 1 : random);
 }
 
 uint64_t integerCombine(tuttiDataType_t type, Operator op, uint64_t a, uint64_t b) {
   if (op == Operator::kProd) return a * b;
+  if (op == Operator::kBitAnd) return a & b;
+  if (op == Operator::kBitOr) return a | b;
+  if (op == Operator::kBitXor) return a ^ b;
   if (op != Operator::kMax && op != Operator::kMin) return a + b;
   const int64_t left = widen(type, a), right = widen(type, b);
   const bool less = isSigned(type) ? left < right : static_cast<uint64_t>(left) < static_cast<uint64_t>(right);
@@ -129,7 +142,7 @@ uint64_t integerCombine(tuttiDataType_t type, Operator op, uint64_t a, uint64_t 
 uint64_t integerExpectation(tuttiDataType_t type, Operator op, int ranks, size_t index) {
   uint64_t result = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    uint64_t value = integerContribution(type, op, rank, index);
+    uint64_t value = integerContribution(type, op, ranks, rank, index);
     if (op == Operator::kMulSum) value *= factorOf(type, rank);
     result = rank == 0 ? value : integerCombine(type, op, result, value);
   }
@@ -138,6 +151,22 @@ uint64_t integerExpectation(tuttiDataType_t type, Operator op, int ranks, size_t
   const uint64_t average =
       isSigned(type) ? static_cast<uint64_t>(sum / ranks) : static_cast<uint64_t>(sum) / static_cast<uint64_t>(ranks);
   return truncate(type, average);
+}
+
+bool isAnd(Operator op) { return op == Operator::kProd || op == Operator::kMin || op == Operator::kBitAnd; }
+
+// What is true is so by any of its bits.
+uint64_t truthContribution(Operator op, int ranks, int rank, size_t index) {
+  const uint64_t random = hash(index, static_cast<uint64_t>(rank), 0xb001);
+  const bool rare = op == Operator::kBitXor ? random & 1 : rareBits(random, ranks) & 1;
+  return rare != isAnd(op) ? 1 + (random >> 1) % 255 : 0;
+}
+
+uint64_t truthExpectation(Operator op, int ranks, size_t index) {
+  int truths = 0;
+  for (int rank = 0; rank < ranks; ++rank) truths += truthContribution(op, ranks, rank, index) != 0;
+  if (op == Operator::kBitXor) return static_cast<uint64_t>(truths % 2);
+  return isAnd(op) ? truths == ranks : truths > 0;
 }
 
 template <class Entry>
@@ -158,10 +187,13 @@ uint64_t hash(uint64_t a, uint64_t b, uint64_t c) {
 }
 
 uint64_t contribution(tuttiDataType_t type, Operator op, int ranks, int rank, size_t index) {
-  return isFloat(type) ? floatContribution(type, op, ranks, rank, index) : integerContribution(type, op, rank, index);
+  if (type == tuttiBool) return truthContribution(op, ranks, rank, index);
+  return isFloat(type) ? floatContribution(type, op, ranks, rank, index)
+                       : integerContribution(type, op, ranks, rank, index);
 }
 
 uint64_t expectation(tuttiDataType_t type, Operator op, int ranks, size_t index) {
+  if (type == tuttiBool) return truthExpectation(op, ranks, index);
   return isFloat(type) ? encode(type, floatExpectation(type, op, ranks, index))
                        : integerExpectation(type, op, ranks, index);
 }

@@ -12,7 +12,8 @@
 //     ranks with a full significand.
 //   max, min of floats: any finite value but zero (two zeros compare equal and differ in bits).
 //   integers: any bits; they wrap, which is exact in every order. Factors of a product are odd, or it would soon be
-//   zero.
+//   zero. Of each bit few ranks have what decides band or bor.
+//   bool: any bytes, which are true or not; the result is 0 or 1.
 // Zeros are always positive. For collectives that only move data, any bits.
 //
 // The table is walked from a start that changes, by a hash of the seed, with every period: so data that arrive late,

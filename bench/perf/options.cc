@@ -98,7 +98,7 @@ void addWhat(CLI::App& app, Options& options, Raw& raw) {
   std::vector<const char*> typeNames;
   for (const tuttiDataType_t type : allTypes()) typeNames.push_back(nameOf(type));
   startGroup(app, "What to run");
-  addText(app, "-o,--op", raw.op, "NAME", "sum, prod, min, max, avg, mulsum or all (sum)");
+  addText(app, "-o,--op", raw.op, "NAME", "sum, prod, min, max, avg, mulsum, band, bor, bxor or all (sum)");
   addText(app, "-d,--datatype", raw.type, "NAME",
           fmt::format("{} or all (float). Also: fp16 and bf16; fp32; fp64; fp8 and e4m3, which are f8e4m3; e5m2",
                       fmt::join(typeNames, ", ")));

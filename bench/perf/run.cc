@@ -11,6 +11,8 @@
 #include <fstream>
 #include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -107,15 +109,12 @@ class Session {
   int run() {
     worker_.prepare();
     const std::vector<int> roots = rootsToTry();
+    const auto pairs = typesAndOperators();
     reporter_.start(introduce(worker_));
-    const std::vector<Operator> none = {Operator::kSum}, &operators = collective_.reduces ? options_.operators : none;
-    reporter_.progress().expect(linesOf(options_), options_.types.size() * operators.size() * roots.size(),
-                                options_.cycles);
-    for (const tuttiDataType_t type : options_.types) {
-      for (const Operator op : operators) {
-        worker_.select(type, op);
-        for (const int root : roots) runSizes({type, op, root, 0});
-      }
+    reporter_.progress().expect(linesOf(options_), pairs.size() * roots.size(), options_.cycles);
+    for (const auto& [type, op] : pairs) {
+      worker_.select(type, op);
+      for (const int root : roots) runSizes({type, op, root, 0});
     }
     if (options_.memoryReport) reporter_.addMemory(memoryOf(worker_));
     worker_.leave();
@@ -123,14 +122,36 @@ class Session {
   }
 
  private:
+  // Without what the library refuses, unless nothing would be left.
+  std::vector<std::pair<tuttiDataType_t, Operator>> typesAndOperators() const {
+    const std::vector<Operator> none = {Operator::kSum}, &operators = collective_.reduces ? options_.operators : none;
+    std::vector<std::pair<tuttiDataType_t, Operator>> pairs;
+    for (const tuttiDataType_t type : options_.types)
+      for (const Operator op : operators)
+        if (isDefined(op, type)) pairs.emplace_back(type, op);
+    if (pairs.empty())
+      fail(fmt::format("-o {} is not defined for {}: {}", nameOf(operators.front()), nameOf(options_.types.front()),
+                       wayOut(operators.front())));
+    return pairs;
+  }
+
+  static const char* wayOut(Operator op) {
+    return op < Operator::kBitAnd ? "choose numbers with -d" : "choose integers or bool with -d";
+  }
+
+  // What every rank finds alike, one alone says.
+  [[noreturn]] void fail(const std::string& text) const {
+    Failure failure(text);
+    failure.isEcho = !reporter_.speaks();
+    throw failure;
+  }
+
   std::vector<int> rootsToTry() const {
     if (!collective_.rooted) return {-1};
     if (options_.root >= worker_.ranks()) {
       const char* text =
           worker_.ranks() == 1 ? "--root {}: there is only {} rank" : "--root {}: there are only {} ranks";
-      Failure failure(fmt::format(fmt::runtime(text), options_.root, worker_.ranks()));
-      failure.isEcho = !reporter_.speaks();  // every rank finds the same
-      throw failure;
+      fail(fmt::format(fmt::runtime(text), options_.root, worker_.ranks()));
     }
     if (options_.root >= 0) return {options_.root};
     std::vector<int> roots;

@@ -1,5 +1,6 @@
 #include "perf/types.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -12,7 +13,7 @@
 namespace tutti::perf {
 namespace {
 
-constexpr const char* kOperatorNames[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
+constexpr const char* kOperatorNames[] = {"sum", "prod", "max", "min", "avg", "mulsum", "band", "bor", "bxor"};
 
 // Other frameworks' names.
 struct Alias {
@@ -24,7 +25,7 @@ constexpr Alias kAliases[] = {{"fp16", tuttiFloat16},    {"float16", tuttiFloat1
                               {"float64", tuttiFloat64}, {"fp8", tuttiFloat8e4m3},  {"e4m3", tuttiFloat8e4m3},
                               {"e5m2", tuttiFloat8e5m2}};
 
-const DataTypeRow& rowOf(tuttiDataType_t type) { return tutti::rowOf(static_cast<DataType>(type)); }
+const DataTypeRow& rowOf(tuttiDataType_t type) { return kDataTypeRows[std::max(rowOfNumber(type), 0)]; }
 
 template <class Value, class Values>
 Value byName(const char* what, const std::string& name, const Values& values, const std::string& also = "") {
@@ -41,15 +42,16 @@ Value byName(const char* what, const std::string& name, const Values& values, co
 const std::vector<tuttiDataType_t>& allTypes() {
   static const std::vector<tuttiDataType_t> types = [] {
     std::vector<tuttiDataType_t> all;
-    for (const DataTypeRow& row : kDataTypeRows) all.push_back(static_cast<tuttiDataType_t>(row.type));
+    for (const DataTypeRow& row : kDataTypeRows) all.push_back(static_cast<tuttiDataType_t>(numberOf(row.type)));
     return all;
   }();
   return types;
 }
 
 const std::vector<Operator>& allOperators() {
-  static const std::vector<Operator> operators = {Operator::kSum, Operator::kProd, Operator::kMax,
-                                                  Operator::kMin, Operator::kAvg,  Operator::kMulSum};
+  static const std::vector<Operator> operators = {Operator::kSum,    Operator::kProd,  Operator::kMax,
+                                                  Operator::kMin,    Operator::kAvg,   Operator::kMulSum,
+                                                  Operator::kBitAnd, Operator::kBitOr, Operator::kBitXor};
   return operators;
 }
 
@@ -64,6 +66,11 @@ tuttiDataType_t typeByName(const std::string& name) {
   return byName<tuttiDataType_t>("data type", name, allTypes(), fmt::format("; also {}", fmt::join(others, ", ")));
 }
 Operator operatorByName(const std::string& name) { return byName<Operator>("operator", name, allOperators()); }
+
+bool isDefined(Operator op, tuttiDataType_t type) {
+  if (type == tuttiBool) return op != Operator::kAvg && op != Operator::kMulSum;
+  return op < Operator::kBitAnd || !isFloat(type);
+}
 
 size_t sizeOf(tuttiDataType_t type) { return rowOf(type).bytes; }
 bool isFloat(tuttiDataType_t type) { return rowOf(type).isFloat(); }

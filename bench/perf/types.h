@@ -10,10 +10,12 @@
 namespace tutti::perf {
 
 // The operators that -o knows: those of the C API, and pre-mul-sum, whose number is only known once it was created.
-enum class Operator { kSum, kProd, kMax, kMin, kAvg, kMulSum };
+enum class Operator { kSum, kProd, kMax, kMin, kAvg, kMulSum, kBitAnd, kBitOr, kBitXor };
 
 const std::vector<tuttiDataType_t>& allTypes();
-const std::vector<Operator>& allOperators();  // in nccl-tests' order
+const std::vector<Operator>& allOperators();  // in nccl-tests' order, then tutti's own
+// Whether tutti.h has the operator for the type. All others are left out of "all".
+bool isDefined(Operator op, tuttiDataType_t type);
 
 const char* nameOf(tuttiDataType_t type);
 const char* nameOf(Operator op);

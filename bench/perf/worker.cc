@@ -24,6 +24,12 @@ tuttiRedOp_t plainOperator(Operator op) {
       return tuttiMin;
     case Operator::kAvg:
       return tuttiAvg;
+    case Operator::kBitAnd:
+      return tuttiBitAnd;
+    case Operator::kBitOr:
+      return tuttiBitOr;
+    case Operator::kBitXor:
+      return tuttiBitXor;
     default:
       return tuttiSum;
   }
@@ -132,7 +138,7 @@ void Worker::waitFor(const Member& member) const {
     // A stream knows nothing of what a rank missed on it.
     tuttiResult_t state = tuttiSuccess;
     require(tuttiCommGetAsyncError(member.comm, &state), "tuttiCommGetAsyncError", member.rank, member.comm);
-    if (state != tuttiInProgress) require(state, collective_.call, member.rank, member.comm);
+    require(state, collective_.call, member.rank, member.comm);
   } else if (member.stream != nullptr) {
     require(tuttiStreamSynchronize(member.stream), collective_.call, member.rank, member.comm);
   }

@@ -3,22 +3,32 @@
  * Units. Counts are elements of the given data type, below 2^48 in all in one call; sizes are bytes. Ranks count from
  * 0. Buffers. The caller owns them. A send buffer is only read; a receive buffer is written in full on success and has
  *   unspecified contents after an error. Any alignment. They may not overlap, except "in place": send == recv for
- *   all-reduce, broadcast and reduce; recv + rank * count == send for all-gather, and for gather at the root;
- *   send + rank * count == recv for reduce-scatter, and for scatter at the root; never for all-to-all. A count of 0 is
- *   allowed everywhere, with any buffer pointer.
+ *   all-reduce, broadcast, reduce and all-to-all; recv + rank * count == send for all-gather, and for gather at the
+ *   root; send + rank * count == recv for reduce-scatter, and for scatter at the root; in the v-variants where the
+ *   rank's own part lies in the larger buffer. Each rank may choose for itself. A count of 0 is allowed everywhere,
+ *   with any buffer pointer.
  * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
  *   again after tuttiStreamSynchronize. Communicators on a GPU take CUDA's streams and no others, those on the host
  *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
- *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError and tuttiGetLastError, which any thread
- *   may call. Different communicators are independent. Groups belong to the calling thread.
+ *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommIdle and tuttiGetLastError,
+ *   which any thread may call. Different communicators are independent. Groups belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
- *   zero. A pre-multiplied sum adds products that were rounded to the type. max and min of a NaN are NaN. All ranks get
- *   the same bits. Which bits of a floating-point result, depends on the algorithm that the plan chooses, by the size
- *   of the message and where the ranks are; with config.reproducible on the values and the number of ranks alone.
+ *   zero. A pre-multiplied sum adds products that were rounded to the type. All ranks get the same bits. Which bits of
+ *   a floating-point result, depends on the algorithm that the plan chooses, by the size of the message and where the
+ *   ranks are; with config.reproducible on the values and the number of ranks alone.
+ *   NaN. Every operator gives NaN where a rank has one, max and min too. With two ranks or more it has all bits set but
+ *   the sign, whatever went in.
+ *   Signs. Sums, products and averages have those of IEEE 754: 0 and -0 make 0. To max and min these two are equal, and
+ *   either may come out.
+ *   Bitwise operators are for integers, signed ones as two's complement, and for bool. On floats they are refused
+ *   (tuttiInvalidArgument): give an unsigned type of the same size.
+ *   bool. A byte, true unless it is 0. A reduction makes 0 or 1 of it, also with one rank alone; what only moves comes
+ *   as it was. sum, max and tuttiBitOr are "or"; prod, min and tuttiBitAnd are "and"; tuttiBitXor is true where an odd
+ *   number of ranks is. An average or a pre-multiplied sum is refused (tuttiInvalidArgument).
  * Flags. None is defined yet where an argument is called `flags`: it is 0.
  * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
  *   life and its end mean nothing to the other ranks. It may make communicators of its own.
@@ -80,6 +90,9 @@ typedef enum {
   tuttiFloat8e4m3 = 10,
   tuttiFloat8e5m2 = 11,
   tuttiNumTypes = 12, /* of NCCL's */
+  tuttiBool = 64,     /* a byte: true unless it is 0 */
+  tuttiInt16 = 65,
+  tuttiUint16 = 66,
   tuttiDataTypeMax = 0x7fffffff
 } tuttiDataType_t;
 
@@ -90,7 +103,10 @@ typedef enum {
   tuttiMax = 2,
   tuttiMin = 3,
   tuttiAvg = 4,
-  tuttiNumOps = 5, /* of NCCL's */
+  tuttiNumOps = 5,  /* of NCCL's */
+  tuttiBitAnd = 64, /* bitwise: not on floats */
+  tuttiBitOr = 65,
+  tuttiBitXor = 66,
   tuttiMaxRedOp = 0x7fffffff
 } tuttiRedOp_t;
 
@@ -106,9 +122,14 @@ typedef enum {
 TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
 /* A short, constant text for a result code; never NULL. */
 TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
-/* The text of the last error: of `comm`, or with NULL of the calling thread. Empty when there was none. Valid until the
- * calling thread's next tuttiGetLastError. Any thread. */
+/* The text of the last error: of `comm`, or with NULL of the calling thread, which knows nothing of what other threads'
+ * calls have met. Empty when there was none. Valid until the calling thread's next call of this function or of
+ * tuttiGetLastProcessError. Any thread. */
 TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
+/* The newest text of an error of any thread of this process, for a watchdog that makes no calls itself: of a call's, of
+ * a join's in the background, and of what tuttiCommGetAsyncError has found. Empty when there was none. Valid until the
+ * calling thread's next call of this function or of tuttiGetLastError. Any thread, to the very end of the process. */
+TUTTI_API const char* tuttiGetLastProcessError(void);
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------- */
 
@@ -164,10 +185,10 @@ TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank);
 /* With config->nonBlocking the handle comes back at once, together with tuttiInProgress, and joining goes on in the
  * background: tuttiCommGetAsyncError gives tuttiInProgress until it is tuttiSuccess or an error (the text is in
- * tuttiGetLastError(comm)). Meanwhile only that one, tuttiCommAbort and tuttiCommRevoke, from any thread, may be called
- * on it; the last two end it soon. What could not join is to be destroyed or aborted. The environment, the secret and
- * the current GPU are read during the call. So with all functions that make communicators; in a group they come later
- * still, see tuttiGroupStart. */
+ * tuttiGetLastError(comm)). Meanwhile only that one, tuttiCommIdle, tuttiCommAbort and tuttiCommRevoke, from any
+ * thread, may be called on it; the last two end it soon. What could not join is to be destroyed or aborted. The
+ * environment, the secret and the current GPU are read during the call. So with all functions that make communicators;
+ * in a group they come later still, see tuttiGroupStart. */
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int ranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
 /* Joins as what the launcher's environment says (TUTTI_RANK, TUTTI_SIZE and TUTTI_ID, or a known launcher's own
@@ -228,12 +249,17 @@ TUTTI_API tuttiResult_t tuttiCommGrow(tuttiComm_t comm, int ranks, const tuttiUn
 
 /* Waits for the operations that were queued on streams. Each ends by itself: when it is done, with an error when a rank
  * that it waits for has left, or at its deadline. How they ended is not this call's result, nor tuttiCommDestroy's:
- * tuttiStreamSynchronize and tuttiCommGetAsyncError tell. */
+ * tuttiStreamSynchronize and tuttiCommGetAsyncError tell. A communicator made with config.nonBlocking does not wait
+ * here: it comes back with tuttiInProgress while work is queued, and tuttiCommGetAsyncError gives tuttiInProgress until
+ * that is done. Once more does no harm. NULL: tuttiSuccess, as of the next two. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
 /* Finalizes, leaves in good order and frees. Does not wait for other ranks to do so (the end of the process may, ten
  * seconds at most, for ranks that reach the others through this one); for one that may never come to an operation
  * which is still queued, abort instead. The handle is invalid from then on: later use gets
- * tuttiInvalidArgument. */
+ * tuttiInvalidArgument.
+ * A process that returns from main or calls exit() leaves in good order what it has not destroyed: the others get an
+ * error, which says so, where they wait for it or begin what needs it. Operations on host memory that are under way get
+ * a second to end then; those that have not, and those on GPUs, are dropped. A process that ends otherwise has died. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Stops everything at once: pending and later calls on all ranks fail. Then frees, as soon as no thread is inside.
  * Returns without waiting for any operation. Any thread. */
@@ -246,9 +272,12 @@ TUTTI_API tuttiResult_t tuttiCommRevoke(tuttiComm_t comm, unsigned int flags);
  * tutti-doctor compares the files of all ranks. Any thread, at any time until the communicator is destroyed. With
  * TUTTI_DUMP_DIR set, every failure after joining and SIGUSR2 write such files by themselves. */
 TUTTI_API tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path);
-/* *result: tuttiSuccess, tuttiInProgress (it is joining, one is made of it in the background, or work is queued on a
- * stream) or the error that stopped the communicator. */
+/* *result: tuttiSuccess, tuttiInProgress (it is joining, one is made of it in the background, or a tuttiCommFinalize
+ * that did not wait is not done) or the error that stopped the communicator. Work that runs is success: tuttiCommIdle
+ * and streams tell of that. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result);
+/* *idle: 1 when nothing is queued or running, also while it is joining; else 0. Any thread. */
+TUTTI_API tuttiResult_t tuttiCommIdle(tuttiComm_t comm, int* idle);
 
 TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
 TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
@@ -320,14 +349,16 @@ TUTTI_API tuttiResult_t tuttiGather(const void* send, void* recv, size_t count, 
 /* recv[i] = the root's send[rank * count + i]. */
 TUTTI_API tuttiResult_t tuttiScatter(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
                                      tuttiComm_t comm, tuttiStream_t stream);
-/* recv[r * count + i] = rank r's send[rank * count + i]; both hold ranks * count elements. Not in place. */
+/* recv[r * count + i] = rank r's send[rank * count + i]; both hold ranks * count elements. In place where send ==
+ * recv. */
 TUTTI_API tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDataType_t type,
                                       tuttiComm_t comm, tuttiStream_t stream);
 
 /* The v-variants: a count for each rank. Displacements are elements from the start of the buffer. The arrays have one
  * entry a rank, are read during the call, and for all-gather-v and reduce-scatter-v are the same on every rank. In an
- * all-to-all-v each rank expects of every other what that one sends it; where they differ, tuttiInvalidUsage comes from
- * this call or, for whoever has what it expects, from a later one. The parts of a receive buffer may not overlap. */
+ * all-to-all-v, a gather-v and a scatter-v each rank expects of every other what that one sends it; where they differ,
+ * tuttiInvalidUsage comes from this call or, for whoever has what it expects, from a later one. The parts of a receive
+ * buffer may not overlap. */
 TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size_t* recvCounts,
                                         const size_t* recvDispls, tuttiDataType_t type, tuttiComm_t comm,
                                         tuttiStream_t stream);
@@ -335,9 +366,21 @@ TUTTI_API tuttiResult_t tuttiAllGatherV(const void* send, void* recv, const size
 TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* send, void* recv, const size_t* recvCounts,
                                             tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                             tuttiStream_t stream);
+/* In place where send == recv: then the tables of both sides are equal on this rank. */
 TUTTI_API tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
                                        const size_t* recvCounts, const size_t* recvDispls, tuttiDataType_t type,
                                        tuttiComm_t comm, tuttiStream_t stream);
+
+/* Each rank gives its own part and the count of that. Only the root's recv is written, and only its recvCounts and
+ * recvDispls are read; its own entry is its sendCount. */
+TUTTI_API tuttiResult_t tuttiGatherV(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
+                                     const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                     tuttiStream_t stream);
+/* The other way: only the root's send, sendCounts and sendDispls are read; its own entry is its recvCount. Parts of its
+ * send buffer may overlap. */
+TUTTI_API tuttiResult_t tuttiScatterV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                                      size_t recvCount, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                      tuttiStream_t stream);
 
 /* A message to, and from, another rank (or oneself: then both calls are in one group, or tuttiInvalidUsage). Messages
  * between two ranks match in the order of the calls; counts and types must be equal. Calls in one group run side by

@@ -57,6 +57,8 @@ constexpr tuttiDataType_t integerType() {
   constexpr bool isSigned = std::is_signed_v<T>;
   if constexpr (sizeof(T) == 1)
     return isSigned ? tuttiInt8 : tuttiUint8;
+  else if constexpr (sizeof(T) == 2)
+    return isSigned ? tuttiInt16 : tuttiUint16;
   else if constexpr (sizeof(T) == 4)
     return isSigned ? tuttiInt32 : tuttiUint32;
   else if constexpr (sizeof(T) == 8)
@@ -73,7 +75,9 @@ constexpr tuttiDataType_t elementType() {
     return tuttiFloat64;
   else if constexpr (std::is_same_v<T, std::byte>)
     return tuttiUint8;
-  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  else if constexpr (std::is_same_v<T, bool>)
+    return tuttiBool;
+  else if constexpr (std::is_integral_v<T>)
     return integerType<T>();
   else
     return NoElement<T>(), tuttiNumTypes;
@@ -92,6 +96,9 @@ inline int version() {
   detail::check(tuttiGetVersion(&code));
   return code;
 }
+
+// The newest text of an error of any thread: see tuttiGetLastProcessError.
+inline std::string lastProcessError() { return tuttiGetLastProcessError(); }
 
 // See tuttiGetUniqueId: made on one rank, carried to the others as bytes.
 class UniqueId {
@@ -310,11 +317,17 @@ class Communicator {
     check(tuttiCommGetStats(comm_, &stats));
     return stats;
   }
-  // tuttiSuccess, tuttiInProgress, or the error that stopped the communicator.
+  // tuttiSuccess, tuttiInProgress (it is joining or finalizing), or the error that stopped the communicator.
   tuttiResult_t asyncError() const {
     tuttiResult_t result = tuttiSuccess;
     check(tuttiCommGetAsyncError(comm_, &result));
     return result;
+  }
+  // Whether nothing is queued or running. Any thread.
+  bool idle() const {
+    int idle = 0;
+    check(tuttiCommIdle(comm_, &idle));
+    return idle != 0;
   }
 
   // A Communicator without a handle for the ranks that said TUTTI_SPLIT_NOCOLOR. While it goes on in the background
@@ -354,7 +367,12 @@ class Communicator {
   void revoke() { check(tuttiCommRevoke(comm_, 0)); }
   // Writes this rank's record for tutti-doctor. Any thread.
   void dump(const std::string& path) const { check(tuttiCommDump(comm_, path.c_str())); }
-  void finalize() { check(tuttiCommFinalize(comm_)); }
+  // Where it was made with config.nonBlocking it comes back while work is queued: until asyncError() is not
+  // tuttiInProgress any more.
+  void finalize() {
+    const tuttiResult_t result = tuttiCommFinalize(comm_);
+    if (result != tuttiInProgress) check(result);
+  }
   // Ends in good order like the destructor, but says when that failed.
   void destroy() { detail::check(tuttiCommDestroy(release())); }
   void abort() { detail::check(tuttiCommAbort(release())); }
@@ -429,6 +447,12 @@ class Communicator {
     require(in.size() == out.size() && in.size() % ranks() == 0, "allToAll", "both spans must hold one part a rank");
     check(tuttiAllToAll(in.data(), out.data(), in.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
   }
+  // In place.
+  template <typename T>
+  void allToAll(std::span<T> data, const Stream& on = Stream::none()) {
+    require(data.size() % ranks() == 0, "allToAll", "the span must hold one part a rank");
+    check(tuttiAllToAll(data.data(), data.data(), data.size() / ranks(), kDataTypeOf<T>, comm_, on.native()));
+  }
   // The v-variants: `counts` has an entry a rank, and so have the places (in elements) of their parts in a buffer.
   template <typename T>
   void allGatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
@@ -457,6 +481,22 @@ class Communicator {
     requireParts("allToAllV", out.size(), outCounts, outPlaces);
     check(tuttiAllToAllV(in.data(), inCounts.data(), inPlaces.data(), out.data(), outCounts.data(), outPlaces.data(),
                          kDataTypeOf<T>, comm_, on.native()));
+  }
+  // `out`, `counts` and `places` count on the root only; elsewhere they may be empty.
+  template <typename T>
+  void gatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
+               std::span<const size_t> places, int root, const Stream& on = Stream::none()) {
+    if (rank_ == root) requireParts("gatherV", out.size(), counts, places);
+    check(tuttiGatherV(in.data(), in.size(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, root, comm_,
+                       on.native()));
+  }
+  // `in`, `counts` and `places` count on the root only.
+  template <typename T>
+  void scatterV(std::span<const std::type_identity_t<T>> in, std::span<const size_t> counts,
+                std::span<const size_t> places, std::span<T> out, int root, const Stream& on = Stream::none()) {
+    if (rank_ == root) requireParts("scatterV", in.size(), counts, places);
+    check(tuttiScatterV(in.data(), counts.data(), places.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_,
+                        on.native()));
   }
   template <typename T>
   void send(std::span<const T> data, int peer, const Stream& on = Stream::none()) {

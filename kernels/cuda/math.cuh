@@ -124,9 +124,21 @@ struct AnyMath {
         return static_cast<Accumulator>(kernels::apply<kernels::Fold::kMax>(x, y));
       case kernels::Fold::kMin:
         return static_cast<Accumulator>(kernels::apply<kernels::Fold::kMin>(x, y));
+      case kernels::Fold::kBitAnd:
+        return applyBits<kernels::Fold::kBitAnd>(a, b);
+      case kernels::Fold::kBitOr:
+        return applyBits<kernels::Fold::kBitOr>(a, b);
+      case kernels::Fold::kBitXor:
+        return applyBits<kernels::Fold::kBitXor>(a, b);
       default:
         return kernels::apply<kernels::Fold::kSum>(a, b);
     }
+  }
+  // Floats never come here.
+  template <kernels::Fold kFold>
+  static __device__ Accumulator applyBits(Accumulator a, Accumulator b) {
+    if constexpr (std::is_integral_v<Accumulator>) return kernels::apply<kFold>(a, b);
+    return a;
   }
   template <class Word>
   static __device__ void fold(const Reduction& reduction, Unpacked<Element, Word>& result,

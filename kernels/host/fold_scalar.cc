@@ -39,11 +39,19 @@ void run(const Job& job) {
 using Run = void (*)(const Job&);
 using Runs = EnumTable<Fold, Run, kFolds>;
 
+// Of floats there is none.
+template <class Element, Fold kFold>
+constexpr Run runBits() {
+  if constexpr (std::is_integral_v<typename Element::Accumulator>) return run<Element, kFold>;
+  return nullptr;
+}
+
 constexpr auto kRuns = forEveryType([](auto of) {
   using Element = typename decltype(of)::Element;
   using Ordered = typename decltype(of)::Ordered;
   return Runs{{run<Element, Fold::kSum>, run<Element, Fold::kProd>, run<Ordered, Fold::kMax>, run<Ordered, Fold::kMin>,
-               run<Element, Fold::kScaledSum>}};
+               run<Element, Fold::kScaledSum>, runBits<Element, Fold::kBitAnd>(), runBits<Element, Fold::kBitOr>(),
+               runBits<Element, Fold::kBitXor>()}};
 });
 
 template <class T>

@@ -121,15 +121,31 @@ struct Kernel {
 using Run = void (*)(const Job&);
 using Runs = EnumTable<Fold, Run, kFolds>;
 
-// Signed and unsigned integers differ in their order alone.
-template <bool kHot, class Lanes, class Ordered = Lanes>
-constexpr Runs runsOf() {
+template <bool kHot, class Lanes>
+constexpr Runs floatRuns() {
   return {{Kernel<Lanes, Sum, false, kHot>::run, Kernel<Lanes, Product, false, false>::run,
-           Kernel<Ordered, Larger, false, kHot>::run, Kernel<Ordered, Smaller, false, kHot>::run,
-           Kernel<Lanes, Sum, true, false>::run}};
+           Kernel<Lanes, Larger, false, kHot>::run, Kernel<Lanes, Smaller, false, kHot>::run,
+           Kernel<Lanes, Sum, true, false>::run, nullptr, nullptr, nullptr}};
 }
 
-constexpr Runs kFloatRuns = runsOf<true, PlainLanes<float> >();
+// Signed and unsigned integers differ in their order alone; their bits are one thing at every width.
+template <bool kHot, class Lanes, class Ordered>
+constexpr Runs integerRuns() {
+  using Bits = PlainLanes<uint8_t>;
+  return {{Kernel<Lanes, Sum, false, kHot>::run, Kernel<Lanes, Product, false, false>::run,
+           Kernel<Ordered, Larger, false, kHot>::run, Kernel<Ordered, Smaller, false, kHot>::run,
+           Kernel<Lanes, Sum, true, false>::run, Kernel<Bits, BitAnd, false, true>::run,
+           Kernel<Bits, BitOr, false, true>::run, Kernel<Bits, BitXor, false, true>::run}};
+}
+
+// Of 0 and 1 the larger one is "or", and so is the sum; the smaller one is "and", and so is the product.
+constexpr Runs truthRuns() {
+  constexpr Run kOr = Kernel<TruthLanes, BitOr, false, true>::run, kAnd = Kernel<TruthLanes, BitAnd, false, true>::run;
+  return {{kOr, kAnd, kOr, kAnd, Kernel<TruthLanes, BitOr, true, false>::run, kAnd, kOr,
+           Kernel<TruthLanes, BitXor, false, true>::run}};
+}
+
+constexpr Runs kFloatRuns = floatRuns<true, PlainLanes<float> >();
 
 // Types without vectors of their own are unpacked, a block and a source at a time, into floats that stay in the L1
 // cache. Folding two by two gives the bits that folding in registers does.
@@ -186,25 +202,26 @@ struct Unpacked {
 template <class Format>
 constexpr Runs unpackedRuns() {
   constexpr Run kRun = Unpacked<Format>::run;
-  return {{kRun, kRun, kRun, kRun, kRun}};
+  return {{kRun, kRun, kRun, kRun, kRun, nullptr, nullptr, nullptr}};
 }
 
 // By how an element is stored. Those with vectors of their own come last.
 template <class T, class Order>
 constexpr Runs runsFor(Integer<T>, Integer<Order>) {
-  return runsOf<(sizeof(T) > 1), PlainLanes<T>, PlainLanes<Order> >();
+  return integerRuns<(sizeof(T) > 1), PlainLanes<T>, PlainLanes<Order> >();
 }
+constexpr Runs runsFor(Truth, Truth) { return truthRuns(); }
 template <class T>
 constexpr Runs runsFor(Floating<T>, Floating<T>) {
-  return runsOf<true, PlainLanes<T> >();
+  return floatRuns<true, PlainLanes<T> >();
 }
 template <class Format>
 constexpr Runs runsFor(Small<Format>, Small<Format>) {
   return unpackedRuns<Format>();
 }
-constexpr Runs runsFor(Small<Bfloat16>, Small<Bfloat16>) { return runsOf<true, Bfloat16Lanes>(); }
+constexpr Runs runsFor(Small<Bfloat16>, Small<Bfloat16>) { return floatRuns<true, Bfloat16Lanes>(); }
 #if TUTTI_NATIVE_FLOAT16
-constexpr Runs runsFor(Small<Float16>, Small<Float16>) { return runsOf<true, Float16Lanes>(); }
+constexpr Runs runsFor(Small<Float16>, Small<Float16>) { return floatRuns<true, Float16Lanes>(); }
 #endif
 
 constexpr auto kRuns =

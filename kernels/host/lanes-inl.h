@@ -107,6 +107,27 @@ struct Smaller {
   }
 };
 
+struct BitAnd {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::And(a, b);
+  }
+};
+
+struct BitOr {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+
+struct BitXor {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Xor(a, b);
+  }
+};
+
 // Of each type: how it is loaded, accumulated, encoded and stored, and what is `rounded`, as if stored and loaded
 // again.
 
@@ -138,6 +159,14 @@ struct PlainLanes {
     std::memcpy(&value, &low, sizeof value);
     return value;
   }
+};
+
+// Bytes that are true unless they are 0: 0 or 1 in a register.
+struct TruthLanes : PlainLanes<uint8_t> {
+  static HWY_INLINE Accumulators load(const std::byte* from) {
+    return {hn::Min(PlainLanes<uint8_t>::load(from).head, hn::Set(D(), 1))};
+  }
+  static uint8_t scalar(uint64_t low) { return static_cast<uint8_t>(low) != 0; }
 };
 
 // bfloat16 as 32-bit words of two elements each, which are converted where they stand: nothing moves between lanes.

@@ -27,13 +27,39 @@ void checkBuffer(const void* buffer, size_t count, const char* call, const char*
     invalid(call, fmt::format("{} is NULL, but {} elements are asked for", argument, count));
 }
 
-static_assert(tuttiNumTypes == kDataTypes, "a type has a number in tutti.h, and a row in base/data_type.h");
+static_assert(tuttiNumTypes == kNcclTypes && tuttiNumOps == kNcclOps);
+static_assert(numberOf(static_cast<DataType>(kDataTypes - 1)) == tuttiUint16,
+              "a type has a number in tutti.h, and a row in base/data_type.h");
+static_assert(numberOf(DataType::kBool) == tuttiBool && numberOf(DataType::kInt16) == tuttiInt16);
+static_assert(numberOf(ReduceOp::kAvg) == tuttiAvg && numberOf(ReduceOp::kBitAnd) == tuttiBitAnd &&
+              numberOf(ReduceOp::kBitOr) == tuttiBitOr && numberOf(ReduceOp::kBitXor) == tuttiBitXor);
 
 DataType checkType(tuttiDataType_t type, const char* call) {
-  const int number = static_cast<int>(type);
-  if (number < 0 || number >= tuttiNumTypes)
-    invalid(call, fmt::format("type is {}: no data type has this number", number));
-  return static_cast<DataType>(number);
+  const int row = rowOfNumber(static_cast<int>(type));
+  if (row < 0) invalid(call, fmt::format("type is {}: no data type has this number", static_cast<int>(type)));
+  return static_cast<DataType>(row);
+}
+
+namespace {
+
+const char* remedyOf(DataType type) {
+  if (type == DataType::kBool) return "to count or weigh truth values, convert them to a type of numbers first";
+  switch (sizeOf(type)) {
+    case 1:
+      return "for its bits, give tuttiUint8";
+    case 2:
+      return "for its bits, give tuttiUint16";
+    case 4:
+      return "for its bits, give tuttiUint32";
+    default:
+      return "for its bits, give tuttiUint64";
+  }
+}
+
+}  // namespace
+
+void refuseUndefined(ReduceOp op, DataType type, const char* call) {
+  invalid(call, fmt::format("op is {}, which is not defined for {}: {}", nameOf(op), nameOf(type), remedyOf(type)));
 }
 
 int checkRank(int rank, int size, const char* call, const char* argument) {

@@ -26,6 +26,8 @@ void checkPointer(const void* pointer, const char* call, const char* argument);
 // A buffer of `count` elements: may be NULL only when that is 0.
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument);
 DataType checkType(tuttiDataType_t type, const char* call);
+// Throws the refusal of an operator that the type does not have (isDefined), with what to do instead.
+[[noreturn]] void refuseUndefined(ReduceOp op, DataType type, const char* call);
 int checkRank(int rank, int size, const char* call, const char* argument);
 // count * parts * size of an element; throws when that does not fit into memory, or is of more elements than a call can
 // have.

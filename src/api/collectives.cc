@@ -50,10 +50,18 @@ tuttiResult_t operation(const char* name, Collective collective, const Given& gi
   });
 }
 
+// Of an operator that every communicator has; of others -1.
+int builtInRow(int number) {
+  if (number >= 0 && number < tuttiNumOps) return number;
+  return number >= tuttiBitAnd && number <= tuttiBitXor ? number - tuttiBitAnd + static_cast<int>(ReduceOp::kBitAnd)
+                                                        : -1;
+}
+
 void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char* name) {
   const int number = static_cast<int>(op);
-  if (number >= 0 && number < tuttiNumOps) {
-    call.op = static_cast<ReduceOp>(number);
+  if (const int row = builtInRow(number); row >= 0) {
+    call.op = static_cast<ReduceOp>(row);
+    if (!isDefined(call.op, call.type)) refuseUndefined(call.op, call.type, name);
     return;
   }
   const size_t index = number < kFirstMadeOp ? SIZE_MAX : static_cast<size_t>(number - kFirstMadeOp);
@@ -65,6 +73,32 @@ void setOperator(comm::Call& call, tuttiRedOp_t op, tuttiComm_t comm, const char
   call.op = ReduceOp::kPreMulSum;
   call.factor = made.factor;
   call.factorAt = made.factorAt;
+}
+
+// Of this rank's part between itself and itself.
+void checkOwnPart(size_t sent, size_t expected, const char* tables, int rank, const char* name) {
+  if (sent != expected)
+    invalid(name, fmt::format("{}: rank {} sends itself {} elements but expects {}", tables, rank, sent, expected));
+}
+
+// In place each part comes to where the one that goes the other way lay.
+void checkInPlace(const comm::Tables& tables, const char* name) {
+  for (size_t r = 0; r < tables.inputCounts.size(); ++r) {
+    const size_t sent = tables.inputCounts[r], expected = tables.outputCounts[r];
+    if (sent == expected && (sent == 0 || tables.inputOffsets[r] == tables.outputOffsets[r])) continue;
+    invalid(name, fmt::format("send and recv are the same, but what goes to rank {} ({} elements from {} on) is not "
+                              "where what comes from it goes ({} elements from {} on): in place, the tables of both "
+                              "sides are equal",
+                              r, sent, tables.inputOffsets[r], expected, tables.outputOffsets[r]));
+  }
+}
+
+// Of a rank that is not the root: its own count stands alone.
+std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) {
+  auto tables = std::make_shared<comm::Tables>();
+  tables->outputCounts.resize(static_cast<size_t>(ranks));
+  tables->outputCounts[static_cast<size_t>(rank)] = count;
+  return tables;
 }
 
 }  // namespace
@@ -182,7 +216,7 @@ tuttiResult_t tuttiAllToAll(const void* send, void* recv, size_t count, tuttiDat
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
-    checkOverlap(send, whole, recv, whole, false, name);
+    checkOverlap(send, whole, recv, whole, send == recv, name);
   });
 }
 
@@ -240,16 +274,70 @@ tuttiResult_t tuttiAllToAllV(const void* send, const size_t* sendCounts, const s
     tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
     const auto self = static_cast<size_t>(comm->rank);
-    if (tables->inputCounts[self] != tables->outputCounts[self])
-      invalid(name, fmt::format("sendCounts and recvCounts: rank {} sends itself {} elements but expects {}",
-                                comm->rank, tables->inputCounts[self], tables->outputCounts[self]));
+    checkOwnPart(tables->inputCounts[self], tables->outputCounts[self], "sendCounts and recvCounts", comm->rank, name);
     const size_t sendExtent = extent(tables->inputCounts, tables->inputOffsets, name, "send");
     const size_t recvExtent = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
     checkApart(tables->outputCounts, tables->outputOffsets, name);
     checkBuffer(send, sendExtent, name, "send");
     checkBuffer(recv, recvExtent, name, "recv");
-    checkOverlap(send, checkBytes(sendExtent, 1, call.type, name), recv, checkBytes(recvExtent, 1, call.type, name),
-                 false, name);
+    const size_t sendBytes = checkBytes(sendExtent, 1, call.type, name);
+    const size_t recvBytes = checkBytes(recvExtent, 1, call.type, name);
+    if (send == recv && sendBytes != 0 && recvBytes != 0) checkInPlace(*tables, name);
+    checkOverlap(send, sendBytes, recv, recvBytes, send == recv, name);
+    call.tables = std::move(tables);
+  });
+}
+
+tuttiResult_t tuttiGatherV(const void* send, size_t sendCount, void* recv, const size_t* recvCounts,
+                           const size_t* recvDispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                           tuttiStream_t stream) {
+  const char* name = "tuttiGatherV";
+  const Given given{send, recv, 0, type};
+  return operation(name, Collective::kGatherV, given, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(root, ranks, name, "root");
+    checkBuffer(send, sendCount, name, "send");
+    const size_t sendBytes = checkBytes(sendCount, 1, call.type, name);
+    if (comm->rank != root) {
+      call.tables = ownCount(sendCount, comm->rank, ranks);
+      return;
+    }
+    auto tables = std::make_shared<comm::Tables>();
+    tables->outputCounts = copyTable(recvCounts, ranks, name, "recvCounts");
+    tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
+    const auto self = static_cast<size_t>(root);
+    checkOwnPart(sendCount, tables->outputCounts[self], "sendCount and recvCounts", root, name);
+    const size_t whole = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
+    checkApart(tables->outputCounts, tables->outputOffsets, name);
+    checkBuffer(recv, whole, name, "recv");
+    const size_t recvBytes = checkBytes(whole, 1, call.type, name);
+    const std::byte* place = bytes(recv) + tables->outputOffsets[self] * sizeOf(call.type);
+    checkOverlap(send, sendBytes, recv, recvBytes, bytes(send) == place, name);
+    call.tables = std::move(tables);
+  });
+}
+
+tuttiResult_t tuttiScatterV(const void* send, const size_t* sendCounts, const size_t* sendDispls, void* recv,
+                            size_t recvCount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
+  const char* name = "tuttiScatterV";
+  const Given given{send, recv, 0, type};
+  return operation(name, Collective::kScatterV, given, comm, stream, [&](comm::Call& call, int ranks) {
+    call.root = checkRank(root, ranks, name, "root");
+    checkBuffer(recv, recvCount, name, "recv");
+    const size_t recvBytes = checkBytes(recvCount, 1, call.type, name);
+    if (comm->rank != root) {
+      call.tables = ownCount(recvCount, comm->rank, ranks);
+      return;
+    }
+    auto tables = std::make_shared<comm::Tables>();
+    tables->outputCounts = copyTable(sendCounts, ranks, name, "sendCounts");
+    tables->inputOffsets = copyTable(sendDispls, ranks, name, "sendDispls");
+    const auto self = static_cast<size_t>(root);
+    checkOwnPart(tables->outputCounts[self], recvCount, "sendCounts and recvCount", root, name);
+    const size_t whole = extent(tables->outputCounts, tables->inputOffsets, name, "send");
+    checkBuffer(send, whole, name, "send");
+    const size_t sendBytes = checkBytes(whole, 1, call.type, name);
+    const std::byte* place = bytes(send) + tables->inputOffsets[self] * sizeOf(call.type);
+    checkOverlap(send, sendBytes, recv, recvBytes, bytes(recv) == place, name);
     call.tables = std::move(tables);
   });
 }

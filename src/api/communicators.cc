@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +14,7 @@
 #include "api/configuration.h"
 #include "api/guard.h"
 #include "api/making.h"
+#include "api/process_text.h"
 #include "api/submit.h"
 #include "diagnose/dump.h"
 #include "job/ranks.h"
@@ -131,32 +136,59 @@ void setDevice(comm::Config& config, int device) {
   config.overridden.erase("device");
 }
 
+struct Rank {
+  comm::Config settings;
+  comm::Self self;
+};
+
+// What each brings. Throws what one of them lacks, before the others hear of it: that is the failure to tell.
+std::vector<Rank> ranksOfAll(int ranks, const int* devices, comm::Config settings) {
+  std::vector<Rank> all;
+  for (int r = 0; r < ranks; ++r) {
+    const bool moves = devices && devices[r] != settings.device;
+    if (devices) setDevice(settings, devices[r]);
+    if (r == 0) tellSettings(settings, 0);
+    all.push_back({settings, r == 0 || moves ? comm::Self::find(settings) : all.back().self});
+    all.back().self.check();
+  }
+  return all;
+}
+
+// Where all meet. The first to join opens it: of a call that fails before, or a group that makes nothing, none is left.
+class RootHere {
+ public:
+  explicit RootHere(const Rank& first) : network_(first.self.network), timeout_(first.settings.joinTimeout) {}
+  control::UniqueId id() {
+    std::lock_guard lock(mutex_);
+    if (!id_) id_ = control::openRootHere(network_, Deadline::in(timeout_));
+    return *id_;
+  }
+
+ private:
+  const Network network_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;  // guards what follows
+  std::optional<control::UniqueId> id_;
+};
+
 tuttiResult_t initAll(tuttiComm_t* comms, int ranks, const int* devices, const tuttiConfig_t* config,
                       const char* name) {
   return making(nullptr, [&] {
     checkPointer(comms, name, "comms");
     checkRanks(ranks, 0, name);
     checkDevices(devices, ranks, name);
-    auto settings = resolve(config, comm::Config::fromEnvironment(), name);
-    if (devices) setDevice(settings, devices[0]);
-    tellSettings(settings, 0);
-    comm::Self self = comm::Self::find(settings);
-    const auto id = control::openRootHere(self.network, Deadline::in(settings.joinTimeout));
+    const auto all = ranksOfAll(ranks, devices, resolve(config, comm::Config::fromEnvironment(), name));
+    const auto root = std::make_shared<RootHere>(all[0]);
     const auto siblings = std::make_shared<Siblings>();
-    std::vector<Making> all;
+    std::vector<Making> makings;
     for (int r = 0; r < ranks; ++r) {
-      if (devices && devices[r] != settings.device) {
-        setDevice(settings, devices[r]);
-        self = comm::Self::find(settings);
-      }
-      self.check();  // before the others hear of it: this is the failure to tell
-      const auto join = [=](const auto& cancelled, const auto& begun) {
-        return Communicator::join(id, r, ranks, settings, self, cancelled, begun);
+      const auto join = [=, own = all[static_cast<size_t>(r)]](const auto& cancelled, const auto& begun) {
+        return Communicator::join(root->id(), r, ranks, own.settings, own.self, cancelled, begun);
       };
-      all.push_back({name, r, ranks, settings.nonBlocking, join});
-      all.back().siblings = siblings;
+      makings.push_back({name, r, ranks, all[0].settings.nonBlocking, join});
+      makings.back().siblings = siblings;
     }
-    return makeTogether(comms, std::move(all));
+    return makeTogether(comms, std::move(makings));
   });
 }
 
@@ -383,10 +415,15 @@ tuttiResult_t tuttiCommGrow(tuttiComm_t comm, int ranks, const tuttiUniqueId* id
 }
 
 tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
-  return guarded(comm, [&] {
+  if (comm == nullptr) return tuttiSuccess;
+  bool done = true;
+  const tuttiResult_t failed = guarded(comm, [&] {
     CallGuard visit(comm, "tuttiCommFinalize");
-    visit->executor().waitUntilIdle();
+    if (!visit->team().config().nonBlocking) return visit->executor().waitUntilIdle();
+    done = visit->executor().idle();
+    comm->finalizing.store(!done, std::memory_order_relaxed);
   });
+  return failed == tuttiSuccess && !done ? tuttiInProgress : failed;
 }
 
 tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
@@ -401,6 +438,7 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
 }
 
 tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
+  if (comm == nullptr) return tuttiSuccess;
   return guarded(comm, [&] {
     checkHandle(comm, "tuttiCommAbort");
     abortHandle(comm, "tuttiCommAbort");
@@ -440,10 +478,27 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
       const Error error = communicator->team().failure("no call");
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
       comm->lastError = error.what();
+      processError.set(error.what());
       communicator->leaveRecord(error);  // whoever knows may destroy it next
-    } else if ((now & kSplittingOn) || !communicator->executor().idle()) {
+    } else if (now & kSplittingOn) {
       *result = tuttiInProgress;
+    } else if (comm->finalizing.load(std::memory_order_relaxed)) {
+      const bool done = communicator->executor().idle();
+      if (done) comm->finalizing.store(false, std::memory_order_relaxed);
+      *result = done ? tuttiSuccess : tuttiInProgress;
     }
+  });
+}
+
+tuttiResult_t tuttiCommIdle(tuttiComm_t comm, int* idle) {
+  const char* name = "tuttiCommIdle";
+  return guarded(comm, [&] {
+    checkHandle(comm, name);
+    checkPointer(idle, name, "idle");
+    const uint32_t now = comm->state.load(std::memory_order_acquire);
+    refuseGone(*comm, name, now);
+    const auto communicator = now & kJoining ? nullptr : comm->stopper.lock();
+    *idle = !communicator || communicator->executor().idle();
   });
 }
 

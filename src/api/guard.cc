@@ -3,6 +3,7 @@
 #include <mutex>
 #include <string>
 
+#include "api/process_text.h"
 #include "api/thread_text.h"
 
 using namespace tutti;
@@ -31,6 +32,7 @@ void recordIn(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noe
 
 tuttiResult_t record(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noexcept {
   threadError.set(text);
+  processError.set(text);
   recordIn(comm, result, text);
   return result;
 }
@@ -53,6 +55,11 @@ const char* tuttiGetLastError(tuttiComm_t comm) {
   } catch (const std::exception&) {
     return outOfMemory.what();
   }
+}
+
+const char* tuttiGetLastProcessError(void) {
+  api::processError.copyTo(api::returnedError);
+  return api::returnedError.get();
 }
 
 const char* tuttiGetErrorString(tuttiResult_t result) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "api/handle_pool.h"
+#include "api/process_text.h"
 #include "process/fork.h"
 
 namespace tutti::api {
@@ -152,6 +153,7 @@ void failHandle(tuttiComm_t comm, const Error& error) noexcept {
     std::lock_guard lock(comm->errorMutex);
     comm->asyncError = static_cast<tuttiResult_t>(why.code());
     setText(comm->lastError, why.what());
+    processError.set(why.what());
   }
   // In one step: an abort comes before it, and leaves the shell to this thread, or after it, and finds a stray.
   uint32_t before = comm->state.load(std::memory_order_relaxed);

@@ -27,16 +27,18 @@ struct Operator {
 }  // namespace tutti::api
 
 struct tuttiComm {
-  std::atomic<uint32_t> state{0};  // of the bits below
-  uint32_t generation = 0;         // of the process that made it: see process/fork.h
-  int rank = 0, size = 0;          // of what a parent's split or shrink will make: written when that is known
-  int rankBefore = 0;              // its own or, of such a child, its parent's: never changed
-  bool isChild = false;
-  std::weak_ptr<tutti::comm::Communicator> parent;  // of such a child: what it waits in until it joins by itself
-  std::atomic<bool> joinsByItself{false};
+  std::atomic<uint32_t> state{0};       // of the bits below
+  uint32_t generation = 0;              // of the process that made it: see process/fork.h
+  std::atomic<bool> finalizing{false};  // tuttiCommFinalize has come back while work was queued
+  int rank = 0, size = 0;               // of what a parent's split or shrink will make: written when that is known
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
+
+  int rankBefore = 0;  // its own or, of such a child, its parent's: never changed
+  bool isChild = false;
+  std::weak_ptr<tutti::comm::Communicator> parent;  // of such a child: what it waits in until it joins by itself
+  std::atomic<bool> joinsByItself{false};
 
   std::mutex errorMutex;  // guards the two below, which any thread may ask for
   tuttiResult_t asyncError = tuttiSuccess;

@@ -125,6 +125,7 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
     if (residence != tuttiScalarDevice && residence != tuttiScalarHostImmediate)
       throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: residence is {}", name, static_cast<int>(residence)));
     Operator made{checkType(type, name), 0, nullptr, true};
+    if (!isDefined(ReduceOp::kPreMulSum, made.type)) refuseUndefined(ReduceOp::kPreMulSum, made.type, name);
     if (visit->executor().traits().readsFactorsLate && residence == tuttiScalarDevice)
       made.factorAt = scalar;
     else

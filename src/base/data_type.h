@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// The numbers are NCCL's and the C API's.
+// NCCL's come first, with its numbers; then tutti's own. The C API's numbers of these begin at kFirstOwnNumber.
 enum class DataType : uint8_t {
   kInt8,
   kUint8,
@@ -23,8 +23,13 @@ enum class DataType : uint8_t {
   kFloat64,
   kBfloat16,
   kFloat8e4m3,
-  kFloat8e5m2
+  kFloat8e5m2,
+  kBool,
+  kInt16,
+  kUint16
 };
+inline constexpr int kNcclTypes = 12;
+inline constexpr int kFirstOwnNumber = 64;  // of types, and of operators
 
 struct DataTypeRow {
   DataType type;
@@ -53,6 +58,9 @@ inline constexpr DataTypeRow kDataTypeRows[] = {
     {DataType::kBfloat16, "bfloat16", 2, true, 8, 7, true},
     {DataType::kFloat8e4m3, "f8e4m3", 1, true, 4, 3, false},
     {DataType::kFloat8e5m2, "f8e5m2", 1, true, 5, 2, true},
+    {DataType::kBool, "bool", 1, false},
+    {DataType::kInt16, "int16", 2, true},
+    {DataType::kUint16, "uint16", 2, false},
 };
 inline constexpr int kDataTypes = static_cast<int>(std::size(kDataTypeRows));
 inline constexpr size_t kLargestElement = 8;
@@ -61,6 +69,17 @@ static_assert(kDataTypes <= 16, "a slot's fingerprint has 4 bits for the type, a
 
 constexpr const DataTypeRow& rowOf(DataType type) noexcept { return kDataTypeRows[static_cast<size_t>(type)]; }
 constexpr std::string_view nameOf(DataType type) noexcept { return rowOf(type).name; }
+
+// The C API's number of a type; and the place among the rows of a type with that number, -1 where none has it.
+constexpr int numberOf(DataType type) noexcept {
+  const int row = static_cast<int>(type);
+  return row < kNcclTypes ? row : row - kNcclTypes + kFirstOwnNumber;
+}
+constexpr int rowOfNumber(int number) noexcept {
+  const bool isOwn = number >= kFirstOwnNumber;
+  const int row = isOwn ? number - kFirstOwnNumber + kNcclTypes : number;
+  return row >= 0 && row < (isOwn ? kDataTypes : kNcclTypes) ? row : -1;
+}
 
 // Four bits each, the first type's lowest.
 constexpr uint64_t packedSizes() noexcept {

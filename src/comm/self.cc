@@ -52,7 +52,9 @@ control::JoinRequest requestFor(const Config& config, const Self& self, std::sha
   request.heartbeat = config.heartbeat;
   request.encrypt = config.encrypt;
   request.agreement = agreementOf(config);
-  request.respond = respondFrom(std::move(recorder));
+  request.respond = respondFrom(recorder);
+  // What is queued on a GPU may have ended with its driver, which is not to be asked when a process ends.
+  if (config.device < 0) request.busy = [recorder = std::move(recorder)] { return recorder->busy(); };
   return request;
 }
 

@@ -125,6 +125,7 @@ void Task::disagree(const engine::LaneFailure& failure) {
   } catch (const Error& error) {
     hold(error);
   }
+  detector().hurry();
   suspect_ = failure.peer;
 }
 

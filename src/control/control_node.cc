@@ -226,7 +226,7 @@ void ControlNode::placed(const std::shared_ptr<Line>& line, const RankAddress& p
 
 void ControlNode::onFrame(int side, Frame& frame) try {
   const auto kind = static_cast<Kind>(frame.type);
-  if (kind == Kind::kGoodbye) return onGoodbye(side);
+  if (kind == Kind::kGoodbye) return onGoodbye(side, frame.payload);
   if (kind == Kind::kLeaving) return noteLeaving(side);
   if (kind == Kind::kFailure) return onFailure(side, decodeFailure(frame.payload));
   if (kind == Kind::kMail) return onMail(side, std::move(frame.payload));
@@ -250,9 +250,14 @@ void ControlNode::onFailure(int side, const Failure& failure) {
 
 void ControlNode::noteLeaving(int side) { (side == kParent ? parentLeaving_ : children_[size_t(side)].leaving) = true; }
 
-void ControlNode::onGoodbye(int side) {
+void ControlNode::onGoodbye(int side, std::span<const std::byte> ended) {
   if (side != kParent) {
     Child& child = children_[size_t(side)];
+    for (const int one : decodeRanks(ended)) {
+      if (one < 0 || one >= size() || sideOf(one) != side)
+        throw Error(ErrorCode::kRemote, fmt::format("a goodbye of rank {}, which is not on that side", one));
+      ended_.insert(one);
+    }
     child.left = true;
     child.line->close();
     checkShares();
@@ -320,7 +325,7 @@ void ControlNode::route(Bytes&& payload) {
   if (line && line->isOpen()) return line->send(Kind::kMail, std::move(payload));
   // Nobody is left there who could read it. Whoever asked something must not wait.
   if (Mail mail = decodeMail(payload); mail.use == MailUse::kQuestion)
-    route(encode(Mail{to, mail.from, mail.key, MailUse::kLeft, {}}));
+    route(encode(Mail{to, mail.from, mail.key, departureOf(to), {}}));
 }
 
 // Mail may come before this rank knows everyone.
@@ -337,8 +342,8 @@ void ControlNode::mailForMe(Mail mail) {
            fmt::format("{} has filled the mailboxes of {} with what nobody there takes", nameOf(mail.from),
                        describe(self_))},
           nullptr);
-  } else if (mail.use == MailUse::kAnswer || mail.use == MailUse::kLeft)
-    mailbox_.answered(mail.from, {0, mail.use == MailUse::kLeft, std::move(mail.body)});
+  } else if (mail.use == MailUse::kAnswer || mail.use == MailUse::kLeft || mail.use == MailUse::kEnded)
+    mailbox_.answered(mail.from, {0, mail.use != MailUse::kAnswer, std::move(mail.body), mail.use == MailUse::kEnded});
   else
     streams_.refused(mail);
 }
@@ -346,7 +351,7 @@ void ControlNode::mailForMe(Mail mail) {
 // A rank that has left still says what it had done, as long as it is there to be asked.
 void ControlNode::answer(const Mail& question) {
   Bytes body = request_.respond ? request_.respond(question.body) : Bytes{};
-  const MailUse use = ownerLeft_ ? MailUse::kLeft : MailUse::kAnswer;
+  const MailUse use = ownerLeft_ ? departureOf(rank()) : MailUse::kAnswer;
   route(encode(Mail{rank(), question.from, question.key, use, std::move(body)}));
 }
 

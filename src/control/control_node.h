@@ -2,15 +2,17 @@
 // what goes over them. Outlives the rank's Plane until no rank below needs it.
 //
 // Leaving. A rank whose owner has gone says goodbye to its parent once all its children have said goodbye, and then
-// closes. So the tree is taken down from the leaves, and nobody above or beside is cut off early. A line that closes
-// without a goodbye is a death: whoever sees it tells all its other neighbours, and since every part that the death
-// leaves of the tree has such a witness, everyone learns of it.
+// closes. So the tree is taken down from the leaves, and nobody above or beside is cut off early. A process that ends
+// normally leaves for owners who have not, and the others may know: a goodbye says which ranks below have left so. A
+// line that closes without a goodbye is a death: whoever sees it tells all its other neighbours, and since every part
+// that the death leaves of the tree has such a witness, everyone learns of it.
 #pragma once
 #include <array>
 #include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -105,6 +107,8 @@ class ControlNode final : public Service,
   void admitEarly(EarlyStream& early);
   void childArrived(const std::shared_ptr<Line>& line, const Frame& first);
   std::future<void> beginLeave();
+  void ownerLeaves();
+  void leaveWithProcess(Deadline forCalls);
   void learned(const Secret& secret) noexcept;
   void placed(const std::shared_ptr<Line>& line, const RankAddress& parent);
   void onFrame(int side, Frame& frame);  // side: of a child, or kParent
@@ -112,7 +116,8 @@ class ControlNode final : public Service,
   void onMail(int side, Bytes&& payload);
   int sideOf(int other) const;  // on the way to that rank; kNoSide: it is this one
   void noteLeaving(int side);
-  void onGoodbye(int side);
+  void onGoodbye(int side, std::span<const std::byte> ended);
+  MailUse departureOf(int rank) const { return ended_.contains(rank) ? MailUse::kEnded : MailUse::kLeft; }
   void onGone(int side, const std::string& why);
   void onSilence(int side, const std::string& how);
   void watchOver(int side, const std::shared_ptr<Line>& line);
@@ -171,6 +176,7 @@ class ControlNode final : public Service,
   bool ownerLeft_ = false, leaving_ = false, flooded_ = false, revoked_ = false;
   std::optional<Failure> early_;  // heard of before this rank had joined
   int parting_ = 0;
+  std::set<int> ended_;             // of this rank and those below: who left because its process ended
   std::atomic<InShort> inShort_{};  // by any thread
   Failure takenDown_, brokenDown_;  // the last words, made while there is memory for them
   uint64_t sharesSent_ = 0;         // exchanges to which this rank's whole subtree has contributed

@@ -125,7 +125,8 @@ void ControlNode::checkShares() {
     if (!left || mailbox_.failed()) return;
     if (const auto sequence = gathering_.waitingFor(source))
       learn({who.rank, Stop::kError, ErrorCode::kRemote,
-             fmt::format("{} left before set-up exchange #{}, which others have begun", describe(who), *sequence)},
+             fmt::format("{} {} before set-up exchange #{}, which others have begun", describe(who),
+                         ended_.contains(who.rank) ? kEndedWithProcess : "left", *sequence)},
             nullptr);
   };
   absent(Gathering::Source::kSelf, ownerLeft_, self_);

@@ -7,6 +7,8 @@ namespace tutti::control {
 namespace {
 
 constexpr std::chrono::milliseconds kTellingTime(200);  // a thread that is gone or busy says nothing in time
+// What a process that ends gives to calls that are under way, and how often it looks at them.
+constexpr std::chrono::milliseconds kTimeForCalls(1000), kLookAtCalls(2);
 
 // Kept also when it is dropped: a promise that is broken takes memory to say so, in its destructor.
 class Telling {
@@ -131,21 +133,26 @@ std::future<void> ControlNode::beginLeave() {
   auto told = telling->future();
   // The task alone keeps the promise, also when it is dropped: nobody waits for a thread that is gone.
   reactor_.post([this, telling = std::move(telling)] {
-    ownerLeft_ = true;
-    if (joined()) tellLeaving();
+    if (joined() && !ownerLeft_) tellLeaving();
     telling->keep();
-    if (!joined()) return joining_.giveUp(ErrorCode::kRemote, gaveUp());
-    streams_.stop();
-    shrink_.leave([this] {
-      listener_.close();
-      lineParted();
-    });
-    ++parting_;  // until that is called
-    shrink_.settle();
-    checkShares();
-    checkLeave();
+    ownerLeaves();
   });
   return told;
+}
+
+// Once: a process that ends leaves for an owner who has not, and who may do so yet.
+void ControlNode::ownerLeaves() {
+  if (std::exchange(ownerLeft_, true)) return;
+  if (!joined()) return joining_.giveUp(ErrorCode::kRemote, gaveUp());
+  streams_.stop();
+  shrink_.leave([this] {
+    listener_.close();
+    lineParted();
+  });
+  ++parting_;  // until that is called
+  shrink_.settle();
+  checkShares();
+  checkLeave();
 }
 
 void ControlNode::tellLeaving() {
@@ -177,7 +184,7 @@ void ControlNode::checkLeave() {
 void ControlNode::partFrom(const std::shared_ptr<Line>& line) noexcept {
   ++parting_;
   try {
-    line->send(Kind::kGoodbye, Bytes{});
+    line->send(Kind::kGoodbye, line == parent_ ? encodeRanks(ended_) : Bytes{});
     line->finish([this] { lineParted(); });
   } catch (const std::exception&) {
     line->close();
@@ -196,14 +203,28 @@ void ControlNode::joinFailed(ErrorCode code, const std::string& text) {
   mailbox_.notJoined(code, text + lackOfDescriptors(text));
 }
 
+// Those who have yet to meet this rank hear of it through the root.
 void ControlNode::hurry() {
-  // With an owner that never left, the process ends as if it had died: the others must not wait for it. Those who have
-  // yet to meet this rank hear of it through the root.
   reactor_.post([this] {
     if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUp());
-    if (!ownerLeft_) return reactor_.stop();
-    shrink_.hurry();
+    leaveWithProcess(Deadline::in(kTimeForCalls));
   });
+}
+
+// For an owner that never left: in good order, but the others may know. What is under way, on streams or on other
+// threads of the program, may have others who wait for it, and is given a moment; what begins now, or has not ended by
+// then, fails here.
+void ControlNode::leaveWithProcess(Deadline forCalls) {
+  if (ownerLeft_) return shrink_.hurry();
+  if (!mailbox_.failed() && !forCalls.passed() && request_.busy && request_.busy()) {
+    reactor_.after(kLookAtCalls, [this, forCalls] { leaveWithProcess(forCalls); });
+    return;
+  }
+  ended_.insert(rank());
+  mailbox_.fail(takenDown_);
+  tellLeaving();
+  ownerLeaves();
+  shrink_.hurry();
 }
 
 void ControlNode::halt() {
@@ -211,7 +232,7 @@ void ControlNode::halt() {
     if (ownerLeft_) {
       for (const Child& child : children_)
         if (child.line) child.line->send(Kind::kGoodbye, Bytes{});
-      if (parent_) parent_->send(Kind::kGoodbye, Bytes{});
+      if (parent_) parent_->send(Kind::kGoodbye, encodeRanks(ended_));
     }
     reactor_.stop();
   });

@@ -106,10 +106,17 @@ Error StallDetector::leftWithout(int rank, const std::optional<StateReply>& said
 }
 
 Error StallDetector::departure(int rank, const std::optional<StateReply>& said, const char* why) const {
+  const auto answer = team_.plane().lastAnswer(rank);
   return Error(ErrorCode::kRemote,
-               fmt::format("{} has left{}, but {} on rank {} still waits for it: {}", team_.rankName(rank),
+               fmt::format("{} {}{}, but {} on rank {} still waits for it: {}", team_.rankName(rank),
+                           answer && answer->ended ? control::kEndedWithProcess : "has left",
                            said && said->last ? " after " + describe(said->last->call) : std::string(),
                            call_.describe(number_), team_.rank(), why));
+}
+
+void StallDetector::hurry() noexcept {
+  nextQuestion_ = Clock::now();
+  pause_ = kFirstQuestion;
 }
 
 void StallDetector::doubt(int rank) {
@@ -143,9 +150,9 @@ void StallDetector::compare(int rank, const StateReply& said) const {
 // What one of a pair sends the other must expect: the two may differ from all other pairs, and from what goes the other
 // way.
 void StallDetector::compareCounts(int rank, const StateReply& said) const {
-  if (call_.collective != Collective::kAllToAllV || !said.counts || !call_.tables) return;
-  const auto place = static_cast<size_t>(rank);
-  const Recorder::PairCounts own{call_.tables->inputCounts[place], call_.tables->outputCounts[place]};
+  const auto found = call_.countsWith(team_.rank(), rank);
+  if (!found || !said.counts) return;
+  const Recorder::PairCounts own = *found;
   const std::string self = team_.rankName(team_.rank()), peer = team_.rankName(rank);
   if (own.expected != said.counts->sent)
     throw countsMismatch(call_.describe(number_), peer, said.counts->sent, self, own.expected);
@@ -236,7 +243,8 @@ std::string StallDetector::positionOf(int rank) const {
     return text;
   }
   if (said && said->counterpart) return "has come to it and made many calls since";
-  std::string text = answer->left               ? "has left without it"
+  std::string text = answer->ended              ? "left without it (its process ended)"
+                     : answer->left             ? "has left without it"
                      : said && said->split != 0 ? "is in tuttiCommSplit"
                                                 : "has not come to it";
   if (said && said->last) text += fmt::format(" (its last call: {})", describe(said->last->call));

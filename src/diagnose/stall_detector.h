@@ -30,6 +30,8 @@ class StallDetector {
   // The data connection to that rank has ended: asks it, now and then, whether it is still there. A rank that leaves
   // closes its connections a moment before it says so.
   void doubt(int rank);
+  // The next look asks, however long ago the last question was: whoever calls this does not wait for long.
+  void hurry() noexcept;
   // Later: what is wrong, if it has answered that it left without the counterpart of this call.
   std::optional<Error> departureOf(int rank) const;
 

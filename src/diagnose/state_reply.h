@@ -38,7 +38,7 @@ struct StateReply {
   uint32_t asked = 0;            // Question::number
   std::optional<Position> same;  // the collective with that number, when it was asked about and is still known
   std::optional<Position> last;  // the latest collective
-  // Of an all-to-all-v that was asked about: what it sends the asker, and expects of it.
+  // Where counts are private, of the collective that was asked about: what it sends the asker, and expects of it.
   std::optional<Recorder::PairCounts> counts;
   bool counterpart = false;  // its own part of the asker's call has been made
   std::optional<Stuck> stuck;

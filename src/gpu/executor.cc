@@ -35,14 +35,18 @@ size_t stateBytes(const GpuLayout& shape) {
   return 2 * endsOf(shape) * sizeof(device::End) + kBarrierBytes + (2 * countersOf(shape) + 1) * sizeof(uint32_t);
 }
 
-// The elements of the user's buffer that a call uses: from its begin to the end of the last segment.
-size_t inputCount(const kernels::Layout& layout) {
+// The elements of the user's buffer that a call uses: from its begin to the end of the last segment. `own`: the segment
+// that a buffer of one segment holds.
+size_t inputCount(const kernels::Layout& layout, uint32_t own) {
+  const bool byInput = layout.inputCounts != nullptr;
+  if (layout.inputIsSegment) return layout.length(own, byInput);
   size_t end = 0;
-  for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.inputOffset(s) + layout.length(s, true));
+  for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.inputOffset(s) + layout.length(s, byInput));
   return end;
 }
 
-size_t outputCount(const kernels::Layout& layout) {
+size_t outputCount(const kernels::Layout& layout, uint32_t own) {
+  if (layout.outputIsSegment) return layout.length(own, false);
   size_t end = 0;
   for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.outputOffset(s) + layout.length(s, false));
   return end;
@@ -238,8 +242,9 @@ void GpuExecutor::openBuffers(const comm::Call& call, const DeviceProgram& progr
                               bool stays) {
   if (windows_.empty()) return;
   const size_t size = sizeOf(call.type);
-  const comm::Range input{call.send, inputCount(work.layout) * size},
-      output{call.recv, outputCount(work.layout) * size};
+  const auto own = static_cast<uint32_t>(team().rank());
+  const comm::Range input{call.send, inputCount(work.layout, own) * size},
+      output{call.recv, outputCount(work.layout, own) * size};
   if (input.overlaps(output) && !program.schedule.directInPlace) return;
   work.peerReadable = windows_.share(input, stays);
   if (!call.tables) work.peerWritable = windows_.share(output, stays);

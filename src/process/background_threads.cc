@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "process/link_sockets.h"
 #include "process/log.h"
 #include "process/process_object.h"
 #include "process/thread.h"
@@ -14,7 +15,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::chrono::seconds kLastWords(10);
+// What there is in all, and after what of it the links of this process are no longer of use to anybody.
+constexpr std::chrono::milliseconds kLastWords(10'000), kLastCalls(1'100);
 
 // In a child made by fork its parent's threads are none of its business, and its own may have nothing to end.
 void atTheEnd() noexcept {
@@ -22,6 +24,7 @@ void atTheEnd() noexcept {
     BackgroundThreads::instance().finish();
   } catch (const std::exception&) {  // no memory: the process ends in any case
   }
+  emptyLinkSockets();
 }
 
 // Registered when the library is loaded, before any static object of the program is made: they go first, and their
@@ -78,17 +81,21 @@ void BackgroundThreads::tellAll(void (Service::*what)()) {
   for (const auto& service : all) ((*service).*what)();
 }
 
+void BackgroundThreads::awaitAll(std::chrono::milliseconds atMost) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, atMost,
+                    [&] { return std::ranges::all_of(entries_, [](const Entry& entry) { return entry.finished; }); });
+}
+
 void BackgroundThreads::finish() {
   {
     std::lock_guard lock(mutex_);
     ending_ = true;  // so that the list stays as it is
   }
   tellAll(&Service::hurry);
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kLastWords,
-                      [&] { return std::ranges::all_of(entries_, [](const Entry& entry) { return entry.finished; }); });
-  }
+  awaitAll(kLastCalls);
+  endLinkSockets();
+  awaitAll(kLastWords - kLastCalls);
   tellAll(&Service::halt);
   for (Entry& entry : entries_)
     if (entry.thread.joinable()) entry.thread.join();

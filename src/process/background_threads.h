@@ -1,6 +1,7 @@
 // Runs the background parts of this process - roots, each rank's part of a tree, joins under way, the writer of
 // records - on threads of their own, and sees to it that they have ended when the process does.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <list>
 #include <memory>
@@ -44,6 +45,7 @@ class BackgroundThreads {
   };
   void reap(Finished& finished) noexcept;
   void tellAll(void (Service::*what)());
+  void awaitAll(std::chrono::milliseconds atMost);
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

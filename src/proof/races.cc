@@ -26,7 +26,7 @@ struct Cell {
 
 class Races {
  public:
-  Races(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems)
+  Races(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems)
       : schedules_(schedules),
         wiring_(wiring),
         inPlace_(inPlace),
@@ -55,6 +55,12 @@ class Races {
     int refersTo = -1;  // the rank whose input it is
   };
 
+  bool isInPlace(int rank) const { return inPlace_ == InPlace::kAll || (inPlace_ == InPlace::kSome && rank % 2 == 1); }
+  // Whether peers may use its buffers.
+  bool opens(int rank) const {
+    return inPlace_ != InPlace::kSome || !isInPlace(rank) || schedules_[rank].directInPlace;
+  }
+
   template <class Visit>
   void forSegments(int rank, const Step& step, Visit visit) {
     for (uint32_t i = 0; i < step.span; ++i) visit((step.segment + i) % schedules_[rank].segments);
@@ -81,18 +87,19 @@ class Races {
   }
 
   void post(int rank, const Step& step, int round, uint32_t link) {
-    Slot slot{clocks_[rank], step.segment, step.span, (step.flags & kDirectWrite) != 0};
+    const int receiver = wiring_.links[link].receiver;
+    const bool lands = (step.flags & kDirectWrite) != 0 && opens(receiver);
+    Slot slot{clocks_[rank], step.segment, step.span, lands};
     const auto from = schedules_[rank].from(step);
-    if (from.size() == 1 && from[0].kind() == Kind::kInput && step.span == 1) slot.refersTo = rank;
+    if (from.size() == 1 && from[0].kind() == Kind::kInput && step.span == 1 && opens(rank)) slot.refersTo = rank;
     if (slot.directWrite) {
-      const int receiver = wiring_.links[link].receiver;
       forSegments(rank, step, [&](uint32_t segment) { write(rank, receiver, segment, round); });
     }
     links_[link].push_back(std::move(slot));
   }
 
   Cell& cell(int owner, bool input, uint32_t segment, int round) {
-    const uint64_t buffer = static_cast<uint64_t>(owner) * 2 + (input && !inPlace_ ? 1 : 0);
+    const uint64_t buffer = static_cast<uint64_t>(owner) * 2 + (input && !isInPlace(owner) ? 1 : 0);
     return cells_[(buffer << 24 | segment) << 16 | static_cast<uint64_t>(round)];
   }
 
@@ -116,7 +123,7 @@ class Races {
     if (earlier.rank == rank || earlier.before(clocks_[rank])) return;
     complain(rank, round,
              fmt::format("{} segment {} of rank {}'s {}, which rank {} may be using at that time", does, segment, owner,
-                         inPlace_ ? "buffer in place" : "buffer", earlier.rank));
+                         isInPlace(owner) ? "buffer in place" : "buffer", earlier.rank));
   }
 
   void complain(int rank, int round, const std::string& what) {
@@ -125,7 +132,7 @@ class Races {
 
   std::span<const Schedule> schedules_;
   const Wiring& wiring_;
-  bool inPlace_;
+  InPlace inPlace_;
   Problems& problems_;
   std::vector<VectorClock> clocks_;
   std::vector<std::deque<Slot>> links_;
@@ -134,7 +141,7 @@ class Races {
 
 }  // namespace
 
-void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems) {
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems) {
   // Rounds use memory of their own: a second one only shows that they do not disturb each other's clocks.
   Races races(schedules, wiring, inPlace, problems);
   Simulator simulator(schedules, wiring, schedules[0].depth, Lengths::uniform(2));

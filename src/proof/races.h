@@ -17,8 +17,11 @@ namespace tutti::proof {
 // The most ranks that use direct links with each other, and of whom it is proved.
 inline constexpr size_t kMostDirect = 256;
 
-// Adds what may go wrong over direct links. `inPlace`: input and output of a rank are the same memory. The schedules
-// must have passed checkStructure and end at their depth.
-void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, bool inPlace, Problems& problems);
+// Whose input and output are the same memory. kSome is every other rank, each of which opens its memory to nobody where
+// the schedule is right out of place only (Schedule::directInPlace): whether it is in place is a rank's own choice.
+enum class InPlace : uint8_t { kNobody, kSome, kAll };
+
+// Adds what may go wrong over direct links. The schedules must have passed checkStructure and end at their depth.
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems);
 
 }  // namespace tutti::proof

@@ -23,7 +23,7 @@ int Lengths::of(const Schedule& schedule, const Step& step, uint32_t segment) co
   if (kind_ == Kind::kUniform) return rounds_;
   if (kind_ == Kind::kPrefix) return segment < full_ ? rounds_ : segment == full_ ? last_ : 0;
   uint64_t key = segment;
-  if (schedule.collective == Collective::kAllToAllV || schedule.collective == Collective::kAllToAll) {
+  if (plainOf(schedule.collective) == Collective::kAllToAll) {
     const bool sends = schedule.from(step)[0].kind() == Operand::Kind::kInput;
     const auto self = static_cast<uint64_t>(schedule.rank);
     key = sends ? self << 32 | segment : uint64_t{segment} << 32 | self;

@@ -7,9 +7,7 @@ namespace {
 
 bool sums(Collective collective) { return reduces(collective) || collective == Collective::kBarrier; }
 
-bool exchanges(Collective collective) {
-  return collective == Collective::kAllToAll || collective == Collective::kAllToAllV;
-}
+bool exchanges(Collective collective) { return plainOf(collective) == Collective::kAllToAll; }
 
 }  // namespace
 
@@ -34,13 +32,11 @@ Trace::Trace(std::span<const Schedule> schedules, const Wiring& wiring, int dept
 // Whether the buffer holds the rank's own segment only.
 bool Trace::small(const Schedule& schedule, Operand::Kind kind) const noexcept {
   if (schedule.map != SegmentMap::kPerRank) return false;
-  switch (collective_) {
+  switch (plainOf(collective_)) {
     case Collective::kAllGather:
-    case Collective::kAllGatherV:
     case Collective::kGather:
       return kind == Operand::Kind::kInput;
     case Collective::kReduceScatter:
-    case Collective::kReduceScatterV:
     case Collective::kScatter:
       return kind == Operand::Kind::kOutput;
     default:
@@ -51,19 +47,15 @@ bool Trace::small(const Schedule& schedule, Operand::Kind kind) const noexcept {
 Trace::Promise Trace::promiseOf(int rank, uint32_t segment) const {
   const Schedule& schedule = schedules_[rank];
   const auto owner = static_cast<int>(segment);
-  switch (collective_) {
+  switch (plainOf(collective_)) {
     case Collective::kAllReduce:
-    case Collective::kBarrier:
       return {true, true, -1};
     case Collective::kReduce:
       return {rank == schedule.root, true, -1};
     case Collective::kReduceScatter:
-    case Collective::kReduceScatterV:
       return {owner == rank, true, -1};
     case Collective::kAllGather:
-    case Collective::kAllGatherV:
     case Collective::kAllToAll:
-    case Collective::kAllToAllV:
       return {true, false, owner};
     case Collective::kBroadcast:
       return {true, false, schedule.root};
@@ -71,7 +63,7 @@ Trace::Promise Trace::promiseOf(int rank, uint32_t segment) const {
       return {rank == schedule.root, false, owner};
     case Collective::kScatter:
       return {owner == rank, false, schedule.root};
-    case Collective::kSendRecv:
+    default:  // a message
       break;
   }
   if (!schedule.inPeers.empty()) return {true, false, schedule.inPeers[0]};
@@ -107,6 +99,7 @@ void Trace::execute(int rank, const Step& step, int round) {
 // A small buffer has no other segment than the own, and only some ranks have the large one.
 void Trace::checkPlaces(int rank, const Step& step) {
   const Schedule& schedule = schedules_[rank];
+  const Collective plain = plainOf(collective_);
   const auto check = [&](Operand operand) {
     if (operand.kind() != Operand::Kind::kInput && operand.kind() != Operand::Kind::kOutput) return;
     const bool own = step.segment == static_cast<uint32_t>(rank) && step.span == 1;
@@ -115,8 +108,8 @@ void Trace::checkPlaces(int rank, const Step& step) {
       complain(rank, step, -1, fmt::format("uses a segment of its {} that is not its own", name));
     }
     const bool atRoot = operand.kind() == Operand::Kind::kInput
-                            ? collective_ == Collective::kBroadcast || collective_ == Collective::kScatter
-                            : collective_ == Collective::kReduce || collective_ == Collective::kGather;
+                            ? plain == Collective::kBroadcast || plain == Collective::kScatter
+                            : plain == Collective::kReduce || plain == Collective::kGather;
     if (atRoot && rank != schedule.root) {
       complain(rank, step, -1, fmt::format("uses the {}, which only the root has", name));
     }

@@ -38,8 +38,7 @@ void checkUneven(std::span<const Schedule> schedules, const Wiring& wiring, int 
   const Schedule& first = schedules[0];
   const int rounds = roundsFor(schedules, depth);
   std::vector<Lengths> all;
-  const bool vector = first.collective == Collective::kAllGatherV || first.collective == Collective::kReduceScatterV ||
-                      first.collective == Collective::kAllToAllV;
+  const bool vector = plainOf(first.collective) != first.collective && first.map == SegmentMap::kPerRank;
   if (vector) {
     for (uint64_t seed = 1; seed <= 4; ++seed) all.push_back(Lengths::random(rounds, seed));
   } else if (first.map == SegmentMap::kSplit && first.segments > 1) {
@@ -84,8 +83,9 @@ Verdict verify(std::span<const Schedule> schedules, int depth) {
     }
     if (problems.none()) checkDepth(schedules, wiring, depth, problems);
     if (problems.none() && schedules.size() <= kMostDirect) {
-      checkDirect(schedules, wiring, false, problems);
-      if (schedules[0].directInPlace) checkDirect(schedules, wiring, true, problems);
+      checkDirect(schedules, wiring, InPlace::kNobody, problems);
+      if (schedules[0].directInPlace) checkDirect(schedules, wiring, InPlace::kAll, problems);
+      checkDirect(schedules, wiring, InPlace::kSome, problems);
     }
   }
   Verdict verdict;

@@ -34,7 +34,9 @@ struct Stage {
 
 struct AlgorithmRow {
   std::string_view name;  // in lower case; TUTTI_ALGO takes it
-  // Those that it has: a v-variant where its plain sibling is here, a barrier where all-reduce is.
+  // Those that it has: a barrier where all-reduce is, a v-variant where its plain sibling is. Those whose counts are
+  // private only where every rank has a link to every other, too: nobody can hand on a part whose length it does not
+  // know.
   std::span<const Collective> collectives;
   // This rank's part. A pure function, which knows no transport, no device and no byte count; build() has checked the
   // shape, and that there is more than one rank.

@@ -72,7 +72,8 @@ Schedule buildAlone(const Shape& shape) {
 }  // namespace
 
 bool AlgorithmRow::has(Collective collective) const noexcept {
-  return std::ranges::find(collectives, plainOf(collective)) != collectives.end();
+  const bool movesParts = linksToAll || !countsArePrivate(collective);
+  return movesParts && std::ranges::find(collectives, plainOf(collective)) != collectives.end();
 }
 
 // Acquire: pairs with registerAlgorithm, so that the row is there.

@@ -82,7 +82,7 @@ void allToAll(Builder& builder) {
 Schedule buildDirect(const Shape& shape, int rank) {
   const bool whole = shape.collective == Collective::kBroadcast || shape.collective == Collective::kReduce;
   Builder builder(shape, rank, whole ? SegmentMap::kSplit : SegmentMap::kPerRank, whole ? 1 : shape.size);
-  switch (shape.collective) {
+  switch (plainOf(shape.collective)) {
     case Collective::kBroadcast:
       broadcast(builder, shape.root);
       break;
@@ -96,7 +96,6 @@ Schedule buildDirect(const Shape& shape, int rank) {
       scatter(builder, shape.root);
       break;
     case Collective::kAllToAll:
-    case Collective::kAllToAllV:
       allToAll(builder);
       break;
     default:

@@ -10,14 +10,30 @@
 
 namespace tutti::comm {
 
-// Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
-size_t Call::sharedCount() const noexcept {
-  if (collective == Collective::kAllToAllV) return 0;  // the counts differ from rank to rank
-  if (!tables) return count;
-  return std::accumulate(tables->outputCounts.begin(), tables->outputCounts.end(), size_t{0});
+namespace {
+
+size_t sumOf(const Tables& tables) noexcept {
+  return std::accumulate(tables.outputCounts.begin(), tables.outputCounts.end(), size_t{0});
 }
 
-bool Call::isOfNothing() const noexcept { return collective != Collective::kAllToAllV && sharedCount() == 0; }
+}  // namespace
+
+// Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
+size_t Call::sharedCount() const noexcept {
+  if (!tables) return count;
+  return countsArePrivate(collective) ? 0 : sumOf(*tables);
+}
+
+bool Call::isOfNothing() const noexcept { return sharedCount() == 0 && !countsArePrivate(collective); }
+
+std::optional<Call::PairCounts> Call::countsWith(int self, int peer) const noexcept {
+  const auto at = static_cast<size_t>(peer), own = static_cast<size_t>(self);
+  if (!tables || !countsArePrivate(collective) || peer < 0 || at >= tables->outputCounts.size()) return std::nullopt;
+  if (collective == Collective::kAllToAllV) return PairCounts{tables->inputCounts[at], tables->outputCounts[at]};
+  if (self != root && peer != root) return PairCounts{};
+  const uint64_t part = tables->outputCounts[self == root ? at : own];
+  return (collective == Collective::kScatterV) == (self == root) ? PairCounts{part, 0} : PairCounts{0, part};
+}
 
 size_t Call::planBytes(int ranks) const noexcept {
   return sharedCount() / (tables ? static_cast<size_t>(ranks) : 1) * sizeOf(type);
@@ -29,7 +45,7 @@ size_t Call::planBytes(int ranks) const noexcept {
 // the other expects next, as when a part moves to a neighbour that had none, are parts taken for each other
 // (docs/failures.md, "Limits").
 uint16_t Call::countsDigest() const noexcept {
-  if (!tables || collective == Collective::kAllToAllV) return 0;
+  if (!tables || countsArePrivate(collective)) return 0;
   uint64_t digest = 0;
   for (const size_t part : tables->outputCounts) digest = (digest ^ part) * 0x9e3779b97f4a7c15 + (digest >> 29);
   return static_cast<uint16_t>(digest >> 48);
@@ -53,6 +69,7 @@ std::string elementsText(uint64_t count) { return fmt::format("{} element{}", co
 // What is known of the counts on all ranks.
 std::string countText(Collective collective, uint64_t count) {
   if (collective == Collective::kAllToAllV) return "a count for each pair of ranks";
+  if (countsArePrivate(collective)) return "a count for each rank";
   const bool parts = collective == Collective::kAllGatherV || collective == Collective::kReduceScatterV;
   return elementsText(count) + (parts ? " in all" : "");
 }
@@ -117,11 +134,9 @@ kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, s
     layout.total = call.count;
     layout.stride = (share + line - 1) & ~(line - 1);
   }
-  const Collective kind = call.collective;
-  layout.inputIsSegment =
-      kind == Collective::kAllGather || kind == Collective::kGather || kind == Collective::kAllGatherV;
-  layout.outputIsSegment =
-      kind == Collective::kReduceScatter || kind == Collective::kScatter || kind == Collective::kReduceScatterV;
+  const Collective plain = plainOf(call.collective);
+  layout.inputIsSegment = plain == Collective::kAllGather || plain == Collective::kGather;
+  layout.outputIsSegment = plain == Collective::kReduceScatter || plain == Collective::kScatter;
   if (call.tables) {
     const auto orNull = [](const std::vector<size_t>& table) { return table.empty() ? nullptr : table.data(); };
     layout.stride = 0;
@@ -133,6 +148,13 @@ kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, s
   layout.chunk = chunkBytes >> shift;  // at least 1: every plan sees to it
   layout.speaks = call.isOfNothing();
   return layout;
+}
+
+// A reduction of bool gives 0 or 1. What is reduced with nothing else would be copied; times "true" it is not.
+void makeTruth(engine::LaneWork& work) noexcept {
+  work.arithmetic.op = ReduceOp::kPreMulSum;
+  work.arithmetic.factor = 1;
+  work.scalesInput = true;
 }
 
 }  // namespace
@@ -152,6 +174,7 @@ engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Sched
     if (call.op == ReduceOp::kAvg) work.arithmetic.divisor = static_cast<uint32_t>(schedule.size);
     work.arithmetic.factor = call.factor;
     work.scalesInput = call.op == ReduceOp::kPreMulSum;
+    if (call.type == DataType::kBool && schedule.size == 1) makeTruth(work);
   }
   work.fingerprint = planned(call.fingerprint(number), schedule, channels);
   return work;

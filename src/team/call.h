@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace tutti::comm {
 // counts that differ could look the same.
 inline constexpr size_t kMostElements = (size_t{1} << 48) - 1;
 
-// Tables of the v-variants: elements, one entry a rank.
+// Tables of the v-variants: elements, one entry a rank. Of a gather-v and a scatter-v the root has those of all ranks;
+// elsewhere the own count stands alone.
 struct Tables {
   std::vector<size_t> inputCounts, inputOffsets, outputCounts, outputOffsets;
 };
@@ -33,6 +35,12 @@ struct Call {
   size_t count = 0;  // elements: the whole message, or one rank's part
   std::shared_ptr<const Tables> tables;
 
+  // How many elements a rank sends another, and expects of it.
+  struct PairCounts {
+    uint64_t sent = 0, expected = 0;
+    friend bool operator==(const PairCounts&, const PairCounts&) = default;
+  };
+
   // Bytes that the plan goes by; the same on every rank.
   size_t planBytes(int ranks) const noexcept;
   // Whether its result depends on the order in which operands are combined: sums are rounded, and of zeros or numbers
@@ -41,8 +49,10 @@ struct Call {
   // "all-reduce #42 (float, 262144 elements, sum)"
   std::string describe(uint64_t number) const;
   link::Fingerprint fingerprint(uint64_t number) const noexcept;
-  // On every rank, so that each can tell the others. Of an all-to-all-v nobody knows.
+  // On every rank, so that each can tell the others. Where counts are private nobody knows.
   bool isOfNothing() const noexcept;
+  // Between `self` and that rank, where counts are private; nullopt for a rank that there is not.
+  std::optional<PairCounts> countsWith(int self, int peer) const noexcept;
 
  private:
   size_t sharedCount() const noexcept;

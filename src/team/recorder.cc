@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace tutti::comm {
 namespace {
@@ -43,7 +44,8 @@ CallLine counterpartOf(CallLine line) noexcept {
   return line == CallLine::kSend ? CallLine::kReceive : CallLine::kSend;
 }
 
-void Recorder::expect(int ranks) {
+void Recorder::expect(int self, int ranks) {
+  self_.store(self, kRelaxed);
   caller_.store(thisCaller(), kRelaxed);
   messages_ = std::make_unique<Latest[]>(2 * static_cast<size_t>(ranks));
   ranks_.store(ranks, std::memory_order_release);  // pairs with latestOf()
@@ -75,27 +77,23 @@ Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& finge
   entry.mark.store(order << 8 | static_cast<uint64_t>(CallState::kQueued), std::memory_order_release);
   begun_.store(order + 1, std::memory_order_release);
   caller_.store(thisCaller(), kRelaxed);
-  if (call.collective == Collective::kAllToAllV) keepTables(call, fingerprint.operation);
+  if (countsArePrivate(call.collective)) keepCounts(call, fingerprint.operation);
   if (Latest* latest = latestOf(line, peer)) latest->store(fingerprint.operation + uint64_t{1}, kRelaxed);
   return order;
 }
 
-void Recorder::keepTables(const Call& call, uint32_t number) noexcept {
-  std::shared_ptr<const Tables> tables = call.tables;
+void Recorder::keepCounts(const Call& call, uint32_t number) noexcept {
+  PairedCall kept{number, call};
   std::lock_guard lock(pairedMutex_);
-  PairedCall& oldest = paired_[pairedNext_++ % kPaired];
-  oldest.number = number;
-  oldest.tables.swap(tables);
+  std::swap(paired_[pairedNext_++ % kPaired], kept);
 }
 
 std::optional<Recorder::PairCounts> Recorder::countsWith(int peer, uint32_t number) const {
   std::lock_guard lock(pairedMutex_);
-  const auto kept =
-      std::ranges::find_if(paired_, [number](const PairedCall& call) { return call.tables && call.number == number; });
-  if (kept == paired_.end() || peer < 0) return std::nullopt;
-  const auto place = static_cast<size_t>(peer);
-  if (place >= kept->tables->inputCounts.size() || place >= kept->tables->outputCounts.size()) return std::nullopt;
-  return PairCounts{kept->tables->inputCounts[place], kept->tables->outputCounts[place]};
+  const auto kept = std::ranges::find_if(
+      paired_, [number](const PairedCall& one) { return one.call.tables && one.number == number; });
+  if (kept == paired_.end()) return std::nullopt;
+  return kept->call.countsWith(self_.load(kRelaxed), peer);
 }
 
 bool Recorder::owns(const Entry& entry, Token call) const noexcept { return entry.mark.load(kRelaxed) >> 8 == call; }
@@ -188,6 +186,13 @@ bool Recorder::begun(CallLine line, int peer, uint32_t number) const noexcept {
 
 std::optional<CallRecord> Recorder::stuck() const {
   return findLast([](const CallRecord& record) { return isStuck(record) && record.waitingFor >= 0; });
+}
+
+bool Recorder::busy() const noexcept {
+  return std::ranges::any_of(entries_, [](const Entry& entry) {
+    const uint64_t state = entry.mark.load(kRelaxed) & 0xff;  // an entry without a call is beyond them
+    return state < static_cast<uint64_t>(CallState::kDone);
+  });
 }
 
 std::optional<CallRecord> Recorder::stuckOn(int rank) const {

@@ -56,7 +56,7 @@ class Recorder {
   using Token = uint64_t;  // a call's order
 
   // Before the first call: how many ranks there are to send to. Throws std::bad_alloc.
-  void expect(int ranks);
+  void expect(int self, int ranks);
 
   // By the thread that makes calls: there is one at a time.
   Token begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking) noexcept;
@@ -73,11 +73,9 @@ class Recorder {
   std::optional<CallRecord> collective(uint32_t number) const;
   // The last call of that line (to that peer) that has been made.
   std::optional<CallRecord> last(CallLine line, int peer = -1) const;
-  // How many elements an all-to-all-v with this number sends to that rank, and expects of it; if it is still kept.
-  struct PairCounts {
-    uint64_t sent = 0, expected = 0;
-    friend bool operator==(const PairCounts&, const PairCounts&) = default;
-  };
+  // How many elements the call with this number sends to that rank, and expects of it; of calls whose counts are
+  // private, if it is still kept.
+  using PairCounts = Call::PairCounts;
   std::optional<PairCounts> countsWith(int peer, uint32_t number) const;
   // Whether the call with this number has been made, however long ago.
   bool begun(CallLine line, int peer, uint32_t number) const noexcept;
@@ -85,6 +83,8 @@ class Recorder {
   std::optional<CallRecord> stuckOn(int rank) const;
   // The same, whichever rank it waits for.
   std::optional<CallRecord> stuck() const;
+  // Whether any of the calls that are kept has not ended.
+  bool busy() const noexcept;
   // Who made the last call, or, before the first, who made the communicator.
   CallerId caller() const noexcept { return caller_.load(std::memory_order_relaxed); }
   const Timeline& timeline() const noexcept { return timeline_; }
@@ -122,16 +122,16 @@ class Recorder {
   std::optional<CallRecord> read(uint64_t order) const;
   template <class Match>
   std::optional<CallRecord> findLast(Match match) const;
-  void keepTables(const Call& call, uint32_t number) noexcept;
+  void keepCounts(const Call& call, uint32_t number) noexcept;
 
   // Of one queue of calls: the number of its latest + 1, 0 before the first. The entries forget; this does not.
   using Latest = std::atomic<uint64_t>;
   Latest* latestOf(CallLine line, int peer) const noexcept;
 
-  // The last of the calls in which each pair of ranks has a count of its own.
+  // The last of the calls whose counts are private.
   struct PairedCall {
     uint32_t number = 0;
-    std::shared_ptr<const Tables> tables;
+    Call call;
   };
   static constexpr size_t kPaired = 64;
   mutable std::mutex pairedMutex_;  // guards the next two
@@ -145,6 +145,7 @@ class Recorder {
   mutable Latest collectives_{0};
   std::unique_ptr<Latest[]> messages_;  // by peer: sends, then receives
   std::atomic<int> ranks_{0};           // 0 before messages_ stands
+  std::atomic<int> self_{0};
   std::array<Entry, kEntries> entries_;
 };
 

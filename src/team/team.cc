@@ -40,7 +40,7 @@ Team::Team(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> reco
       spins_(topology::haveCoresOfTheirOwn(infos_, rank_)),
       onFailure_(std::move(onFailure)),
       stopped_(plane_->failed()) {
-  recorder_->expect(size_);
+  recorder_->expect(rank_, size_);
 }
 
 std::string Team::rankName(int rank) const {

@@ -24,6 +24,9 @@ struct Agreed {
 };
 using Agreement = std::vector<Agreed>;
 
+// Whether calls are under way that may still end, for which a process that ends waits a moment. As Respond.
+using Busy = std::function<bool()>;
+
 struct JoinRequest {
   UniqueId id;
   int rank = 0, size = 1;
@@ -39,6 +42,7 @@ struct JoinRequest {
   // A rank that differs from the first one to come in a value of a name that both have is refused; the text tells both.
   Agreement agreement;
   Respond respond;  // may be empty: questions get an empty answer
+  Busy busy;        // may be empty: there are none
   // Another rank leads it there, and hears over a line that stands how it goes.
   bool led = false;
 };

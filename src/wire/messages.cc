@@ -107,7 +107,6 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
   const auto count = static_cast<size_t>(ranks);
   switch (kind) {
     case Kind::kDone:
-    case Kind::kGoodbye:
     case Kind::kShrinkAgain:
     case Kind::kShrinkAck:
     case Kind::kShrinkDone:
@@ -132,6 +131,8 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
       return kWords;
     case Kind::kShrinkTry:
       return kWords + count * sizeof(int32_t);
+    case Kind::kGoodbye:
+      return kNumbers + count * sizeof(int32_t);
     case Kind::kMail:
       return kMostMailBytes + kBesideMail;
     case Kind::kGatherUp:
@@ -275,7 +276,7 @@ Mail decodeMail(std::span<const std::byte> bytes) {
   mail.from = in.value<int32_t>();
   mail.to = in.value<int32_t>();
   mail.key = in.value<uint64_t>();
-  mail.use = in.oneOf(MailUse::kMailbox, MailUse::kLeft);
+  mail.use = in.oneOf(MailUse::kMailbox, MailUse::kEnded);
   const auto body = in.block();
   mail.body.assign(body.begin(), body.end());
   return mail;
@@ -350,6 +351,18 @@ Bytes encode(const ShrinkTry& proposal) {
   out.block(encode(id)).block(proposal.parcel).value(static_cast<uint32_t>(proposal.survivors.size()));
   for (const int rank : proposal.survivors) out.value<int32_t>(rank);
   return out.take();
+}
+
+Bytes encodeRanks(const std::set<int>& ranks) {
+  Writer out;
+  for (const int rank : ranks) out.value<int32_t>(rank);
+  return out.take();
+}
+
+std::set<int> decodeRanks(std::span<const std::byte> bytes) {
+  std::set<int> ranks;
+  for (Reader in(bytes); !in.empty();) ranks.insert(in.value<int32_t>());
+  return ranks;
 }
 
 ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ enum class Kind : uint8_t {
   kGatherDown,  // sequence, a block per rank
   kMail,        // Mail
   kFailure,     // Failure
-  kGoodbye,     // empty
+  kGoodbye,     // to the parent: the ranks from there on down that have left because their process ended
   // between survivors, see shrink.h; the first two are first frames to a rank's listener
   kShrinkCall,    // ShrinkCall: waits here for what becomes of it
   kShrinkProbe,   // ShrinkCall: only asks
@@ -119,8 +120,8 @@ struct StreamHello {
 };
 
 // What a mail is for: the owner's mailbox; the news that a stream cannot be had; a question to the rank's `respond`,
-// its answer, and the news that nobody is left there to answer.
-enum class MailUse : uint8_t { kMailbox, kNoUnixStream, kNoTcpStream, kQuestion, kAnswer, kLeft };
+// its answer, and the news that nobody is left there to answer, by itself or because its process ended.
+enum class MailUse : uint8_t { kMailbox, kNoUnixStream, kNoTcpStream, kQuestion, kAnswer, kLeft, kEnded };
 
 struct Mail {
   int from = 0, to = 0;
@@ -186,6 +187,7 @@ Bytes encode(const ShrinkCall& call);
 Bytes encode(const ShrinkTry& proposal);
 Bytes encode(const ShrinkTried& tried);
 Bytes encode(const ShrinkDiffer& differ);
+Bytes encodeRanks(const std::set<int>& ranks);
 Bytes encodeWords(std::string_view text);
 // What is decoded may stand in a log: names and texts are made plain (base/plain_text.h).
 // All throw Error(kRemote) for bytes that are no such message.
@@ -196,6 +198,7 @@ StreamHello decodeStreamHello(std::span<const std::byte> bytes);
 Mail decodeMail(std::span<const std::byte> bytes);
 Record decodeRecord(std::span<const std::byte> bytes);
 Failure decodeFailure(std::span<const std::byte> bytes);
+std::set<int> decodeRanks(std::span<const std::byte> bytes);
 std::string decodeWords(std::span<const std::byte> bytes);
 ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes);
 ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "schedule/algorithm.h"
@@ -42,10 +43,11 @@ std::string nameOfCase(const ::testing::TestParamInfo<Case>& info) {
 
 std::vector<Case> allCases() {
   std::vector<Case> cases;
-  const Collective collectives[] = {Collective::kAllReduce, Collective::kAllGather,     Collective::kReduceScatter,
-                                    Collective::kBroadcast, Collective::kReduce,        Collective::kGather,
-                                    Collective::kScatter,   Collective::kAllToAll,      Collective::kAllGatherV,
-                                    Collective::kAllToAllV, Collective::kReduceScatterV};
+  const Collective collectives[] = {Collective::kAllReduce, Collective::kAllGather,      Collective::kReduceScatter,
+                                    Collective::kBroadcast, Collective::kReduce,         Collective::kGather,
+                                    Collective::kScatter,   Collective::kAllToAll,       Collective::kAllGatherV,
+                                    Collective::kAllToAllV, Collective::kReduceScatterV, Collective::kGatherV,
+                                    Collective::kScatterV};
   for (const Collective collective : collectives)
     for (const auto algorithm : schedule::algorithmsFor(collective)) {
       const auto add = [&](const char* transport, std::vector<int> sizes) {
@@ -56,6 +58,10 @@ std::vector<Case> allCases() {
       add("tcp", {2, 7, 3});
       add("shm", {5, 2});
       cases.push_back({collective, algorithm, "p2p", 3, 3});
+      // Ranks in place read and write one buffer, in the shares of many channels.
+      if (countsArePrivate(collective) || collective == Collective::kAllToAll)
+        for (const auto& [transport, ranks, channels] : {std::tuple("shm", 6, 2), {"tcp", 4, 16}, {"p2p", 8, 16}})
+          cases.push_back({collective, algorithm, transport, ranks, channels});
     }
   return cases;
 }
@@ -85,6 +91,7 @@ class Exchange {
   void run(size_t count, bool inPlace, int root) {
     count_ = count;
     root_ = root;
+    symmetric_ = inPlace || inPlaceOnSome_;
     prepare();
     std::vector<float> memory(8 + std::max(send_.size(), want_.size()) + 8, kPoison);
     float* recv = memory.data() + 8;
@@ -101,9 +108,13 @@ class Exchange {
       ASSERT_EQ(memory[i], expected[i]) << "element " << i << " of " << want_.size() << ", rank " << rank_ << " of "
                                         << n_ << ", root " << root << (inPlace ? ", in place" : "");
   }
-  bool canBeInPlace() const {
-    return test_.collective != Collective::kAllToAll && test_.collective != Collective::kAllToAllV;
+  // On this rank: of an all-to-all every rank may choose for itself, if the counts of a pair are alike.
+  void runInPlaceOnSome(size_t count) {
+    inPlaceOnSome_ = true;
+    run(count, rank_ % 3 != 1, 0);
+    inPlaceOnSome_ = false;
   }
+  bool exchanges() const { return plainOf(test_.collective) == Collective::kAllToAll; }
   bool rooted() const { return hasRoot(test_.collective); }
 
  private:
@@ -116,7 +127,10 @@ class Exchange {
     for (size_t r = 0; r < rank; ++r) offset += part(r);
     return offset;
   }
-  size_t pairCount(size_t from, size_t to) const { return (from + 2 * to) % 4 == 1 ? 0 : count_ + from + 3 * to; }
+  size_t pairCount(size_t from, size_t to) const {
+    if (symmetric_) return (from + to) % 4 == 1 ? 0 : count_ + from * to;
+    return (from + 2 * to) % 4 == 1 ? 0 : count_ + from + 3 * to;
+  }
 
   void prepare() {
     sendOffset_ = recvOffset_ = 0;
@@ -162,7 +176,17 @@ class Exchange {
   }
 
   void prepareVariant() {
-    if (test_.collective == Collective::kAllGatherV) {
+    if (test_.collective == Collective::kGatherV) {
+      send_ = contribution(rank_, part(self()));
+      if (rank_ != root_) return;
+      sendOffset_ = partOffset(self());
+      for (size_t r = 0; r < n(); ++r)
+        for (size_t i = 0; i < part(r); ++i) want_.push_back(value(static_cast<int>(r), i));
+    } else if (test_.collective == Collective::kScatterV) {
+      send_ = contribution(root_, partOffset(n()));
+      recvOffset_ = partOffset(self());
+      for (size_t i = 0; i < part(self()); ++i) want_.push_back(value(root_, recvOffset_ + i));
+    } else if (test_.collective == Collective::kAllGatherV) {
       send_ = contribution(rank_, part(self()));
       sendOffset_ = partOffset(self());
       for (size_t r = 0; r < n(); ++r)
@@ -216,6 +240,7 @@ class Exchange {
     std::vector<size_t> counts(n()), offsets(n()), sendCounts(n()), sendOffsets(n());
     if (test_.collective != Collective::kAllToAllV) {
       for (size_t r = 0; r < n(); ++r) counts[r] = part(r), offsets[r] = partOffset(r);
+      if (hasRoot(test_.collective)) return callRooted(send, recv, counts, offsets);
       if (test_.collective == Collective::kAllGatherV)
         CHECK_TUTTI(tuttiAllGatherV(send, recv, counts.data(), offsets.data(), tuttiFloat32, comm_, nullptr));
       else
@@ -229,10 +254,22 @@ class Exchange {
                                tuttiFloat32, comm_, nullptr));
   }
 
+  // Elsewhere than at the root nobody has tables.
+  void callRooted(const float* send, float* recv, const std::vector<size_t>& counts,
+                  const std::vector<size_t>& offsets) {
+    const bool atRoot = rank_ == root_;
+    const size_t *const many = atRoot ? counts.data() : nullptr, *const places = atRoot ? offsets.data() : nullptr;
+    if (test_.collective == Collective::kGatherV)
+      CHECK_TUTTI(tuttiGatherV(send, part(self()), recv, many, places, tuttiFloat32, root_, comm_, nullptr));
+    else
+      CHECK_TUTTI(tuttiScatterV(send, many, places, recv, part(self()), tuttiFloat32, root_, comm_, nullptr));
+  }
+
   const Case& test_;
   tuttiComm_t comm_;
   int rank_, n_, root_ = 0;
   size_t count_ = 0, sendOffset_ = 0, recvOffset_ = 0;
+  bool inPlaceOnSome_ = false, symmetric_ = false;
   std::vector<float> send_, want_;
 };
 
@@ -248,7 +285,8 @@ TEST_P(CollectiveTest, GivesEveryRankTheRightValues) {
     for (const size_t count : kCounts) {
       for (int root = 0; root<(exchange.rooted() ? test.ranks : 1); root += count> 1000 ? 3 : 1) {
         exchange.run(count, false, root);
-        if (exchange.canBeInPlace()) exchange.run(count, true, root);
+        exchange.run(count, true, root);
+        if (exchange.exchanges()) exchange.runInPlaceOnSome(count);
       }
     }
     tuttiCommStats_t stats{};

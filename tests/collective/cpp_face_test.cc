@@ -22,6 +22,9 @@ using tutti::Stream;
 
 static_assert(kDataTypeOf<float> == tuttiFloat32 && kDataTypeOf<double> == tuttiFloat64);
 static_assert(kDataTypeOf<int8_t> == tuttiInt8 && kDataTypeOf<uint8_t> == tuttiUint8);
+static_assert(kDataTypeOf<int16_t> == tuttiInt16 && kDataTypeOf<uint16_t> == tuttiUint16);
+static_assert(kDataTypeOf<short> == tuttiInt16 && kDataTypeOf<unsigned short> == tuttiUint16);
+static_assert(kDataTypeOf<bool> == tuttiBool && sizeof(bool) == 1);
 static_assert(kDataTypeOf<int32_t> == tuttiInt32 && kDataTypeOf<uint32_t> == tuttiUint32);
 static_assert(kDataTypeOf<int64_t> == tuttiInt64 && kDataTypeOf<uint64_t> == tuttiUint64);
 static_assert(kDataTypeOf<long long> == tuttiInt64 && kDataTypeOf<std::byte> == tuttiUint8);
@@ -73,6 +76,20 @@ TEST(CppFace, ReducesAndBroadcastsSpans) {
   });
 }
 
+TEST(CppFace, ReducesTruthsAndBits) {
+  onRanks(3, [](Communicator& comm) {
+    bool truths[] = {comm.rank() == 1, true, comm.rank() != 1};
+    comm.allReduce(std::span<bool>(truths), tuttiBitXor);
+    EXPECT_TRUE(truths[0] && truths[1] && !truths[2]);
+    std::vector<short> bits{static_cast<short>(-1 << comm.rank())};
+    comm.allReduce<short>(bits, tuttiBitAnd);
+    EXPECT_EQ(bits[0], -4);
+    std::vector<unsigned short> sums{40'000};
+    comm.allReduce<unsigned short>(sums);
+    EXPECT_EQ(sums[0], 120'000 % 65'536);
+  });
+}
+
 TEST(CppFace, MovesPartsOfRanks) {
   onRanks(2, [](Communicator& comm) {
     const auto mine = static_cast<uint64_t>(comm.rank());
@@ -99,6 +116,22 @@ TEST(CppFace, MovesPartsOfAnySize) {
     std::vector<int> swapped(2);
     comm.allToAllV<int>(std::array{10 * comm.rank(), 10 * comm.rank() + 1}, ones, places, swapped, ones, places);
     EXPECT_EQ(swapped, (std::vector<int>{comm.rank(), 10 + comm.rank()}));
+    comm.allToAll(std::span<int>(swapped));
+    EXPECT_EQ(swapped, (std::vector<int>{10 * comm.rank(), 10 * comm.rank() + 1}));
+  });
+}
+
+TEST(CppFace, GathersAndScattersPartsOfAnySize) {
+  onRanks(3, [](Communicator& comm) {
+    const auto mine = static_cast<size_t>(comm.rank());
+    const bool isRoot = comm.rank() == 1;
+    const std::vector<size_t> counts{1, 0, 2}, places{2, 0, 0}, none;
+    std::vector<int> own(counts[mine], 5 + comm.rank()), all(isRoot ? 3 : 0);
+    comm.gatherV<int>(own, all, isRoot ? counts : none, isRoot ? places : none, 1);
+    EXPECT_EQ(all, isRoot ? (std::vector<int>{7, 7, 5}) : std::vector<int>());
+    for (int& value : all) ++value;
+    comm.scatterV<int>(all, isRoot ? counts : none, isRoot ? places : none, own, 1);
+    EXPECT_EQ(own, std::vector<int>(counts[mine], 6 + comm.rank()));
   });
 }
 
@@ -163,6 +196,9 @@ TEST(CppFace, RefusesSpansThatDoNotFit) {
     EXPECT_EQ(codeOf([&] { comm.allGatherV<float>(three, three, count, start); }), tuttiInvalidArgument);
     EXPECT_EQ(codeOf([&] { comm.reduceScatterV<float>(three, two, count); }), tuttiInvalidArgument);
     EXPECT_EQ(codeOf([&] { comm.allToAllV<float>(two, count, start, three, beyond, start); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.gatherV<float>(two, three, count, beyond, 0); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.gatherV<float>(three, three, count, start, 0); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm.scatterV<float>(two, beyond, start, three, 0); }), tuttiInvalidArgument);
   });
 }
 

@@ -99,6 +99,7 @@ TEST(NoMemory, CallsThatAreRefusedAreRefusedInShort) {
     ration = {};
     EXPECT_NE(result, tuttiSuccess);
     EXPECT_STRNE(tuttiGetLastError(nullptr), "");
+    EXPECT_STRNE(tuttiGetLastProcessError(), "");
   };
   starving([&] { return tuttiStreamCreate(&stream, 0); });
   starving([&] { return tuttiAllReduce(nullptr, &value, 1, tuttiInt32, tuttiSum, comm, nullptr); });
@@ -161,7 +162,8 @@ void failLate(void* untouched) {
   tuttiGroupStart();
   tuttiAllReduce(&count, &count, 1, tuttiInt32, tuttiSum, nullptr, nullptr);
   const bool spoiled = tuttiGroupEnd() == tuttiInvalidArgument;
-  *static_cast<bool*>(untouched) = spoiled && givenBack.untouched() && text == "tuttiCommCount: comm is NULL";
+  const bool seen = std::strcmp(tuttiGetLastProcessError(), "tuttiAllReduce: comm is NULL") == 0;
+  *static_cast<bool*>(untouched) = spoiled && seen && givenBack.untouched() && text == "tuttiCommCount: comm is NULL";
   givenBack.release();
 }
 

@@ -204,6 +204,9 @@ class Failures(Programs):
             with self.subTest(" ".join(arguments)):
                 self.bad("all_reduce_perf", (*ranks, *arguments), text)
         self.bad("broadcast_perf", ("--ranks", "2", *SMALL, "-r", "2"), "--root 2: there are only 2 ranks")
+        for what, text in ((("-o", "band"), "-o band is not defined for float: choose integers or bool with -d"),
+                           (("-d", "bool", "-o", "avg"), "-o avg is not defined for bool: choose numbers with -d")):
+            self.bad("all_reduce_perf", (*ranks, *SMALL, *what), text)
 
     def test_help_is_no_failure(self):
         outcome = run("all_reduce_perf", ("--help",))

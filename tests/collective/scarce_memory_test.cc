@@ -319,6 +319,12 @@ constexpr Step kSteps[] = {
     [](tuttiComm_t c, int, int* b) {
       return tuttiAllToAllV(b, kEqual, kPlaces, b + 200, kEqual, kPlaces, tuttiInt32, c, nullptr);
     },
+    [](tuttiComm_t c, int r, int* b) {
+      return tuttiGatherV(b, kParts[r], b + 200, kParts, kPlaces, tuttiInt32, 0, c, nullptr);
+    },
+    [](tuttiComm_t c, int r, int* b) {
+      return tuttiScatterV(b, kParts, kPlaces, b + 200, kParts[r], tuttiInt32, 1, c, nullptr);
+    },
     [](tuttiComm_t c, int, int*) { return tuttiBarrier(c, nullptr); },
     [](tuttiComm_t c, int r, int* b) {
       return r == 0 ? tuttiSend(b, 100, tuttiInt32, 1, c, nullptr) : tuttiRecv(b, 100, tuttiInt32, 0, c, nullptr);

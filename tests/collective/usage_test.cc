@@ -31,6 +31,10 @@ TEST(Usage, WrongArgumentsAreNamed) {
     expectText(comm, "recv is NULL");
     EXPECT_EQ(reduce(data, data, 4, 12, tuttiSum), tuttiInvalidArgument);
     expectText(comm, "type is 12");
+    EXPECT_EQ(reduce(data, data, 4, 63, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "type is 63");
+    EXPECT_EQ(reduce(data, data, 4, 67, tuttiSum), tuttiInvalidArgument);
+    expectText(comm, "type is 67");
     EXPECT_EQ(reduce(data, data, 4, tuttiFloat32, 5), tuttiInvalidArgument);
     expectText(comm, "op is 5");
     EXPECT_EQ(reduce(data, data + 1, 4, tuttiFloat32, tuttiSum), tuttiInvalidArgument);
@@ -43,7 +47,7 @@ TEST(Usage, WrongArgumentsAreNamed) {
     expectText(comm, "root is 1");
     EXPECT_EQ(tuttiSend(data, 4, tuttiFloat32, 3, comm, nullptr), tuttiInvalidArgument);
     expectText(comm, "peer is 3");
-    EXPECT_EQ(tuttiAllToAll(data, data, 4, tuttiFloat32, comm, nullptr), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiAllToAll(data, data + 1, 4, tuttiFloat32, comm, nullptr), tuttiInvalidArgument);
     expectText(comm, "overlap");
     EXPECT_EQ(reduce(nullptr, nullptr, 0, tuttiFloat32, tuttiSum), tuttiSuccess);
     tuttiResult_t state = tuttiInternalError;
@@ -122,6 +126,77 @@ TEST(Usage, WrongTablesOfCountsAreNamed) {
   });
 }
 
+TEST(Usage, AnExchangeInPlaceHasEqualTables) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int) {
+    double data[16] = {};
+    const size_t counts[] = {2, 2}, more[] = {2, 3}, places[] = {0, 4}, other[] = {0, 6}, none[] = {0, 0};
+    const auto exchange = [&](const size_t* in, const size_t* at) {
+      return tuttiAllToAllV(data, counts, places, data, in, at, tuttiFloat64, comm, nullptr);
+    };
+    EXPECT_EQ(exchange(counts, other), tuttiInvalidArgument);
+    expectText(comm, "goes to rank 1 (2 elements from 4 on) is not where what comes from it goes (2 elements from 6");
+    EXPECT_EQ(tuttiAllToAllV(data, none, places, data, none, other, tuttiFloat64, comm, nullptr), tuttiSuccess);
+    EXPECT_EQ(tuttiAllToAllV(data, more, places, data, more, other, tuttiFloat64, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "in place, the tables of both sides are equal");
+    EXPECT_EQ(exchange(counts, places), tuttiSuccess);
+  });
+}
+
+// Only the root has them, and only there are they looked at.
+TEST(Usage, WrongTablesAtTheRootAreNamed) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    double data[16] = {};
+    const size_t two[] = {2}, start[] = {0}, five[] = {5}, huge[] = {SIZE_MAX / 2 + 1}, many[] = {size_t{1} << 48};
+    const auto gather = [&](const void* send, size_t count, const size_t* counts, const size_t* places) {
+      return tuttiGatherV(send, count, data, counts, places, tuttiFloat64, 0, comm, nullptr);
+    };
+    const auto scatter = [&](void* recv, size_t count, const size_t* counts, const size_t* places) {
+      return tuttiScatterV(data, counts, places, recv, count, tuttiFloat64, 0, comm, nullptr);
+    };
+    EXPECT_EQ(gather(data + 8, 2, nullptr, start), tuttiInvalidArgument);
+    expectText(comm, "tuttiGatherV: recvCounts is NULL");
+    EXPECT_EQ(gather(data + 8, 2, two, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiGatherV: recvDispls is NULL");
+    EXPECT_EQ(gather(data + 8, 3, two, start), tuttiInvalidArgument);
+    expectText(comm, "sendCount and recvCounts: rank 0 sends itself 3 elements but expects 2");
+    EXPECT_EQ(gather(data + 1, 2, two, start), tuttiInvalidArgument);
+    expectText(comm, "overlap");
+    EXPECT_EQ(gather(nullptr, 2, two, start), tuttiInvalidArgument);
+    expectText(comm, "send is NULL");
+    EXPECT_EQ(gather(data, huge[0], huge, huge), tuttiInvalidArgument);
+    EXPECT_EQ(scatter(data + 8, 2, nullptr, start), tuttiInvalidArgument);
+    expectText(comm, "tuttiScatterV: sendCounts is NULL");
+    EXPECT_EQ(scatter(data + 8, 2, two, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiScatterV: sendDispls is NULL");
+    EXPECT_EQ(scatter(data + 8, 3, two, start), tuttiInvalidArgument);
+    expectText(comm, "sendCounts and recvCount: rank 0 sends itself 2 elements but expects 3");
+    EXPECT_EQ(scatter(data + 4, 2, two, five), tuttiInvalidArgument);
+    expectText(comm, "overlap");
+    EXPECT_EQ(scatter(data, 2, two, huge), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiScatterV(data, many, start, data, many[0], tuttiInt8, 0, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "more than a call can have");
+    EXPECT_EQ(gather(data + 5, 2, two, five), tuttiSuccess) << "in place";
+    EXPECT_EQ(scatter(data + 5, 2, two, five), tuttiSuccess) << "in place";
+    EXPECT_EQ(tuttiGatherV(data, 2, data, two, start, tuttiFloat64, 1, comm, nullptr), tuttiInvalidArgument);
+    expectText(comm, "tuttiGatherV: root is 1");
+  });
+}
+
+TEST(Usage, PartsThatOverlapAreNamedAtTheRootAndMayWhereTheyAreRead) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    double data[16] = {};
+    const size_t counts[] = {2, 2}, apart[] = {0, 2}, close[] = {0, 1};
+    if (rank == 0) {
+      EXPECT_EQ(tuttiGatherV(data + 8, 2, data, counts, close, tuttiFloat64, 0, comm, nullptr), tuttiInvalidArgument);
+      expectText(comm, "tuttiGatherV: recvDispls: the parts of ranks 0 and 1 overlap");
+    }
+    EXPECT_EQ(tuttiGatherV(data + 8, 2, data, rank == 0 ? counts : nullptr, apart, tuttiFloat64, 0, comm, nullptr),
+              tuttiSuccess);
+    EXPECT_EQ(tuttiScatterV(data, rank == 0 ? counts : nullptr, close, data + 8, 2, tuttiFloat64, 0, comm, nullptr),
+              tuttiSuccess);
+  });
+}
+
 // A slot would tell one more as none.
 TEST(Usage, MoreElementsThanASlotCanTellAreRefused) {
   constexpr size_t kLess = size_t{1} << 47, kMore = 2 * kLess;
@@ -143,7 +218,7 @@ TEST(Usage, MoreElementsThanASlotCanTellAreRefused) {
 TEST(Usage, WrongOperatorsAreNamed) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     float data = 1;
-    for (const int number : {int{tuttiNumOps}, 1024, int{tuttiMaxRedOp}}) {
+    for (const int number : {int{tuttiNumOps}, 63, int{tuttiBitXor} + 1, 1023, 1024, int{tuttiMaxRedOp}}) {
       const auto op = static_cast<tuttiRedOp_t>(number);
       EXPECT_EQ(tuttiAllReduce(&data, &data, 1, tuttiFloat32, op, comm, nullptr), tuttiInvalidArgument);
       expectText(comm, "tuttiAllReduce: op is ");

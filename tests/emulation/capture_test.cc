@@ -255,6 +255,47 @@ TEST_P(DeviceCapture, AllGatherVKeepsItsTables) {
   }
 }
 
+// A gather-v and a scatter-v of two ranks, whose root alone has tables; and an exchange in place.
+TEST_P(DeviceCapture, TablesOfARootAreKept) {
+  const GpuRanks gpu = ranks(2);
+  const Stream stream;
+  Ints parts[2] = {Ints(5), Ints(700)}, all(705), back[2] = {Ints(5), Ints(700)}, swapped[2] = {Ints(60), Ints(60)};
+  const Graph graph(stream, [&] {
+    std::vector<size_t> counts{5, 700}, places{700, 0};
+    for (const bool gathers : {true, false})
+      inGroup([&] {
+        for (size_t r = 0; r < 2; ++r) {
+          const size_t *const many = r == 1 ? counts.data() : nullptr, *const at = r == 1 ? places.data() : nullptr;
+          const tuttiComm_t comm = gpu[static_cast<int>(r)];
+          CHECK_TUTTI(
+              gathers
+                  ? tuttiGatherV(parts[r].data(), parts[r].size(), all.data(), many, at, tuttiInt32, 1, comm, stream)
+                  : tuttiScatterV(all.data(), many, at, back[r].data(), back[r].size(), tuttiInt32, 1, comm, stream));
+        }
+      });
+    counts = places = {~size_t{0}, ~size_t{0}};
+    inGroup([&] {
+      for (size_t r = 0; r < 2; ++r)
+        CHECK_TUTTI(
+            tuttiAllToAll(swapped[r].data(), swapped[r].data(), 30, tuttiInt32, gpu[static_cast<int>(r)], stream));
+    });
+  });
+  for (int replay = 0; replay < 3; ++replay) {
+    for (size_t r = 0; r < 2; ++r) {
+      fill(parts[r], static_cast<int>(r), replay);
+      fill(back[r], -1, replay);
+      fill(swapped[r], static_cast<int>(r) + 7, replay);
+    }
+    const Ints before[2] = {swapped[0], swapped[1]};
+    graph.launch(stream);
+    gpu.finish(stream);
+    for (size_t r = 0; r < 2; ++r) {
+      ASSERT_EQ(back[r], parts[r]);
+      for (size_t i = 0; i < 60; ++i) ASSERT_EQ(swapped[r][i], before[i / 30][r * 30 + i % 30]);
+    }
+  }
+}
+
 // A group with so many calls that they do not fit into the arguments of a launch: every rank sends to every other one.
 class Exchange {
  public:

@@ -71,6 +71,27 @@ std::string nameOfAlgorithm(const ::testing::TestParamInfo<int>& info) {
 INSTANTIATE_TEST_SUITE_P(All, DirectLinks, ::testing::Range(0, schedule::kBuiltInAlgorithms, kThreadSanitized ? 3 : 1),
                          nameOfAlgorithm);
 
+// Parts of an all-gather-v have lengths of their own.
+TEST(DirectParts, AreLentWhereAllOfThemIsRegistered) {
+  const GpuRanks gpu = simpleRanks(2, "direct");
+  using Floats = std::pmr::vector<float>;
+  Floats in[2] = {Floats(1000, 1), Floats(500, 2)}, out[2] = {Floats(1500), Floats(1500)};
+  const size_t counts[] = {1000, 500}, places[] = {0, 1000};
+  void* handle = nullptr;
+  const auto gather = [&](int rank) {
+    return tuttiAllGatherV(in[rank].data(), out[rank].data(), counts, places, tuttiFloat32, gpu[rank], nullptr);
+  };
+  CHECK_TUTTI(tuttiCommRegister(gpu[0], in[0].data(), 500 * sizeof(float), &handle, 0));
+  gpu.together(gather);
+  EXPECT_EQ(allDirectSlots(gpu), 0u);
+  CHECK_TUTTI(tuttiCommRegister(gpu[0], in[0].data(), 1000 * sizeof(float), &handle, 0));
+  gpu.together(gather);
+  EXPECT_GT(allDirectSlots(gpu), 0u);
+  Floats all = in[0];
+  all.insert(all.end(), in[1].begin(), in[1].end());
+  for (const Floats& each : out) EXPECT_EQ(each, all);
+}
+
 // Two ranks whose buffers of floats are registered.
 class DirectPair : public ::testing::Test {
  protected:

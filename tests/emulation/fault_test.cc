@@ -48,13 +48,26 @@ class Fault : public ::testing::Test {
         tuttiAllToAllV(own, sent, places, own + 2048, received, places, tuttiFloat32, comm(rank), stream(rank)));
   }
 
+  // In floats, what rank 0, the root, and rank 1 say is to go from one to the other in a gather-v or a scatter-v.
+  void gather(int rank, size_t expects, size_t sends) {
+    auto* const own = reinterpret_cast<float*>(memory_) + rank * 4096;
+    const size_t counts[2] = {0, expects}, places[2] = {};
+    CHECK_TUTTI(tuttiGatherV(own, rank == 0 ? 0 : sends, own + 2048, rank == 0 ? counts : nullptr, places, tuttiFloat32,
+                             0, comm(rank), stream(rank)));
+  }
+  void scatter(int rank, size_t sends, size_t expects) {
+    auto* const own = reinterpret_cast<float*>(memory_) + rank * 4096;
+    const size_t counts[2] = {0, sends}, places[2] = {};
+    CHECK_TUTTI(tuttiScatterV(own, rank == 0 ? counts : nullptr, places, own + 2048, rank == 0 ? 0 : expects,
+                              tuttiFloat32, 0, comm(rank), stream(rank)));
+  }
+
   // The kernel has left the GPU, whatever became of it.
   void expectLeft(int rank) { EXPECT_EQ(cudaStreamSynchronize(stream(rank)), cudaSuccess); }
 
   void expectError(int rank, tuttiResult_t wanted, std::initializer_list<const char*> words) {
     tuttiResult_t state = tuttiSuccess;
-    const auto goesOn = [&] { return state == tuttiSuccess || state == tuttiInProgress; };
-    for (int i = 0; i < 2000 && goesOn(); ++i) {  // 10 s
+    for (int i = 0; i < 2000 && state == tuttiSuccess; ++i) {  // 10 s
       CHECK_TUTTI(tuttiCommGetAsyncError(comm(rank), &state));
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -168,6 +181,35 @@ TEST_P(DeviceMismatch, OfAPartThatComesTooLateIsFoundAtTheNextCall) {
   expectOver(0);
   for (int rank = 0; rank < 2 && !inStreams(); ++rank) exchange(rank, 0, 0);
   expectBoth({"counts do not match in all-to-all-v #0", "rank 0 (", " sent ", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfAPartThatTheRootDoesNotExpectNamesBothSides) {
+  gather(1, 0, 64);
+  expectOver(1);
+  gather(0, 0, 64);
+  expectBoth({"counts do not match in gather-v #0", "rank 0 (", " sent ", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfAPartThatTheRootIsNotSentNamesBothSides) {
+  for (const int rank : {1, 0}) gather(rank, 64, 0);
+  expectBoth({"counts do not match in gather-v #0", "rank 0 (", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfARootsPartThatIsNotExpectedNamesBothSides) {
+  scatter(0, 64, 0);
+  expectOver(0);
+  scatter(1, 64, 0);
+  expectBoth({"counts do not match in scatter-v #0", "rank 0 (", " sent ", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfAPartThatTheRootDoesNotSendNamesBothSides) {
+  for (const int rank : {0, 1}) scatter(rank, 0, 64);
+  expectBoth({"counts do not match in scatter-v #0", "rank 0 (", "rank 1 ("});
+}
+
+TEST_P(DeviceMismatch, OfPartsOfOtherLengthsNamesBothSides) {
+  for (const int rank : {1, 0}) gather(rank, 64, 32);
+  expectBoth({"counts do not match in gather-v #0", " sent ", " expected "});
 }
 
 std::vector<const char*> everyWay() {

@@ -52,7 +52,7 @@ inline std::vector<faults::Operation> everyKind(int ranks, const std::vector<siz
       operation.salt = all.size() + 2;
       operation.root = static_cast<int>(operation.salt) % ranks;
       operation.inPlace = operation.salt % 2 == 0;
-      operation.type = static_cast<tuttiDataType_t>(operation.salt % tuttiNumTypes);
+      operation.type = faults::kTypes[operation.salt % std::size(faults::kTypes)];
       all.push_back(operation);
     }
   return all;

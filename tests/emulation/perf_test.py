@@ -8,7 +8,7 @@ import time
 import unittest
 
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
-            "sendrecv")
+            "gatherv", "scatterv", "sendrecv")
 FOLDER = os.path.join(os.environ["TUTTI_BIN_DIR"], "emulated")
 # The emulation is slow: few blocks, small slots.
 SETTINGS = {"TUTTI_GPU_BUFFER_MIB": "1", "TUTTI_CHANNELS": "2"}
@@ -38,7 +38,7 @@ def run(program, *arguments):
 
 
 class OnTheEmulatedGpu(unittest.TestCase):
-    def good(self, program, *arguments, ranks=4):
+    def good(self, program, *arguments, ranks=4, lines=SIZES):
         outcome = run(program, *arguments)
         told = outcome.stdout + outcome.stderr
         self.assertEqual(outcome.returncode, 0, told)
@@ -47,8 +47,8 @@ class OnTheEmulatedGpu(unittest.TestCase):
                                 outcome.stdout, re.MULTILINE)
         self.assertEqual(len(rank_lines), ranks, told)
         rows = re.findall(r"^ +\d+ .*$", outcome.stdout, re.MULTILINE)
-        self.assertEqual(len(rows), SIZES, told)
-        self.assertNotIn("N/A", "".join(rows) if program not in ("alltoall", "sendrecv") else "", told)
+        self.assertEqual(len(rows), lines, told)
+        self.assertNotIn("N/A", "".join(rows) if program != "sendrecv" else "", told)
         return outcome
 
     def bad(self, text, program, *arguments):
@@ -79,6 +79,12 @@ class OnTheEmulatedGpu(unittest.TestCase):
 
     def test_registered_and_unaligned(self):
         self.good("all_reduce", *ON_GPUS, *GRID, "-R", "1", "-u", "1", "-d", "bfloat16", "-o", "mulsum")
+
+    def test_every_operator_of_bool_and_int16(self):
+        small = ("--device", "cuda", "-b", "512", "-e", "512", "-n", "2", "-w", "1")
+        for name, operators in (("bool", 7), ("int16", 9)):
+            with self.subTest(name):
+                self.good("reduce", *small, *GRID, "-d", name, "-o", "all", lines=operators)
 
     def test_memory_of_the_library(self):
         self.good("all_reduce", *ON_GPUS, *GRID, "-R", "2", "-u", "1")

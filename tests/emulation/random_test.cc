@@ -50,8 +50,8 @@ class Draws {
   Operation operation() {
     Operation operation;
     operation.kind = static_cast<faults::Kind>(below(faults::kKinds));
-    operation.type = static_cast<tuttiDataType_t>(below(tuttiNumTypes));
-    operation.op = static_cast<int>(below(faults::kPreMulSum + 1));
+    operation.type = faults::kTypes[below(std::size(faults::kTypes))];
+    operation.op = faults::drawOp(operation.type, [this](size_t limit) { return below(limit); });
     const size_t lot = below(100);
     operation.count = lot < 60 ? below(17) : lot < 95 ? below(513) : below(8193);
     operation.root = static_cast<int>(below(5040));

@@ -3,6 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -31,7 +32,7 @@ struct ReductionJob {
   }
 };
 
-constexpr const DataTypeRow& formatOf(tuttiDataType_t type) { return rowOf(static_cast<DataType>(type)); }
+constexpr const DataTypeRow& formatOf(tuttiDataType_t type) { return kDataTypeRows[std::max(rowOfNumber(type), 0)]; }
 
 // An element of the type, in the low bytes; of half of those with a fraction, a special or a middling one.
 inline uint64_t elementOfAnyKind(std::mt19937_64& random, tuttiDataType_t type) {

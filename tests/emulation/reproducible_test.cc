@@ -35,7 +35,7 @@ std::vector<std::string> everyAlgorithm() {
 std::vector<ReductionJob> floatingJobs(size_t count) {
   std::vector<ReductionJob> jobs;
   for (const Kind kind : {Kind::kAllReduce, Kind::kReduceScatter, Kind::kReduce})
-    for (int type = 0; type < tuttiNumTypes; ++type)
+    for (int type = 0; type < tuttiNumTypes; ++type)  // all of NCCL's: the floating ones are among them
       for (int op = 0; op <= faults::kPreMulSum && formatOf(static_cast<tuttiDataType_t>(type)).isFloat(); ++op)
         jobs.push_back({kind, static_cast<tuttiDataType_t>(type), op, count, 0, 0, op % 2 == 0, jobs.size()});
   return jobs;

@@ -207,7 +207,7 @@ class Round {
 
   static tuttiResult_t awaitError(tuttiComm_t comm) {
     tuttiResult_t state = tuttiSuccess;
-    while (state == tuttiSuccess || state == tuttiInProgress) {
+    while (state == tuttiSuccess) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       if (const auto asked = tuttiCommGetAsyncError(comm, &state)) return asked;
     }

@@ -78,7 +78,7 @@ class KillRank {
   void tell(const Trouble& trouble, int64_t when) const {
     tuttiResult_t result = tuttiSuccess;
     const int64_t until = now() + kLinger * patience() / std::chrono::nanoseconds(1);
-    while ((result == tuttiSuccess || result == tuttiInProgress) && now() < until) {
+    while (result == tuttiSuccess && now() < until) {
       tuttiCommGetAsyncError(newest_, &result);
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

@@ -97,7 +97,8 @@ void addArguments(List& list, int ranks, int deviator) {
       change(act.operation);
       return act;
     };
-    const bool isV = kind == Kind::kAllGatherV || kind == Kind::kReduceScatterV || kind == Kind::kAllToAllV;
+    const bool isV = kind == Kind::kAllGatherV || kind == Kind::kReduceScatterV || kind == Kind::kAllToAllV ||
+                     kind == Kind::kGatherV || kind == Kind::kScatterV;
     for (const size_t count : {kCount - 1, size_t{0}, 100 * kCount})
       list.add("count", ranks, deviator, with([&](Operation& o) { o.count = count; }), others,
                isV ? std::vector<std::string>{name}

@@ -18,10 +18,10 @@ using namespace tutti;
 
 constexpr const char* kUsage =
     R"(usage: tutti_interleavings [--seed S] [--schedules N] [--threads N] [--short] [--finds]
-Draws jobs of 2 to 6 ranks (collectives, barriers, sparse all-to-all-v, messages, empty ones and to oneself too, in
-groups, on streams, over one or two communicators, over mapped memory and streams that hold little), and runs all their
-lanes on one thread: a seed decides who runs next, which stream moves how much, and how much it holds. Ends with status 1
-where nothing moves any more.
+Draws jobs of 2 to 6 ranks (collectives, barriers, sparse all-to-all-v, gather-v and scatter-v, messages, empty ones and
+to oneself too, in groups, on streams, over one or two communicators, over mapped memory and streams that hold little),
+and runs all their lanes on one thread: a seed decides who runs next, which stream moves how much, and how much it
+holds. Ends with status 1 where nothing moves any more.
   --seed       of the first schedule (by the clock; with --short always 1); schedule k uses seed + k
   --schedules  how many (1,000,000)
   --threads    how many run at a time (1)

@@ -123,15 +123,33 @@ class Part {
     call.send = network.input();
     call.recv = network.output();
     call.count = item.count;
-    if (item.collective != Collective::kAllToAllV) return call;
+    if (item.collective == Collective::kAllToAllV) call.tables = tablesOfPairs(item, static_cast<size_t>(rank));
+    if (hasRoot(item.collective) && countsArePrivate(item.collective))
+      call.tables = tablesOfRoot(item, static_cast<size_t>(rank));
+    return call;
+  }
+
+  static std::shared_ptr<const comm::Tables> tablesOfPairs(const Item& item, size_t rank) {
     auto tables = std::make_shared<comm::Tables>();
-    tables->inputCounts = item.counts[static_cast<size_t>(rank)];
-    for (const auto& row : item.counts) tables->outputCounts.push_back(row[static_cast<size_t>(rank)]);
-    tables->outputCounts[static_cast<size_t>(rank)] = tables->inputCounts[static_cast<size_t>(rank)];
+    tables->inputCounts = item.counts[rank];
+    for (const auto& row : item.counts) tables->outputCounts.push_back(row[rank]);
+    tables->outputCounts[rank] = tables->inputCounts[rank];
     tables->inputOffsets.resize(item.counts.size());
     tables->outputOffsets.resize(item.counts.size());
-    call.tables = std::move(tables);
-    return call;
+    return tables;
+  }
+
+  // The root has all counts, every other rank its own.
+  static std::shared_ptr<const comm::Tables> tablesOfRoot(const Item& item, size_t rank) {
+    auto tables = std::make_shared<comm::Tables>();
+    const auto root = static_cast<size_t>(item.root);
+    const bool gathers = item.collective == Collective::kGatherV;
+    for (size_t r = 0; r < item.counts.size(); ++r)
+      tables->outputCounts.push_back(r != rank && rank != root ? 0
+                                     : gathers                 ? item.counts[r][root]
+                                                               : item.counts[root][r]);
+    if (rank == root) (gathers ? tables->outputOffsets : tables->inputOffsets).resize(item.counts.size());
+    return tables;
   }
 
   schedule::Schedule buildFor(const Program& program) const {

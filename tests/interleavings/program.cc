@@ -12,7 +12,8 @@ size_t drawCount(Chance& chance) { return chance.of<size_t>({0, 1, 8, 40, 100, k
 Item drawSparse(Chance& chance, int ranks) {
   const unsigned share = chance.of<unsigned>({10, 40, 70});
   Item item;
-  item.collective = Collective::kAllToAllV;
+  item.collective = chance.of({Collective::kAllToAllV, Collective::kGatherV, Collective::kScatterV});
+  item.root = hasRoot(item.collective) ? static_cast<int>(chance.below(static_cast<size_t>(ranks))) : 0;
   item.counts.resize(static_cast<size_t>(ranks), std::vector<size_t>(static_cast<size_t>(ranks)));
   for (auto& row : item.counts)
     for (size_t& count : row)

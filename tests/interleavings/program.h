@@ -18,7 +18,7 @@ struct Item {
   int root = 0, channels = 1;
   int from = -1, to = -1;                   // of a message; they may be one rank
   size_t count = 0;                         // elements
-  std::vector<std::vector<size_t>> counts;  // all-to-all-v: [from][to]
+  std::vector<std::vector<size_t>> counts;  // all-to-all-v, gather-v, scatter-v: [from][to]
 
   // A message has two ends, which may be one rank's; of a collective each rank has one part, called its sending one.
   bool involves(int rank, bool sends) const noexcept {

@@ -13,12 +13,23 @@ import subprocess
 import time
 
 PROGRAMS = ("all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf",
-            "alltoall_perf", "gather_perf", "scatter_perf", "sendrecv_perf")
+            "alltoall_perf", "gather_perf", "scatter_perf", "gatherv_perf", "scatterv_perf", "sendrecv_perf")
 REDUCING = ("all_reduce_perf", "reduce_scatter_perf", "reduce_perf")
-ROOTED = ("broadcast_perf", "reduce_perf", "gather_perf", "scatter_perf")
+ROOTED = ("broadcast_perf", "reduce_perf", "gather_perf", "scatter_perf", "gatherv_perf", "scatterv_perf")
 TYPE_NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3",
-              "f8e5m2")
-OPERATOR_NAMES = ("sum", "prod", "max", "min", "avg", "mulsum")
+              "f8e5m2", "bool", "int16", "uint16")
+OPERATOR_NAMES = ("sum", "prod", "max", "min", "avg", "mulsum", "band", "bor", "bxor")
+FLOATS = ("half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2")
+
+
+def is_defined(operator, type_name):
+    """Whether the library has the operator for the type."""
+    return operator not in (("avg", "mulsum") if type_name == "bool" else
+                            ("band", "bor", "bxor") if type_name in FLOATS else ())
+
+
+TYPES_AND_OPERATORS = tuple((each, operator) for each in TYPE_NAMES for operator in OPERATOR_NAMES
+                            if is_defined(operator, each))
 
 ALGORITHMS = {
     "all_reduce_perf": ("ring", "tree", "oneshot", "twoshot", "halving", "hierarchical"),
@@ -29,6 +40,8 @@ ALGORITHMS = {
     "alltoall_perf": ("direct",),
     "gather_perf": ("direct",),
     "scatter_perf": ("direct",),
+    "gatherv_perf": ("direct",),
+    "scatterv_perf": ("direct",),
     "sendrecv_perf": ("direct",),  # what a message is called; there is no choice
 }
 ALL_ALGORITHMS = ("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct", "hierarchical")

@@ -6,7 +6,7 @@ fewer and smaller messages; the long one (tests/acceptance/programs) leaves noth
 import dataclasses
 from random import Random
 
-from perf_jobs import ALGORITHMS, OPERATOR_NAMES, PLACES, PROGRAMS, REDUCING, ROOTED, TYPE_NAMES, Job
+from perf_jobs import ALGORITHMS, PLACES, PROGRAMS, REDUCING, ROOTED, TYPE_NAMES, TYPES_AND_OPERATORS, Job
 
 QUICK = ("-n", "2", "-w", "1")
 
@@ -25,8 +25,8 @@ SHORT = Form(False, QUICK, 60)
 LONG = Form(True, (), 600)
 
 
-def _operators(program):
-    return len(OPERATOR_NAMES) if program in REDUCING else 1
+def _tables(program):
+    return len(TYPES_AND_OPERATORS) if program in REDUCING else len(TYPE_NAMES)
 
 
 def _grouping(algorithm):
@@ -56,7 +56,7 @@ def _proof(program, algorithm, ranks):
     # Messages between two ranks are a step at each end: there is nothing to prove of them.
     if program == "sendrecv_perf":
         return ""
-    names = {"alltoall": "all-to-all"}
+    names = {"alltoall": "all-to-all", "gatherv": "gather-v", "scatterv": "scatter-v"}
     collective = program.removesuffix("_perf")
     return f"proved {names.get(collective, collective.replace('_', '-'))} by {algorithm} on {ranks} ranks"
 
@@ -79,7 +79,7 @@ def types(form):
             for algorithm in chosen:
                 options = ("-d", "all", "-o", "all", *QUICK, *(("--algo", algorithm) if algorithm else ()))
                 yield Job(program, place, 4, form.pick(("8", "2K", 16), ("1", "64K", 4)), options,
-                          _grouping(algorithm), len(TYPE_NAMES) * _operators(program), form.timeout)
+                          _grouping(algorithm), _tables(program), form.timeout)
 
 
 def ranks(form):
@@ -158,8 +158,9 @@ def _mixture(random, form):
     number, threads, driven = random.choice(_CROWDS)
     total = number * threads * driven
     algorithm = random.choice(ALGORITHMS[program])
-    options = [*QUICK, "-g", str(driven), "--algo", algorithm, "-d", random.choice(TYPE_NAMES)]
-    options += ("-o", random.choice(OPERATOR_NAMES)) if program in REDUCING else ()
+    type_name, operator = random.choice(TYPES_AND_OPERATORS)
+    options = [*QUICK, "-g", str(driven), "--algo", algorithm, "-d", type_name]
+    options += ("-o", operator) if program in REDUCING else ()
     options += ("-r", str(random.randrange(total))) if program in ROOTED else ()
     options += ("-t", str(number * threads if place == "threads" else threads))
     for option, values in (("-y", "01"), ("-R", "012"), ("-m", "114"), ("-u", "003"), ("-z", "0123"), ("-p", "01")):

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <random>
@@ -197,6 +198,13 @@ class Combine : public testing::TestWithParam<std::tuple<int, Vectors>> {
   void SetUp() override { useVectors(&std::get<1>(GetParam())); }
   void TearDown() override { useVectors(nullptr); }
   DataType type() const { return static_cast<DataType>(std::get<0>(GetParam())); }
+  // Those that the type has.
+  std::vector<ReduceOp> operators() const {
+    const auto all = firstMembers<ReduceOp, kReduceOps>();
+    std::vector<ReduceOp> defined;
+    std::ranges::copy_if(all, std::back_inserter(defined), [this](ReduceOp op) { return isDefined(op, type()); });
+    return defined;
+  }
 
   void check(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift) const {
     const std::string text = run(problem, targets, count, shift);
@@ -209,9 +217,9 @@ class Combine : public testing::TestWithParam<std::tuple<int, Vectors>> {
 constexpr int kSourceCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, static_cast<int>(kMostSources)};
 
 TEST_P(Combine, EveryOperatorSourceCountAndShortLength) {
-  for (int op = 0; op < kReduceOps; ++op) {
+  for (const ReduceOp op : operators()) {
     for (int sourceCount : kSourceCounts) {
-      const Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), sourceCount, 71);
+      const Problem problem = makeProblem(type(), op, sourceCount, 71);
       const auto places = placements(sourceCount);
       for (size_t count = 0; count <= 70; ++count)
         ASSERT_NO_FATAL_FAILURE(check(problem, places[count % places.size()], count, count + 1));
@@ -220,9 +228,9 @@ TEST_P(Combine, EveryOperatorSourceCountAndShortLength) {
 }
 
 TEST_P(Combine, EveryPlacementAtLengthsOfSeveralVectors) {
-  for (int op = 0; op < kReduceOps; ++op) {
+  for (const ReduceOp op : operators()) {
     for (int sourceCount : {1, 2, 3, 8}) {
-      const Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), sourceCount, 700);
+      const Problem problem = makeProblem(type(), op, sourceCount, 700);
       for (const auto& places : placements(sourceCount))
         for (size_t count : {7, 64, 255, 256, 257, 571, 700})
           ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 ? 1 : 0));
@@ -231,9 +239,9 @@ TEST_P(Combine, EveryPlacementAtLengthsOfSeveralVectors) {
 }
 
 TEST_P(Combine, LongArrays) {
-  for (int op = 0; op < kReduceOps; ++op) {
+  for (const ReduceOp op : operators()) {
     for (int sourceCount : {1, 2, 5}) {
-      const Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), sourceCount, 9001);
+      const Problem problem = makeProblem(type(), op, sourceCount, 9001);
       for (const std::vector<int>& places : {std::vector<int>{kNowhere}, std::vector<int>{0, kNowhere, kNowhere}})
         for (size_t count : {4096, 9001}) ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 * 13));
     }
@@ -244,8 +252,8 @@ TEST_P(Combine, LongArrays) {
 TEST_P(Combine, EveryPatternOfTheNarrowTypes) {
   if (sizeOf(type()) > 2 || kSanitized) return;  // of values alone
   const size_t patterns = size_t{1} << (8 * sizeOf(type()));
-  for (int op = 0; op < kReduceOps; ++op) {
-    Problem problem = makeProblem(type(), static_cast<ReduceOp>(op), 2, 0);
+  for (const ReduceOp op : operators()) {
+    Problem problem = makeProblem(type(), op, 2, 0);
     const size_t others = sizeOf(type()) == 1 ? patterns : 1;
     Values values(type(), 3);
     for (auto& source : problem.sources) source.reserve(patterns * others);
@@ -307,6 +315,7 @@ TEST(CombineRules, AProductIsTheSameSentOrAddedAtOnce) {
   std::mt19937_64 random(7);
   for (int t = 0; t < kDataTypes; ++t) {
     const auto type = static_cast<DataType>(t);
+    if (!isDefined(ReduceOp::kPreMulSum, type)) continue;
     for (const size_t count : {1, 3, 17, 1500}) {
       std::vector<uint64_t> mine(count), theirs(count), sent(count), at(count), later(count);
       for (size_t i = 0; i < count; ++i) mine[i] = random(), theirs[i] = random();
@@ -320,6 +329,37 @@ TEST(CombineRules, AProductIsTheSameSentOrAddedAtOnce) {
       combine(product, &toLater, 1, received, 2, count);
       EXPECT_EQ(at, later) << nameOf(type) << ", " << count << " elements";
     }
+  }
+}
+
+// What a communicator of one rank makes of a reduction of bool, at every length that has a kernel of its own.
+TEST(CombineRules, TimesTrueAnyByteButZeroIsOne) {
+  for (const size_t count : {1, 17, 40, 5000}) {
+    std::vector<uint8_t> bytes(count), result(count, 9);
+    for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(i * 37);
+    const auto* source = reinterpret_cast<const std::byte*>(bytes.data());
+    auto* destination = reinterpret_cast<std::byte*>(result.data());
+    combine({DataType::kBool, ReduceOp::kPreMulSum, 1, 1}, &destination, 1, &source, 1, count, 0);
+    for (size_t i = 0; i < count; ++i) ASSERT_EQ(result[i], bytes[i] != 0) << i << " of " << count;
+  }
+}
+
+// Partial results of bool are 0 or 1: which ranks are combined first makes no difference, though a byte's bits would.
+TEST(CombineRules, TruthsAreTheSameInAnyOrder) {
+  const uint8_t bytes[] = {2, 4, 0};
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kBitAnd,
+                            ReduceOp::kBitOr, ReduceOp::kBitXor}) {
+    const auto both = [op](uint8_t a, uint8_t b) {
+      uint8_t result = 9;
+      const std::byte* sources[] = {reinterpret_cast<std::byte*>(&a), reinterpret_cast<std::byte*>(&b)};
+      auto* destination = reinterpret_cast<std::byte*>(&result);
+      combine({DataType::kBool, op, 1, 0}, &destination, 1, sources, 2, 1);
+      return result;
+    };
+    for (const uint8_t a : bytes)
+      for (const uint8_t b : bytes)
+        for (const uint8_t c : bytes)
+          EXPECT_EQ(both(both(a, b), c), both(a, both(b, c))) << nameOf(op) << int{a} << int{b} << int{c};
   }
 }
 

@@ -26,6 +26,7 @@ TEST(DoctorWords, OneIsNotMany) {
 TEST(DoctorWords, WhatTheRanksDoNotShareIsNotSaid) {
   EXPECT_EQ(describe(collective(4, Collective::kAllGatherV)), "all-gather-v #4 (float, 4 KiB in all)");
   EXPECT_EQ(describe(collective(4, Collective::kAllToAllV)), "all-to-all-v #4 (float)");
+  EXPECT_EQ(describe(collective(4, Collective::kScatterV)), "scatter-v #4 (float, root 0)");
   EXPECT_EQ(describe(collective(4, Collective::kBarrier)), "barrier #4");
 }
 

@@ -94,6 +94,35 @@ uint64_t combinedIntegers(const Operation& operation, const std::vector<uint64_t
   return static_cast<uint64_t>(result) & maskOf(bitsOf(operation.type));
 }
 
+// Bit for bit, by counting.
+uint64_t combinedBits(const Operation& operation, const std::vector<uint64_t>& sources) {
+  uint64_t result = 0;
+  for (int bit = 0; bit < bitsOf(operation.type); ++bit) {
+    size_t set = 0;
+    for (const uint64_t source : sources) set += source >> bit & 1;
+    const bool is = operation.op == ReduceOp::kBitAnd  ? set == sources.size()
+                    : operation.op == ReduceOp::kBitOr ? set > 0
+                                                       : set % 2 == 1;
+    result |= uint64_t{is} << bit;
+  }
+  return result;
+}
+
+// Likewise: any byte but 0 is true.
+uint64_t combinedTruths(const Operation& operation, const std::vector<uint64_t>& sources) {
+  const auto truths = std::count_if(sources.begin(), sources.end(), [](uint64_t byte) { return (byte & 0xff) != 0; });
+  switch (operation.op) {
+    case ReduceOp::kProd:
+    case ReduceOp::kMin:
+    case ReduceOp::kBitAnd:
+      return truths == static_cast<ptrdiff_t>(sources.size());
+    case ReduceOp::kBitXor:
+      return truths % 2;
+    default:
+      return truths > 0;
+  }
+}
+
 template <class T, class Bits>
 uint64_t combinedNative(const Operation& operation, const std::vector<uint64_t>& sources) {
   auto native = [](uint64_t bits) { return std::bit_cast<T>(static_cast<Bits>(bits)); };
@@ -152,6 +181,8 @@ uint64_t combined(const Operation& operation, const std::vector<uint64_t>& sourc
   const bool scaled = operation.op == ReduceOp::kPreMulSum && operation.scaledSource >= 0;
   const bool divided = operation.op == ReduceOp::kAvg && operation.divisor > 1;
   if (sources.size() == 1 && !scaled && !divided) return sources[0];
+  if (operation.type == DataType::kBool) return combinedTruths(operation, sources);
+  if (operation.op >= ReduceOp::kBitAnd) return combinedBits(operation, sources);
   if (!isFloating(operation.type)) return combinedIntegers(operation, sources);
   if (operation.type == DataType::kFloat32) return combinedNative<float, uint32_t>(operation, sources);
   if (operation.type == DataType::kFloat64) return combinedNative<double, uint64_t>(operation, sources);

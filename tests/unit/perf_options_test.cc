@@ -46,12 +46,12 @@ TEST(PerfOptions, HasNcclTestsDefaultsAndSpellings) {
   EXPECT_EQ(options.stepFactor, 4u);
   EXPECT_EQ(options.iterations, 5);
   EXPECT_EQ(options.types, std::vector<tuttiDataType_t>{tuttiBfloat16});
-  EXPECT_EQ(options.operators.size(), 6u);
+  EXPECT_EQ(options.operators.size(), 9u);
   EXPECT_EQ(options.root, -1);
   EXPECT_EQ(options.average, Average::kMax);
   EXPECT_TRUE(options.percentiles && options.parallelInit);
   EXPECT_EQ(options.blocking, Blocking::kEachBarrierUntimed);
-  EXPECT_EQ(parsed({"-d", "all", "-r", "all"}).types.size(), 12u);
+  EXPECT_EQ(parsed({"-d", "all", "-r", "all"}).types.size(), 15u);
 }
 
 TEST(PerfOptions, SwitchesNeedNoValue) {

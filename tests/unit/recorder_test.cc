@@ -21,7 +21,7 @@ void make(Recorder& recorder, const Call& call, uint64_t number) {
 // A rank is asked whether it has made a call, and its no ends the job as a deadlock.
 TEST(FlightRecorder, KnowsThatACallWasMadeHoweverManyCameAfterIt) {
   Recorder recorder;
-  recorder.expect(3);
+  recorder.expect(0, 3);
   make(recorder, Call{}, 0);
   make(recorder, message(true, 2), 0);
   make(recorder, message(false, 2), 0);
@@ -36,7 +36,7 @@ TEST(FlightRecorder, KnowsThatACallWasMadeHoweverManyCameAfterIt) {
 TEST(FlightRecorder, KnowsWhatWasNotMade) {
   Recorder recorder;
   EXPECT_FALSE(recorder.begun(CallLine::kSend, 0, 0)) << "before the communicator stands";
-  recorder.expect(2);
+  recorder.expect(0, 2);
   EXPECT_FALSE(recorder.begun(CallLine::kCollective, -1, 0));
   make(recorder, Call{}, 0);
   make(recorder, message(true, 1), 0);

@@ -23,13 +23,6 @@ uint64_t scramble(uint64_t x) {
 // Odd factors, so that scaling twice, never, or before the end changes every sum modulo 2^64.
 constexpr uint64_t kPreScale = 0x1234567, kFinal = 0x7654321;
 
-bool contains(std::initializer_list<Collective> list, Collective collective) {
-  for (Collective each : list) {
-    if (each == collective) return true;
-  }
-  return false;
-}
-
 class Interpreter {
  public:
   Interpreter(std::span<const Schedule> schedules, const Setting& setting)
@@ -196,13 +189,14 @@ class Interpreter {
   // The sum that a cell must have at the end; what the collective leaves alone must keep what it had.
   uint64_t due(size_t rank, uint32_t segment, size_t cell) const {
     const auto root = static_cast<size_t>(schedules_[0].root);
-    if (contains({Collective::kBroadcast}, collective_)) return original(root, cell).sum;
-    if (contains({Collective::kAllGather, Collective::kAllGatherV, Collective::kGather}, collective_)) {
-      if (collective_ != Collective::kGather || rank == root) return original(segment, cell).sum;
-    } else if (contains({Collective::kAllToAll, Collective::kAllToAllV}, collective_)) {
+    const Collective plain = plainOf(collective_);
+    if (plain == Collective::kBroadcast) return original(root, cell).sum;
+    if (plain == Collective::kAllGather || plain == Collective::kGather) {
+      if (plain != Collective::kGather || rank == root) return original(segment, cell).sum;
+    } else if (plain == Collective::kAllToAll) {
       const size_t round = cell % static_cast<size_t>(setting_.rounds);
       return original(segment, cellOf(static_cast<uint32_t>(rank), static_cast<int>(round))).sum;
-    } else if (collective_ == Collective::kScatter) {
+    } else if (plain == Collective::kScatter) {
       if (segment == rank) return original(root, cell).sum;
     } else if (sums()) {
       const bool scattered = schedules_[0].map == SegmentMap::kPerRank;

@@ -44,7 +44,7 @@ std::string describe(const Call& call) {
   if (call.kind == Collective::kBarrier) return title(call);
   std::string text = fmt::format("{} ({}", title(call), tutti::nameOf(call.type));
   // Where every rank has its own count, the record has none.
-  if (call.kind != Collective::kAllToAllV) text += ", " + sizeText(call.bytes);
+  if (!countsArePrivate(call.kind)) text += ", " + sizeText(call.bytes);
   // Where the parts differ, the record has their sum.
   if (call.kind == Collective::kAllGatherV || call.kind == Collective::kReduceScatterV) text += " in all";
   if (call.op) text += fmt::format(", {}", tutti::nameOf(*call.op));

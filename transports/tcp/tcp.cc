@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "link/edge_memory.h"
 #include "process/fd.h"
+#include "process/link_sockets.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/receiver.h"
 #include "transports/tcp/sealed_sender.h"
@@ -56,10 +57,9 @@ template <class Sender, class Receiver>
 class TcpDriver final : public link::Driver {
  public:
   TcpDriver(UniqueFd socket, Sender sender, Receiver receiver, std::string peer)
-      : socket_(std::move(socket)),
-        peer_(std::move(peer)),
-        sender_(std::move(sender)),
-        receiver_(std::move(receiver)) {}
+      : socket_(std::move(socket)), peer_(std::move(peer)), sender_(std::move(sender)), receiver_(std::move(receiver)) {
+    noteLinkSocket(socket_.get());
+  }
   ~TcpDriver() override;
 
   Progress progress() noexcept override;
@@ -103,6 +103,7 @@ TcpDriver<Sender, Receiver>::~TcpDriver() {
   char waste[4096];
   int reads = 0;
   while (reads<kMaxReads&& ::recv(socket_.get(), waste, sizeof waste, MSG_DONTWAIT)> 0) ++reads;
+  forgetLinkSocket(socket_.get());
 }
 
 using ClearDriver = TcpDriver<Sender, Receiver<ClearFraming>>;

@@ -54,8 +54,8 @@ size_t Draw::drawCount() {
 Operation Draw::drawOperation() {
   Operation operation;
   operation.kind = static_cast<Kind>(below(kKinds));
-  operation.type = static_cast<tuttiDataType_t>(below(tuttiNumTypes));
-  operation.op = static_cast<int>(below(kPreMulSum + 1));
+  operation.type = kTypes[below(std::size(kTypes))];
+  operation.op = drawOp(operation.type, [this](size_t limit) { return below(limit); });
   operation.count = std::min(drawCount(), mostElements_);
   operation.root = static_cast<int>(below(5040));  // a multiple of every number of ranks: modulo it stays fair
   operation.inPlace = chance(50);

@@ -10,8 +10,8 @@
 namespace tutti::faults {
 namespace {
 
-constexpr std::array<Form, tuttiNumTypes> everyForm() {
-  std::array<Form, tuttiNumTypes> forms{};
+constexpr std::array<Form, kDataTypes> everyForm() {
+  std::array<Form, kDataTypes> forms{};
   for (const DataTypeRow& row : kDataTypeRows)
     forms[static_cast<size_t>(row.type)] = {row.name.data(), row.bytes, row.exponentBits, row.mantissaBits,
                                             row.isSigned};
@@ -31,7 +31,9 @@ bool hasInfinities(const Form& form) noexcept { return form.exponentBits != 4; }
 
 }  // namespace
 
-const Form& formOf(tuttiDataType_t type) noexcept { return kForms[static_cast<size_t>(type)]; }
+const Form& formOf(tuttiDataType_t type) noexcept {
+  return kForms[static_cast<size_t>(std::max(rowOfNumber(type), 0))];
+}
 
 uint64_t encode(double value, const Form& form) noexcept {
   const uint64_t sign = std::signbit(value) ? uint64_t{1} << (form.exponentBits + form.fractionBits) : 0;

@@ -12,8 +12,8 @@ namespace tutti::faults {
 namespace {
 
 constexpr const char* kNames[kKinds] = {
-    "all-reduce", "all-gather",   "reduce-scatter",   "broadcast",    "reduce",  "gather",  "scatter",
-    "all-to-all", "all-gather-v", "reduce-scatter-v", "all-to-all-v", "barrier", "message", "messages"};
+    "all-reduce",   "all-gather",       "reduce-scatter", "broadcast", "reduce",    "gather",  "scatter", "all-to-all",
+    "all-gather-v", "reduce-scatter-v", "all-to-all-v",   "gather-v",  "scatter-v", "barrier", "message", "messages"};
 constexpr std::byte kPoison{0xA5};
 
 bool usesRoot(Kind kind) noexcept { return hasRoot(kind) || kind == Kind::kMessage; }
@@ -28,13 +28,13 @@ bool reduces(Kind kind) noexcept {
 }
 
 bool hasRoot(Kind kind) noexcept {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter;
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter ||
+         kind == Kind::kGatherV || kind == Kind::kScatterV;
 }
 
 std::string Operation::describe() const {
-  constexpr const char* kOps[] = {"sum", "prod", "max", "min", "avg", "mulsum"};
   std::string text = fmt::format("{} of {} x {}", nameOf(kind), count, nameOf(type));
-  if (reduces(kind)) text += fmt::format(", {}", kOps[op]);
+  if (reduces(kind)) text += fmt::format(", {}", nameOfOp(op));
   if (usesRoot(kind)) text += fmt::format(", root {}", root);
   return text + (rounds ? ", rounded" : "") + (inPlace ? ", in place" : "");
 }
@@ -65,11 +65,15 @@ void Part::lay() {
     case Kind::kReduceScatter:
       return layReduction();
     case Kind::kReduceScatterV:
-      return layScatterV();
+      return layReduceScatterV();
     case Kind::kAllGatherV:
-      return layGatherV();
+      return layAllGatherV();
     case Kind::kAllToAllV:
       return layAllToAllV();
+    case Kind::kGatherV:
+      return layGatherV();
+    case Kind::kScatterV:
+      return layScatterV();
     case Kind::kMessage:
     case Kind::kMessages:
       return layMessages();
@@ -147,14 +151,14 @@ void Part::layMoves() {
   const bool sends = isRoot || (kind != Kind::kBroadcast && kind != Kind::kScatter);
   const bool receives = isRoot || kind != Kind::kGather;
   const bool wide = gathers || kind == Kind::kAllToAll;
-  const bool shares = operation_.inPlace && sends && receives && kind != Kind::kAllToAll;
+  const bool shares = kind == Kind::kAllToAll ? exchangesInPlace() : operation_.inPlace && sends && receives;
   place(!sends   ? 0
         : splits ? n * count
                  : count,
         !receives ? 0
         : wide    ? n * count
                   : count,
-        shares, gathers || splits ? rank * count : 0);
+        shares, gathers || kind == Kind::kScatter ? rank * count : 0);
   if (sends && splits)
     for (size_t to = 0; to < n; ++to) raw(give(to * count), rank_, static_cast<int>(to), count);
   else if (sends)
@@ -166,14 +170,25 @@ void Part::layMoves() {
   for (size_t from = 0; from < n; ++from) raw(want(from * count), static_cast<int>(from), gathers ? -1 : rank_, count);
 }
 
-void Part::layGatherV() {
+// On all ranks, or on some.
+bool Part::exchangesInPlace() const noexcept {
+  return operation_.inPlace && (operation_.salt % 2 == 0 || mix(operation_.salt, 7, static_cast<uint64_t>(rank_)) % 2);
+}
+
+// A part for each rank, with gaps. Returns where the last one ends.
+size_t Part::drawParts() {
   size_t end = 0;
   for (int r = 0; r < ranks_; ++r) {
-    end += mix(operation_.salt, 3, static_cast<uint64_t>(r)) % 5;  // a gap
+    end += mix(operation_.salt, 3, static_cast<uint64_t>(r)) % 5;
     counts_.push_back(drawCount(r, -1));
     offsets_.push_back(end);
     end += counts_.back();
   }
+  return end;
+}
+
+void Part::layAllGatherV() {
+  const size_t end = drawParts();
   const auto rank = static_cast<size_t>(rank_);
   place(counts_[rank], end, operation_.inPlace, offsets_[rank]);
   raw(give(0), rank_, -1, counts_[rank]);
@@ -181,7 +196,28 @@ void Part::layGatherV() {
   for (int r = 0; r < ranks_; ++r) raw(want(offsets_[size_t(r)]), r, -1, counts_[size_t(r)]);
 }
 
+void Part::layGatherV() {
+  const size_t end = drawParts();
+  const auto rank = static_cast<size_t>(rank_);
+  const bool isRoot = rank_ == operation_.root;
+  place(counts_[rank], isRoot ? end : 0, operation_.inPlace && isRoot, offsets_[rank]);
+  raw(give(0), rank_, -1, counts_[rank]);
+  seal();
+  if (!isRoot) return;
+  for (int r = 0; r < ranks_; ++r) raw(want(offsets_[size_t(r)]), r, -1, counts_[size_t(r)]);
+}
+
 void Part::layScatterV() {
+  const size_t end = drawParts();
+  const auto rank = static_cast<size_t>(rank_);
+  const bool isRoot = rank_ == operation_.root;
+  place(isRoot ? end : 0, counts_[rank], operation_.inPlace && isRoot, offsets_[rank]);
+  for (int r = 0; isRoot && r < ranks_; ++r) raw(give(offsets_[size_t(r)]), rank_, r, counts_[size_t(r)]);
+  seal();
+  raw(want(0), operation_.root, rank_, counts_[rank]);
+}
+
+void Part::layReduceScatterV() {
   for (int r = 0; r < ranks_; ++r) counts_.push_back(drawCount(r, -1));
   const auto rank = static_cast<size_t>(rank_);
   const size_t whole = std::accumulate(counts_.begin(), counts_.end(), size_t{0});
@@ -195,16 +231,17 @@ void Part::layScatterV() {
 void Part::layAllToAllV() {
   size_t sends = 0, receives = 0;
   for (int r = 0; r < ranks_; ++r) {
+    const bool even = operation_.inPlace;  // then any rank may be in place: what goes and what comes is as much
     sends += mix(operation_.salt, 4, static_cast<uint64_t>(rank_ * 64 + r)) % 5;
-    receives += mix(operation_.salt, 5, static_cast<uint64_t>(rank_ * 64 + r)) % 5;
-    counts_.push_back(drawCount(rank_, r));
-    recvCounts_.push_back(drawCount(r, rank_));
+    receives += mix(operation_.salt, even ? 4 : 5, static_cast<uint64_t>(rank_ * 64 + r)) % 5;
+    counts_.push_back(even ? drawCount(std::min(rank_, r), std::max(rank_, r)) : drawCount(rank_, r));
+    recvCounts_.push_back(even ? counts_.back() : drawCount(r, rank_));
     offsets_.push_back(sends);
     recvOffsets_.push_back(receives);
     sends += counts_.back();
     receives += recvCounts_.back();
   }
-  place(sends, receives, false, 0);
+  place(sends, receives, exchangesInPlace(), 0);
   for (int r = 0; r < ranks_; ++r) raw(give(offsets_[size_t(r)]), rank_, r, counts_[size_t(r)]);
   seal();
   for (int r = 0; r < ranks_; ++r) raw(want(recvOffsets_[size_t(r)]), r, rank_, recvCounts_[size_t(r)]);
@@ -258,10 +295,10 @@ tuttiResult_t Part::issue(tuttiComm_t comm, tuttiStream_t stream) {
     case Kind::kAllToAll:
       return tuttiAllToAll(send_, recv_, count, type, comm, stream);
     case Kind::kAllGatherV:
-      return tuttiAllGatherV(send_, recv_, counts_.data(), offsets_.data(), type, comm, stream);
     case Kind::kAllToAllV:
-      return tuttiAllToAllV(send_, counts_.data(), offsets_.data(), recv_, recvCounts_.data(), recvOffsets_.data(),
-                            type, comm, stream);
+    case Kind::kGatherV:
+    case Kind::kScatterV:
+      return issueVariant(comm, stream);
     case Kind::kBarrier:
       return tuttiBarrier(comm, stream);
     case Kind::kMessage:
@@ -269,6 +306,26 @@ tuttiResult_t Part::issue(tuttiComm_t comm, tuttiStream_t stream) {
       return issueMessages(comm, stream);
     default:
       return issueReduction(comm, stream);
+  }
+}
+
+// Only the root has tables of a gather-v and a scatter-v.
+tuttiResult_t Part::issueVariant(tuttiComm_t comm, tuttiStream_t stream) {
+  const tuttiDataType_t type = operation_.type;
+  const bool isRoot = rank_ == operation_.root;
+  const size_t own = counts_[static_cast<size_t>(rank_)];
+  const size_t *const counts = counts_.data(), *const offsets = offsets_.data();
+  switch (operation_.kind) {
+    case Kind::kAllGatherV:
+      return tuttiAllGatherV(send_, recv_, counts, offsets, type, comm, stream);
+    case Kind::kGatherV:
+      return tuttiGatherV(send_, own, recv_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, type,
+                          operation_.root, comm, stream);
+    case Kind::kScatterV:
+      return tuttiScatterV(send_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, recv_, own, type,
+                           operation_.root, comm, stream);
+    default:
+      return tuttiAllToAllV(send_, counts, offsets, recv_, recvCounts_.data(), recvOffsets_.data(), type, comm, stream);
   }
 }
 

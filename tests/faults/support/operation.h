@@ -26,12 +26,14 @@ enum class Kind : uint8_t {
   kAllGatherV,
   kReduceScatterV,
   kAllToAllV,
+  kGatherV,
+  kScatterV,
   kBarrier,
   kMessage,  // from `root` to another rank
   kMessages  // a group of sends and receives between any ranks
 };
-inline constexpr int kKinds = 14;
-inline constexpr int kCollectiveKinds = 12;  // those before the messages
+inline constexpr int kKinds = 16;
+inline constexpr int kCollectiveKinds = 14;  // those before the messages
 
 const char* nameOf(Kind kind) noexcept;  // the library's own word in error texts
 bool reduces(Kind kind) noexcept;
@@ -43,9 +45,9 @@ struct Operation {
   int op = tuttiSum;  // or kPreMulSum
   size_t count = 0;   // of the whole or of a rank's part; of v-variants and messages: what the counts go up to
   int root = 0;
-  bool inPlace = false;
-  uint64_t salt = 0;    // of values, counts and displacements
-  bool rounds = false;  // of a reduction of numbers with a fraction: what comes out is known but for roundings
+  bool inPlace = false;  // where it can be; in an all-to-all on some ranks
+  uint64_t salt = 0;     // of values, counts and displacements
+  bool rounds = false;   // of a reduction of numbers with a fraction: what comes out is known but for roundings
   std::string describe() const;
 };
 
@@ -84,13 +86,18 @@ class Part {
   void layReduction();
   void contribute(size_t count);
   void expectReduced(size_t first, size_t count);
+  void layAllGatherV();
+  void layReduceScatterV();
+  void layAllToAllV();
   void layGatherV();
   void layScatterV();
-  void layAllToAllV();
+  size_t drawParts();
   void layMessages();
+  bool exchangesInPlace() const noexcept;
   void place(size_t sendElements, size_t recvElements, bool shared, size_t within);
   void raw(std::byte* to, int from, int dest, size_t count, int number = 0) const;
   size_t drawCount(int from, int to, int number = 0) const;
+  tuttiResult_t issueVariant(tuttiComm_t comm, tuttiStream_t stream);
   tuttiResult_t issueMessages(tuttiComm_t comm, tuttiStream_t stream);
   tuttiResult_t issueReduction(tuttiComm_t comm, tuttiStream_t stream);
   std::string compare(Block& block, const std::vector<std::byte>& image, const char* name) const;

@@ -38,6 +38,16 @@ size_t sizeOf(tuttiDataType_t type) noexcept { return formOf(type).bytes; }
 const char* nameOf(tuttiDataType_t type) noexcept { return formOf(type).name; }
 bool isFloat(tuttiDataType_t type) noexcept { return formOf(type).exponentBits != 0; }
 
+bool isDefined(int op, tuttiDataType_t type) noexcept {
+  if (type == tuttiBool) return op != tuttiAvg && op != kPreMulSum;
+  return op < tuttiBitAnd || !isFloat(type);
+}
+
+const char* nameOfOp(int op) noexcept {
+  constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg", "mulsum", "band", "bor", "bxor"};
+  return kNames[std::find(std::begin(kOps), std::end(kOps), op) - std::begin(kOps)];
+}
+
 // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014), chained.
 uint64_t mix(uint64_t a, uint64_t b, uint64_t c) noexcept {
   uint64_t x = 0;
@@ -62,8 +72,10 @@ void fillRaw(std::byte* to, uint64_t stream, size_t bytes) noexcept {
 Reduction::Reduction(tuttiDataType_t type, int op, int ranks, uint64_t salt) noexcept
     : type_(type), op_(op), ranks_(ranks), salt_(salt) {}
 
+// Half of what is true has any bits, and half of all is not.
 uint64_t Reduction::integer(int rank, size_t index) const noexcept {
-  return mix(salt_, index, static_cast<uint64_t>(rank));
+  const uint64_t bits = mix(salt_, index, static_cast<uint64_t>(rank));
+  return type_ == tuttiBool && bits >> 8 & 1 ? 0 : bits;
 }
 
 uint64_t Reduction::factorInteger(int rank) const noexcept {
@@ -118,6 +130,7 @@ double Reduction::combineNumbers(size_t index) const noexcept {
 }
 
 uint64_t Reduction::combineIntegers(size_t index) const noexcept {
+  if (type_ == tuttiBool) return combineTruths(index);
   const Form& form = formOf(type_);
   uint64_t result = integer(0, index) * (op_ == kPreMulSum ? factorInteger(0) : 1);
   for (int rank = 1; rank < ranks_; ++rank) {
@@ -128,10 +141,24 @@ uint64_t Reduction::combineIntegers(size_t index) const noexcept {
       result = less(result, next, form) ? next : result;
     else if (op_ == tuttiMin)
       result = less(next, result, form) ? next : result;
+    else if (op_ == tuttiBitAnd)
+      result &= next;
+    else if (op_ == tuttiBitOr)
+      result |= next;
+    else if (op_ == tuttiBitXor)
+      result ^= next;
     else
       result += op_ == kPreMulSum ? next * factorInteger(rank) : next;
   }
   return op_ == tuttiAvg ? divide(result, ranks_, form) : result;
+}
+
+uint64_t Reduction::combineTruths(size_t index) const noexcept {
+  int truths = 0;
+  for (int rank = 0; rank < ranks_; ++rank) truths += (integer(rank, index) & 0xff) != 0;
+  if (op_ == tuttiBitXor) return static_cast<uint64_t>(truths % 2);
+  const bool all = op_ == tuttiProd || op_ == tuttiMin || op_ == tuttiBitAnd;
+  return all ? truths == ranks_ : truths > 0;
 }
 
 void Reduction::contribute(std::byte* to, int rank, size_t first, size_t count) const noexcept {

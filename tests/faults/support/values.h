@@ -4,12 +4,29 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "tutti/tutti.h"
 
 namespace tutti::faults {
 
 inline constexpr int kPreMulSum = tuttiNumOps;  // stands for an operator made by tuttiRedOpCreatePreMulSum
+
+// Every type, and every operator of tuttiRedOp_t besides kPreMulSum.
+inline constexpr tuttiDataType_t kTypes[] = {
+    tuttiInt8,    tuttiUint8,    tuttiInt32,      tuttiUint32,     tuttiInt64, tuttiUint64, tuttiFloat16, tuttiFloat32,
+    tuttiFloat64, tuttiBfloat16, tuttiFloat8e4m3, tuttiFloat8e5m2, tuttiBool,  tuttiInt16,  tuttiUint16};
+inline constexpr int kOps[] = {tuttiSum,   tuttiProd,   tuttiMax,   tuttiMin,   tuttiAvg,
+                               kPreMulSum, tuttiBitAnd, tuttiBitOr, tuttiBitXor};
+// Whether the type has it: all others are refused.
+bool isDefined(int op, tuttiDataType_t type) noexcept;
+const char* nameOfOp(int op) noexcept;
+// One that the type has, of those drawn with below(limit).
+template <class Below>
+int drawOp(tuttiDataType_t type, Below below) {
+  for (;;)
+    if (const int op = kOps[below(std::size(kOps))]; isDefined(op, type)) return op;
+}
 
 size_t sizeOf(tuttiDataType_t type) noexcept;
 const char* nameOf(tuttiDataType_t type) noexcept;
@@ -38,6 +55,7 @@ class Reduction {
   uint64_t factorInteger(int rank) const noexcept;
   double combineNumbers(size_t index) const noexcept;
   uint64_t combineIntegers(size_t index) const noexcept;
+  uint64_t combineTruths(size_t index) const noexcept;
 
   tuttiDataType_t type_;
   int op_, ranks_;
