@@ -205,10 +205,12 @@ TUTTI_API tuttiResult_t tuttiCommInitAllConfig(tuttiComm_t* comms, int ranks, co
                                                const tuttiConfig_t* config);
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
+#define TUTTI_SPLIT_HOST (-2)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
- * *child becomes NULL. `config` may be NULL: inherited. The child outlives its parent. An error of one rank, also in
- * its arguments, fails `comm` on all, which would wait for it; of a child that is refused, or that a rank does not come
- * to, its ranks hear together, and `comm` stays as it was.
+ * *child becomes NULL. With TUTTI_SPLIT_HOST ranks of one host, the same container if there are any, form one with
+ * those there that give it too; apart from those with a color. `config` may be NULL: inherited. The child outlives its
+ * parent. An error of one rank, also in its arguments, fails `comm` on all, which would wait for it; of a child that is
+ * refused, or that a rank does not come to, its ranks hear together, and `comm` stays as it was.
  * With nonBlocking the child's handle comes back at once, and is used as tuttiCommInitRankConfig says. Until it is
  * made, or not, nobody may use `comm`: a call gets tuttiInvalidUsage, and tuttiCommGetAsyncError of `comm` gives
  * tuttiInProgress (which is all that a rank with TUTTI_SPLIT_NOCOLOR gets to see). To abort or revoke either ends it
@@ -220,10 +222,32 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
  * communicator of them, with ranks in the old order. Collective over the survivors; those that die meanwhile are left
  * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. `comm` may have lost ranks,
  * been revoked, or be healthy, and is to be destroyed as ever. `config` may be NULL: inherited. Waits first for what is
- * queued on streams, which fails by itself once the communicator has. No list of ranks to leave out can be given
- * yet: `leftOut` is NULL and `leftOutCount` 0. With nonBlocking as tuttiCommSplit. */
+ * queued on streams, which fails by itself once the communicator has. With nonBlocking as tuttiCommSplit.
+ * `leftOut` points to `leftOutCount` ranks of comm, in any order, that stay behind though they may be alive; read
+ * during the call. They do not call: one that does gets tuttiRemoteError. NULL and 0: nobody is left out but the dead,
+ * who are in any case. The same on every survivor: where lists differ, tuttiInvalidUsage on all, and `comm` stays as it
+ * was. Of comm nothing changes for who was left out until the survivors destroy theirs. */
 TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutCount, tuttiComm_t* child,
                                         const tuttiConfig_t* config, unsigned int flags);
+
+/* Collective: a new communicator of all ranks with the same numbers, and with links of its own, so that what is called
+ * on one never meets what is called on the other. `config`, errors and nonBlocking as tuttiCommSplit's. */
+TUTTI_API tuttiResult_t tuttiCommDuplicate(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config);
+
+/* As tuttiGetUniqueId, for one tuttiCommGrow of this communicator: called by one rank (any), which carries the bytes to
+ * those who join, and gives them to tuttiCommGrow. The id expires config.joinTimeoutMs of `comm` after this call. */
+TUTTI_API tuttiResult_t tuttiCommGetUniqueId(tuttiComm_t comm, tuttiUniqueId* id);
+/* A new communicator of `ranks` ranks: all of comm, with their numbers, and others that join them. Collective of all of
+ * these. Ranks of comm give it, and rank -1; one of them the id, the others NULL. Those who join give comm NULL, the
+ * same id, and as rank one number each from the size of comm to ranks - 1. `ranks` is more than the size of comm, and
+ * the same on all. `config` may be NULL: inherited by ranks of comm; for who joins as the environment says.
+ * `comm` stays as it was, and usable, whatever becomes of this; only in a group an error in a rank's arguments fails
+ * it. Errors: an argument that is wrong on one rank is tuttiRemoteError on the others; tuttiInvalidUsage on all where
+ * `ranks` differ or are too few, or where not exactly one rank of comm brings an id; tuttiRemoteError when a rank dies
+ * on the way; tuttiTimeout naming those who did not come. All who have come hear of each, and why. The next attempt
+ * needs a new id. With nonBlocking as tuttiCommSplit. */
+TUTTI_API tuttiResult_t tuttiCommGrow(tuttiComm_t comm, int ranks, const tuttiUniqueId* id, int rank,
+                                      tuttiComm_t* child, const tuttiConfig_t* config);
 
 /* Waits for the operations that were queued on streams. Each ends by itself: when it is done, with an error when a rank
  * that it waits for has left, or at its deadline. How they ended is not this call's result, nor tuttiCommDestroy's:

@@ -108,6 +108,12 @@ class UniqueId {
     detail::check(tuttiGetUniqueId(&made.id_));
     return made;
   }
+  // For growing a communicator: see tuttiCommGetUniqueId.
+  static UniqueId createFor(tuttiComm_t comm) {
+    UniqueId made;
+    detail::check(tuttiCommGetUniqueId(comm, &made.id_), comm);
+    return made;
+  }
   static UniqueId fromBytes(std::span<const std::byte, TUTTI_UNIQUE_ID_BYTES> bytes) {
     UniqueId made;
     for (size_t i = 0; i < bytes.size(); ++i) made.id_.internal[i] = static_cast<char>(bytes[i]);
@@ -315,6 +321,12 @@ class Communicator {
     detail::checkBegun(tuttiCommInitRankConfig(&comm, ranks, id.native(), rank, &config));
     return Communicator(comm);
   }
+  // As one of those who join a communicator that grows.
+  static Communicator joinGrowing(int ranks, const UniqueId& id, int rank, const tuttiConfig_t* config = nullptr) {
+    tuttiComm_t comm = nullptr;
+    detail::checkBegun(tuttiCommGrow(nullptr, ranks, &id.native(), rank, &comm, config));
+    return Communicator(comm);
+  }
   // As what the launcher's environment says.
   static Communicator fromEnvironment(const tuttiConfig_t* config = nullptr) {
     tuttiComm_t comm = nullptr;
@@ -388,12 +400,32 @@ class Communicator {
     checkBegun(tuttiCommSplit(comm_, color, key, &child, config));
     return Communicator(child);
   }
-  // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
-  Communicator shrink(const tuttiConfig_t* config = nullptr) {
+  // Of the ranks of this one's host.
+  Communicator splitByHost(int key = 0, const tuttiConfig_t* config = nullptr) {
+    return split(TUTTI_SPLIT_HOST, key, config);
+  }
+  // Of all ranks once more, with links of its own.
+  Communicator duplicate(const tuttiConfig_t* config = nullptr) {
     tuttiComm_t child = nullptr;
-    checkBegun(tuttiCommShrink(comm_, nullptr, 0, &child, config, 0));
+    checkBegun(tuttiCommDuplicate(comm_, &child, config));
     return Communicator(child);
   }
+  // The survivors' way on after tuttiRemoteError: see tuttiCommShrink.
+  Communicator shrink(const tuttiConfig_t* config = nullptr) { return shrink(std::span<const int>(), config); }
+  // Without these ranks though they may be alive: they do not call it.
+  Communicator shrink(std::span<const int> leftOut, const tuttiConfig_t* config = nullptr) {
+    tuttiComm_t child = nullptr;
+    checkBegun(tuttiCommShrink(comm_, leftOut.data(), static_cast<int>(leftOut.size()), &child, config, 0));
+    return Communicator(child);
+  }
+  // Of these ranks and others, `ranks` in all: see tuttiCommGrow. One rank brings the id, which it has of
+  // uniqueIdToGrow().
+  Communicator grow(int ranks, const UniqueId* id = nullptr, const tuttiConfig_t* config = nullptr) {
+    tuttiComm_t child = nullptr;
+    checkBegun(tuttiCommGrow(comm_, ranks, id != nullptr ? &id->native() : nullptr, -1, &child, config));
+    return Communicator(child);
+  }
+  UniqueId uniqueIdToGrow() const { return UniqueId::createFor(comm_); }
   // Stops the work on all ranks; nobody is gone. Any thread.
   void revoke() { check(tuttiCommRevoke(comm_, 0)); }
   // Writes this rank's record for tutti-doctor. Any thread.

@@ -41,6 +41,11 @@ control::UniqueId decodeId(const tuttiUniqueId& id) {
   return control::decode(raw);
 }
 
+void encodeId(const control::UniqueId& id, tuttiUniqueId* into) {
+  const auto raw = control::encode(id);
+  std::memcpy(into->internal, raw.data(), raw.size());
+}
+
 // The frame of the calls that make communicators.
 template <class Body>
 tuttiResult_t making(tuttiComm_t parent, Body&& body) noexcept {
@@ -85,6 +90,17 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     };
     return make(comm, {name, rank, ranks, settings.nonBlocking, join});
   });
+}
+
+// A rank that is of no communicator yet.
+tuttiResult_t joinGrowing(tuttiComm_t* child, int ranks, const tuttiUniqueId* id, int rank, const tuttiConfig_t* config,
+                          const char* name) {
+  const tuttiResult_t wrong = making(nullptr, [&] {
+    checkPointer(id, name, "id");
+    if (rank == -1) invalid(name, "rank is -1, which a rank of comm gives, but comm is NULL");
+    return tuttiSuccess;
+  });
+  return wrong == tuttiSuccess ? initRank(child, ranks, *id, rank, config, name) : wrong;
 }
 
 // A rank that cannot join looks for the others to tell them so, and for no longer than its own error may wait.
@@ -188,24 +204,101 @@ Making makingOfChild(const char* name, const comm::Team& parent, const comm::Con
 }
 
 Making splitOf(Communicator& parent, int color, int key, const tuttiConfig_t* config, const char* name) {
-  if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
-    invalid(name, fmt::format("color is {}: 0 or more, or TUTTI_SPLIT_NOCOLOR", color));
+  static_assert(TUTTI_SPLIT_HOST == comm::kSplitByHost);
+  const bool joins = color >= 0 || color == TUTTI_SPLIT_HOST;
+  if (!joins && color != TUTTI_SPLIT_NOCOLOR)
+    invalid(name, fmt::format("color is {}: 0 or more, TUTTI_SPLIT_NOCOLOR or TUTTI_SPLIT_HOST", color));
   const auto settings = resolveForChild(config, parent.team(), name);
-  const auto self = color < 0 ? comm::Self{} : comm::Self::find(settings);
+  const auto self = joins ? comm::Self::find(settings) : comm::Self{};
   const auto join = [=, &parent](const auto& cancelled, const auto& begun) {
     return parent.split(color, key, settings, self, cancelled, begun);
   };
   Making split = makingOfChild(name, parent.team(), settings, join);
   split.isAwaited = true;
-  split.makesHandle = color >= 0;
+  split.makesHandle = joins;
   return split;
 }
 
-Making shrinkOf(Communicator& parent, const tuttiConfig_t* config, const char* name) {
+Making duplicateOf(Communicator& parent, const tuttiConfig_t* config, const char* name) {
+  const auto settings = resolveForChild(config, parent.team(), name);
+  const auto self = comm::Self::find(settings);
+  Making duplicate =
+      makingOfChild(name, parent.team(), settings, [=, &parent](const auto& cancelled, const auto& begun) {
+        return parent.duplicate(settings, self, cancelled, begun);
+      });
+  duplicate.isAwaited = true;
+  return duplicate;
+}
+
+struct GrowthArguments {
+  int ranks;
+  const tuttiUniqueId* id;
+  int rank;
+  const tuttiComm_t* child;
+  const tuttiConfig_t* config;
+};
+
+// What a rank of the communicator brings. Of what it lacks the others hear when they meet.
+struct GrowthPart {
+  comm::Growth growth;
+  comm::Config settings;
+  comm::Self self;
+};
+
+void readGrowth(GrowthPart& part, const comm::Team& team, const GrowthArguments& arguments, const char* name) try {
+  part.growth.ranks = arguments.ranks;
+  if (arguments.id) part.growth.id = decodeId(*arguments.id);
+  part.growth.secret = control::readSecret();
+  checkPointer(arguments.child, name, "child");
+  if (arguments.rank != -1)
+    invalid(name, fmt::format("rank is {}: a rank of comm keeps its number, and gives -1", arguments.rank));
+  part.settings = resolveForChild(arguments.config, team, name);
+  part.self = comm::Self::find(part.settings);
+  part.growth.lack = part.self.lack;
+} catch (const std::exception& thrown) {
+  const Error error = errorOf(thrown);
+  part.growth.lack = control::Refusal{error.code(), error.what()};
+}
+
+[[noreturn]] void failAlone(comm::Team& team, const control::Refusal& lack) {
+  const Error error(lack.code, lack.text);
+  tellTheOthers(team, error, false);
+  throw error;
+}
+
+// It may not wait for the others here in a group: they may be ranks of this thread.
+Making growthOf(Communicator& parent, const GrowthArguments& arguments, const char* name) {
+  GrowthPart part{{}, parent.team().config(), {}};
+  readGrowth(part, parent.team(), arguments, name);
+  if (part.growth.lack && inGroup()) failAlone(parent.team(), *part.growth.lack);
+  if (part.growth.lack) parent.grow(part.growth, part.settings, part.self, {}, {});
+  const auto join = [part, &parent](const auto& cancelled, const auto& begun) {
+    return parent.grow(part.growth, part.settings, part.self, cancelled, begun);
+  };
+  Making growing = {name, parent.team().rank(), arguments.ranks, part.settings.nonBlocking, join};
+  growing.isAwaited = true;
+  return growing;
+}
+
+// Ranks of the communicator without its own, each once or more.
+std::vector<int> leftOutOf(const comm::Team& team, const int* ranks, int count, const char* name) {
+  if (count < 0) invalid(name, fmt::format("leftOutCount is {}: it cannot be negative", count));
+  if (count > 0) checkPointer(ranks, name, "leftOut");
+  for (int i = 0; i < count; ++i) {
+    checkRank(ranks[i], team.size(), name, fmt::format("leftOut[{}]", i).c_str());
+    if (ranks[i] == team.rank())
+      invalid(name, fmt::format("leftOut[{}] is {}, this rank itself: who is left out does not call", i, ranks[i]));
+  }
+  return {ranks, ranks + count};
+}
+
+Making shrinkOf(Communicator& parent, std::vector<int> leftOut, const tuttiConfig_t* config, const char* name) {
   const auto settings = resolveForChild(config, parent.team(), name);
   const auto self = comm::Self::find(settings);
   return makingOfChild(name, parent.team(), settings,
-                       [=, &parent](const auto&, const auto&) { return parent.shrink(settings, self); });
+                       [=, &parent, leftOut = std::move(leftOut)](const auto&, const auto&) {
+                         return parent.shrink(settings, self, leftOut);
+                       });
 }
 
 void copyText(char* into, size_t room, const std::string& text) {
@@ -223,8 +316,7 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
     checkPointer(id, "tuttiGetUniqueId", "id");
     const auto timeout = comm::Config::fromEnvironment().joinTimeout;
     settings::warnOfStrangeSettings();
-    const auto raw = control::encode(control::openRoot(Network::fromEnvironment(), Deadline::in(timeout)));
-    std::memcpy(id->internal, raw.data(), raw.size());
+    encodeId(control::openRoot(Network::fromEnvironment(), Deadline::in(timeout)), id);
   });
 }
 
@@ -280,11 +372,45 @@ tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutC
   return making(comm, [&] {
     Occupation parent(comm, name);
     checkFlags(flags, name);
-    if (leftOut != nullptr || leftOutCount != 0) invalid(name, "leftOut is no list yet: give NULL, and leftOutCount 0");
     checkPointer(child, name, "child");
-    Making shrink = shrinkOf(*parent, config, name);
+    Making shrink = shrinkOf(*parent, leftOutOf(parent->team(), leftOut, leftOutCount, name), config, name);
     shrink.parent.emplace(std::move(parent));
     return make(child, std::move(shrink));
+  });
+}
+
+tuttiResult_t tuttiCommDuplicate(tuttiComm_t comm, tuttiComm_t* child, const tuttiConfig_t* config) {
+  const char* name = "tuttiCommDuplicate";
+  return making(comm, [&] {
+    Occupation parent(comm, name);
+    Making duplicate = orTellTheOthers(parent->team(), [&] {
+      checkPointer(child, name, "child");
+      return duplicateOf(*parent, config, name);
+    });
+    duplicate.parent.emplace(std::move(parent));
+    return make(child, std::move(duplicate));
+  });
+}
+
+tuttiResult_t tuttiCommGetUniqueId(tuttiComm_t comm, tuttiUniqueId* id) {
+  const char* name = "tuttiCommGetUniqueId";
+  return guarded(comm, [&] {
+    CallGuard visit(comm, name);
+    checkPointer(id, name, "id");
+    if (visit->team().broken()) throw visit->team().failure(name);
+    encodeId(visit->openRootToGrow(), id);
+  });
+}
+
+tuttiResult_t tuttiCommGrow(tuttiComm_t comm, int ranks, const tuttiUniqueId* id, int rank, tuttiComm_t* child,
+                            const tuttiConfig_t* config) {
+  const char* name = "tuttiCommGrow";
+  if (comm == nullptr) return joinGrowing(child, ranks, id, rank, config, name);
+  return making(comm, [&] {
+    Occupation parent(comm, name);
+    Making growing = growthOf(*parent, {ranks, id, rank, child, config}, name);
+    growing.parent.emplace(std::move(parent));
+    return make(child, std::move(growing));
   });
 }
 

@@ -10,6 +10,8 @@
 #include "diagnose/neighbours.h"
 #include "gpu/group_launcher.h"
 #include "join/last_call.h"
+#include "join/open_root.h"
+#include "join/root.h"
 
 namespace tutti::comm {
 namespace {
@@ -71,6 +73,10 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
 // Freeing memory of a GPU waits for all that runs there. That may be the kernel of another rank of this process, which
 // waits for this one: it must hear first that this one has left.
 void Communicator::leave() noexcept {
+  for (const uint64_t job : std::exchange(rootsToGrow_, {}))
+    control::tellRootHere(job, team_.rank(), [this] {
+      return fmt::format("{} has left the communicator that was to grow", team_.rankName(team_.rank()));
+    });
   executor_->end();
   team_.plane().leave();
 }
@@ -89,21 +95,33 @@ bool Communicator::endBuffer(const void* handle) {
 }
 
 std::shared_ptr<Communicator> Communicator::split(int color, int key, const Config& config, const Self& self,
-                                                  const Cancelled& cancelled, const Begun& begun) try {
+                                                  const Cancelled& cancelled, const Begun& begun) {
+  return split(Meeting::kSplit, color, key, config, self, cancelled, begun);
+}
+
+std::shared_ptr<Communicator> Communicator::duplicate(const Config& config, const Self& self,
+                                                      const Cancelled& cancelled, const Begun& begun) {
+  return split(Meeting::kDuplicate, 0, 0, config, self, cancelled, begun);
+}
+
+std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int key, const Config& config,
+                                                  const Self& self, const Cancelled& cancelled,
+                                                  const Begun& begun) try {
   const Deadline deadline = Deadline::in(config.joinTimeout);
   const Recorder::Splitting here(team_.recorder());
   control::Plane& plane = team_.plane();
-  const auto entries = plane.allGather(Writer().value(color).value(key).take(), deadline);
+  const auto entries = meet(team_, call, Writer().value(color).value(key).take(), deadline);
   std::vector<std::pair<int, int>> members;  // key, rank
   for (int r = 0; r < team_.size(); ++r) {
     Reader reader(entries[static_cast<size_t>(r)]);
     const int theirColor = reader.value<int>();
-    if (theirColor == color) members.emplace_back(reader.value<int>(), r);
+    const bool near = color != kSplitByHost || team_.info(r).hostId == team_.info(team_.rank()).hostId;
+    if (theirColor == color && near) members.emplace_back(reader.value<int>(), r);
   }
   std::sort(members.begin(), members.end());
   std::vector<int> ranks;
   for (const auto& [theirKey, theirRank] : members) ranks.push_back(theirRank);
-  const bool joins = color >= 0;
+  const bool joins = color >= 0 || color == kSplitByHost;
   const bool leads = joins && ranks.front() == team_.rank();
   const auto told = plane.allGather(leads ? plane.openChildRoot(self.network, deadline, ranks) : Bytes{}, deadline);
   if (!joins) return nullptr;
@@ -118,11 +136,58 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key, const Conf
   throw;
 }
 
-std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self) {
+control::UniqueId Communicator::openRootToGrow() {
+  const auto id = control::openRoot(Network::fromEnvironment(), Deadline::in(team_.config().joinTimeout));
+  rootsToGrow_.push_back(id.job);
+  return id;
+}
+
+std::shared_ptr<Communicator> Communicator::grow(const Growth& growth, const Config& config, const Self& self,
+                                                 const Cancelled& cancelled, const Begun& begun) try {
+  const auto recorder = std::make_shared<Recorder>();
+  control::JoinRequest request = requestFor(config, self, recorder);
+  request.rank = team_.rank();
+  request.size = growth.ranks;
+  try {
+    if (team_.broken()) throw team_.failure("grow");
+    request.id = withBeside(meetToGrow(team_, growth, request.deadline, begun), growth, team_.rank());
+  } catch (const std::exception& error) {  // of those who join nobody else knows where they are
+    if (!growth.id) throw;
+    request.id = withBeside(*growth.id, growth, team_.rank());
+    control::tellRoot(request, [&] { return notGrown(team_, error); });
+    throw;
+  }
+  return joinGrown(request, config, self, recorder, cancelled);
+} catch (const Error&) {
+  if (team_.broken()) throw team_.failure("grow");
+  throw;
+}
+
+// Those who join hear where they meet why a rank of this communicator will not come. That it has ended is no reason
+// while the new one is only being handed down: whoever has it may be done with this one.
+std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest& request, const Config& config,
+                                                      const Self& self, std::shared_ptr<Recorder> recorder,
+                                                      const Cancelled& cancelled) {
+  constexpr std::chrono::milliseconds kLook(10), kGrace(100);
+  const control::BoundedWait patience(request.deadline, cancelled, request.rank);
+  auto plane = control::Plane::begin(request);
+  std::optional<Deadline> grace;
+  while (!plane->awaitJoined(Deadline::in(kLook))) {
+    patience.check();
+    if (!team_.broken()) continue;
+    if (!grace) grace = Deadline::in(kGrace);
+    if (grace->passed())
+      plane->fail({request.rank, control::Stop::kError, ErrorCode::kRemote, notGrown(team_, team_.failure("grow"))});
+  }
+  return make(std::move(plane), std::move(recorder), config, self.network);
+}
+
+std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self,
+                                                   std::span<const int> leftOut) {
   executor_->waitUntilIdle();
   const auto recorder = std::make_shared<Recorder>();
   self.check();
-  return make(team_.plane().shrink(requestFor(config, self, recorder)), recorder, config, self.network);
+  return make(team_.plane().shrink(requestFor(config, self, recorder), leftOut), recorder, config, self.network);
 }
 
 void Communicator::leaveRecord(const Error& why) {

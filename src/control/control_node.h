@@ -47,6 +47,7 @@ class ControlNode final : public Service,
   uint64_t id() const noexcept { return id_; }                      // once it has joined
   Secret secret() const noexcept { return provenBy(request_.id); }  // the communicator's
   UniqueId childId(UniqueId told) const override { return inherit(std::move(told), request_.id); }
+  bool isExposedToOthers() const noexcept { return isExposed(request_.id); }
   const noise::KeyPair& key() const noexcept override { return key_; }  // the rank's own
   int rank() const noexcept override { return request_.rank; }
   int size() const noexcept override { return request_.size; }
@@ -58,7 +59,7 @@ class ControlNode final : public Service,
   void requestStream(int peer, uint64_t key, StreamKind kind);
   void ask(int rank, std::span<const std::byte> question);
   void fail(const Failure& failure) noexcept;
-  std::shared_ptr<ControlNode> shrink(const JoinRequest& like);
+  std::shared_ptr<ControlNode> shrink(const JoinRequest& like, std::span<const int> leftOut = {});
   void leave();
   void leaveLater();  // the same without waiting for anything: from a reactor's thread
 

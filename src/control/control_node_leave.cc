@@ -92,9 +92,9 @@ Failure ControlNode::asToldToMe(Failure failure) const {
   return failure;
 }
 
-std::shared_ptr<ControlNode> ControlNode::shrink(const JoinRequest& like) {
+std::shared_ptr<ControlNode> ControlNode::shrink(const JoinRequest& like, std::span<const int> leftOut) {
   if (!mailbox_.hasJoined()) throw Error(ErrorCode::kInvalidUsage, "shrink needs a communicator that has been joined");
-  return std::static_pointer_cast<ControlNode>(shrink_.call(like));  // beginNew() makes no others
+  return std::static_pointer_cast<ControlNode>(shrink_.call(like, leftOut));  // beginNew() makes no others
 }
 
 std::shared_ptr<NewPlane> ControlNode::beginNew(const JoinRequest& request) {

@@ -1,6 +1,7 @@
 #include "control/plane.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "control/control_node.h"
@@ -58,9 +59,9 @@ class TreePlane : public Plane {
   const std::atomic<bool>& failed() const noexcept override { return node_->mailbox().failed(); }
   std::optional<Failure> failure() const override { return node_->mailbox().failure(); }
   void fail(const Failure& failure) noexcept override { node_->fail(failure); }
-  std::unique_ptr<Plane> shrink(const JoinRequest& like) override {
+  std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut) override {
     auto plane = std::make_unique<TreePlane>();
-    plane->own(node_->shrink(like));
+    plane->own(node_->shrink(like, leftOut));
     return plane;
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
@@ -68,15 +69,30 @@ class TreePlane : public Plane {
     const Secret drawn = place.id.secret;
     place.id = node_->childId(place.id);
     const UniqueId id = openRootAt(place, network, lifetime);
-    std::vector<noise::Key> keys;
-    for (const int rank : members) keys.push_back(node_->who(rank).endpoint.key);
-    return invite(id, drawn, keys, node_->key());
+    return invite(id, drawn, keysOf(members), node_->key());
   }
   UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
     return node_->childId(invitationOf(told, place, node_->who(leader).endpoint.key, node_->key()));
   }
+  Bytes sealId(const UniqueId& id) const override {
+    std::vector<int> all(static_cast<size_t>(size()));
+    std::iota(all.begin(), all.end(), 0);
+    return invite(id, id.secret, keysOf(all), node_->key());
+  }
+  // Whoever could come between these ranks could read it as well.
+  UniqueId openId(std::span<const std::byte> told, int from) const override {
+    UniqueId id = invitationOf(told, static_cast<size_t>(rank()), node_->who(from).endpoint.key, node_->key());
+    id.exposed = node_->isExposedToOthers();
+    return id;
+  }
 
  private:
+  std::vector<noise::Key> keysOf(std::span<const int> ranks) const {
+    std::vector<noise::Key> keys;
+    for (const int rank : ranks) keys.push_back(node_->who(rank).endpoint.key);
+    return keys;
+  }
+
   std::shared_ptr<ControlNode> node_;
   uint64_t sequence_ = 0;
   bool left_ = true;

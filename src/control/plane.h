@@ -84,8 +84,9 @@ class Plane {
   // but does not call it is waited for until the deadline. Ranks that die meanwhile are left out as well. `like` gives
   // the new plane's info, network, deadline, heartbeat, encryption, agreement and respond; its id, rank and size are
   // not read. Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when
-  // fail() is called meanwhile.
-  virtual std::unique_ptr<Plane> shrink(const JoinRequest& like) = 0;
+  // fail() is called meanwhile. `leftOut`: other ranks that are to stay behind, whether they live or not, and do not
+  // call; the same on all survivors, else kInvalidUsage for all.
+  virtual std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut = {}) = 0;
 
   // A root for a communicator of some of these ranks. What it returns may be told to all: only `members` can read in it
   // the secret by which they join.
@@ -93,6 +94,11 @@ class Plane {
   // The id in what openChildRoot() returned on rank `leader`, for this rank, which stands at `place` among the members.
   // Throws Error(kRemote) when it is not from there or not for this rank.
   virtual UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const = 0;
+
+  // An id that this rank has been handed, to be told to all: only ranks of this plane can read its secret.
+  virtual Bytes sealId(const UniqueId& id) const = 0;
+  // The id in what sealId() returned on rank `from`. Throws Error(kRemote) when it is not from there.
+  virtual UniqueId openId(std::span<const std::byte> told, int from) const = 0;
 };
 
 }  // namespace tutti::control

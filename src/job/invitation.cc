@@ -20,7 +20,7 @@ Bytes invite(const UniqueId& id, const Secret& drawn, std::span<const noise::Key
 UniqueId invitationOf(std::span<const std::byte> told, size_t place, const noise::Key& leader,
                       const noise::KeyPair& own) {
   if (told.size() < kUniqueIdBytes || (told.size() - kUniqueIdBytes) / kParcelBytes <= place)
-    throw Error(ErrorCode::kRemote, "the leader of the split told no place to meet at for this rank");
+    throw Error(ErrorCode::kRemote, "the rank that has the unique id told no place to meet at for this rank");
   UniqueId id = decodeTold(told.first(kUniqueIdBytes));
   id.secret = openFrom(leader, own, id.job, told.subspan(kUniqueIdBytes + place * kParcelBytes, kParcelBytes));
   return id;

@@ -38,6 +38,9 @@ void Joining::callRoot() {
       reactor_, targetOfRoot(request_), [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
         if (isTaken()) return fail(ErrorCode::kSystem, request_.id.taken);
+        // That of an id that was handed over is of no earlier job, and does not come again.
+        if (!placed_ && !lostRoot_.empty() && dial_->refused() && request_.id.place.empty())
+          return fail(ErrorCode::kRemote, lostRoot_);
         lastRefusal_ = dial_->unproven() ? "" : why;
         if (dial_->unproven()) unproven_ = why;
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
@@ -89,10 +92,11 @@ void Joining::onRootFrame(Frame& frame) try {
 void Joining::onRootGone(const std::string& why) {
   const std::string peer = std::exchange(root_, nullptr)->peer();
   if (over_ || allCame_) return;
-  if (placed_)
-    return fail(ErrorCode::kRemote, fmt::format("the root of the job, at {}, left while the ranks were joining: {}. "
-                                                "Look for why that process ended",
-                                                peer, why));
+  lostRoot_ = fmt::format(
+      "the root of the job, at {}, left while the ranks were joining: {}. "
+      "Look for why that process ended",
+      peer, why);
+  if (placed_) return fail(ErrorCode::kRemote, lostRoot_);
   lastRefusal_ = why;
   pause_ = Dial::longer(pause_);
   callRoot();
@@ -126,6 +130,10 @@ void Joining::callParent(const RankAddress& parent) {
         events_.placed(std::move(line), parent);
       },
       [this](const std::string& why) {
+        // While the root is there, it knows more of it.
+        if (!root_ && dial_->refused())
+          return fail(ErrorCode::kRemote,
+                      fmt::format("{}, has ended while the ranks were joining ({})", calling_, why));
         lastRefusal_ = why;
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
       });

@@ -83,6 +83,7 @@ class Joining {
   uint64_t draw_ = 0;
   std::string calling_;  // its parent, for the text of a time-out
   std::string lastRefusal_;
+  std::string lostRoot_;  // it was there, and has hung up
   std::string unproven_;  // of the last one at the root's addresses who had another secret; then lastRefusal_ is later
 };
 

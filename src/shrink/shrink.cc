@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kPatienceForText(500);
 
 }  // namespace
 
-std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like) {
+std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like, std::span<const int> leftOut) {
   const auto verdict = std::make_shared<ShrinkVerdict>();
   {
     std::lock_guard lock(mutex_);
@@ -21,7 +21,9 @@ std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like) {
     pending_ = verdict;
   }
   try {
-    reactor_.post([this, mine = like]() mutable { begin(std::move(mine)); });
+    reactor_.post([this, mine = like, without = std::set<int>(leftOut.begin(), leftOut.end())]() mutable {
+      begin(std::move(mine), std::move(without));
+    });
   } catch (const std::exception&) {  // no memory: the call may come again
     std::lock_guard lock(mutex_);
     pending_.reset();
@@ -46,9 +48,9 @@ std::unique_ptr<Prober> Shrink::reach(int rank, Prober::Won won, std::function<v
 }
 
 // From its first line on end() ends it, so that takes no memory.
-void Shrink::begin(JoinRequest&& like) {
+void Shrink::begin(JoinRequest&& like, std::set<int>&& leftOut) {
   static_assert(std::is_nothrow_move_constructible_v<Call>);
-  call_.emplace(Call{std::move(like), 0});
+  call_.emplace(Call{std::move(like), std::move(leftOut), 0});
   call_->deadline = reactor_.after(call_->like.deadline.left(), [this] { onDeadline(); });
   leaderSays_.clear();
   nextProbe_ = std::chrono::milliseconds(2);
@@ -56,7 +58,7 @@ void Shrink::begin(JoinRequest&& like) {
   failures_ = 0;
   if (const auto at = gone_.find(home_.rank()); at != gone_.end())
     return end(ErrorCode::kRemote, "the others go on without this rank: " + at->second);
-  seek();
+  if (beginRound()) seek();
 }
 
 // Whoever waits hears of it first: what follows may take memory that is not there.
@@ -114,7 +116,11 @@ void Shrink::commit(uint64_t job) {
   };
   if (!matches(trial_) && !matches(doubt_))
     return end(ErrorCode::kRemote, "the others go on without this rank: they had given it up");
+  for (const int rank : call_->leftOut) gone_.emplace(rank, leftOutText(rank));
   committed_.push_back(job);
+  round_ = 0;
+  called_ = missed_ = false;
+  differed_.clear();
   informAll();
   leaderWasHeard(std::exchange(up_, nullptr));
   root_.reset();  // it ends by itself

@@ -16,12 +16,20 @@
 // called or is gone; a rank that has committed does not call, but answers the next leader's probe with what it has
 // committed to, and that is then passed on to all. So that it can be asked, it stays a while after its owner has left
 // when it has not heard from the leader that all know (kShrinkDone).
+//
+// Left out. A survivor may name ranks that are to stay behind though they are alive: they are neither called nor waited
+// for, and cannot lead; should they call, they are told. All must name the same: a call and a probe say whom, as a
+// digest. Who sees two that differ ends that round of calls for all (kShrinkDiffer): its callers and its leader hear it
+// over their lines, the others are called for it. A rank that was not in a call finds it when it makes the one that was
+// missing. Rounds are counted, so that nobody hears of one twice, or in the next one.
 #pragma once
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +47,8 @@ class Shrink {
   Shrink(ShrinkHome& home, Reactor& reactor, Heartbeat& heartbeat)
       : home_(home), reactor_(reactor), heartbeat_(heartbeat) {}
 
-  // Any thread. Blocks until it is decided; throws what Plane::shrink() throws.
-  std::shared_ptr<NewPlane> call(const JoinRequest& like);
+  // Any thread. Blocks until it is decided; throws what Plane::shrink() throws. `leftOut`: other ranks than this one.
+  std::shared_ptr<NewPlane> call(const JoinRequest& like, std::span<const int> leftOut);
   // The plane's thread has ended: whoever waits, or still comes, gets this.
   void close(ErrorCode code, std::string_view text) noexcept;
 
@@ -61,6 +69,7 @@ class Shrink {
   using Text = const std::string&;
   struct Call {
     JoinRequest like;
+    std::set<int> leftOut;
     Reactor::Token deadline = 0;
   };
   // A new plane, proposed or joined.
@@ -71,7 +80,7 @@ class Shrink {
   };
   struct Caller {
     std::shared_ptr<Line> line;
-    uint64_t serial = 0;
+    ShrinkCall call;
     bool joined = false;
   };
   // A caller that was told what was committed to, and may still have to say that it knows.
@@ -89,7 +98,7 @@ class Shrink {
   bool leads() const noexcept;
   std::chrono::milliseconds patience() const noexcept;
   std::unique_ptr<Prober> reach(int rank, Prober::Won won, std::function<void(Text)> gone);
-  void begin(JoinRequest&& like);
+  void begin(JoinRequest&& like, std::set<int>&& leftOut);
   void end(ErrorCode code, std::string_view text);
   void stopCall();
   void onDeadline();
@@ -123,6 +132,18 @@ class Shrink {
   void onProbed(int rank, Frame& frame);
   void tellCallers(Kind kind, const Bytes& payload);
   void endAll(ErrorCode code, Text text);
+  // shrink_differ.cc: whom all leave out, and where they differ in it
+  bool leavesOut(int rank) const { return call_ && call_->leftOut.contains(rank); }
+  static std::string leftOutText(int rank);
+  ShrinkCall ownCall() const;
+  bool beginRound();
+  bool belongs(const std::shared_ptr<Line>& line, const ShrinkCall& theirs, bool probes);
+  void refuseLeftOut(int rank, const std::shared_ptr<Line>& line);
+  std::string differenceFrom(const ShrinkCall& theirs) const;
+  void roundOver(uint64_t round, std::string text, bool tellsAll);
+  void tellFar();
+  void tellOneFar(int rank);
+  void toldFar(int rank);
   // shrink_settle.cc: after the decision
   void informAll();
   void inform(int rank, const std::shared_ptr<Line>& line, uint64_t job);
@@ -141,6 +162,13 @@ class Shrink {
   std::optional<Call> call_;
   std::vector<uint64_t> committed_;  // the jobs of all shrinks that this rank has behind it
   std::map<int, std::string> gone_;  // and why
+
+  uint64_t round_ = 0;            // since the last of them
+  std::string differed_;          // how, in the round before
+  bool called_ = false;           // in this round
+  bool missed_ = false;           // the round before: the next call is of that one
+  std::set<int> farToTell_;       // that it is over
+  std::map<int, Probe> farTold_;  // those who are being told
 
   int leader_ = -1;
   std::unique_ptr<Prober> reach_;

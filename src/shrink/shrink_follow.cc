@@ -27,7 +27,7 @@ bool Shrink::leads() const noexcept { return call_ && leader_ == home_.rank(); }
 void Shrink::seek() {
   if (!call_ || up_ || reach_) return;
   for (int rank = 0; rank < home_.rank(); ++rank)
-    if (!gone_.contains(rank)) return callLeader(rank);
+    if (!gone_.contains(rank) && !leavesOut(rank)) return callLeader(rank);
   leader_ = home_.rank();
   leadOn();
 }
@@ -48,7 +48,7 @@ void Shrink::callLeader(int rank) {
 void Shrink::lookAhead() {
   if (!reach_) return;
   for (int rank = leader_ + 1, count = 0; rank < home_.rank() && count < kLookAhead; ++rank) {
-    if (gone_.contains(rank) || callers_.contains(rank)) continue;
+    if (gone_.contains(rank) || leavesOut(rank) || callers_.contains(rank)) continue;
     ++count;
     if (!probes_.contains(rank)) probeOne(rank);
   }
@@ -68,7 +68,7 @@ void Shrink::found(std::shared_ptr<Line> line) {
     if (raw == up_.get()) return giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), how));
     raw->close();
   });
-  up_->send(Kind::kShrinkCall, encode(ShrinkCall{home_.rank(), serial()}));
+  up_->send(Kind::kShrinkCall, encode(ownCall()));
 }
 
 void Shrink::onLeader(Frame& frame) try {
@@ -89,6 +89,10 @@ void Shrink::onLeader(Frame& frame) try {
     case Kind::kShrinkEnd: {
       const Refusal refusal = decodeRefusal(frame.payload);
       return end(refusal.code, refusal.text);
+    }
+    case Kind::kShrinkDiffer: {
+      const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
+      return roundOver(differ.round, differ.text, false);
     }
     default:
       throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));

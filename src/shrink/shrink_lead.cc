@@ -46,6 +46,7 @@ void Shrink::arrived(const std::shared_ptr<Line>& line, const Frame& first) {
     inform(call.rank, line, committed_[call.serial]);
     return settle();
   }
+  if (call.serial == serial() && !belongs(line, call, probes)) return;
   if (probes) return tellLast(call.rank, line, Kind::kShrinkWait, encodeWords(waitText()));
   keepCaller(line, call);
 }
@@ -56,7 +57,7 @@ void Shrink::keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& cal
     caller.line->setEvents({});
     caller.line->close();
   }
-  caller = {line, call.serial, false};
+  caller = {line, call, false};
   line->expectRanks(1, home_.size());
   line->forgetKeys();
   Line::Events events;
@@ -77,6 +78,10 @@ void Shrink::keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& cal
 
 void Shrink::onCaller(int rank, Frame& frame) try {
   if (static_cast<Kind>(frame.type) == Kind::kShrinkTried) return noteTried(rank, decodeShrinkTried(frame.payload));
+  if (static_cast<Kind>(frame.type) == Kind::kShrinkDiffer) {
+    const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
+    return roundOver(differ.round, differ.text, false);
+  }
   throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
 } catch (const Error& e) {
   giveUp(rank, fmt::format("{} said what cannot be understood: {}", describe(home_.who(rank)), e.what()));
@@ -109,8 +114,8 @@ std::vector<int> Shrink::missing() const {
   std::vector<int> absent;
   for (int rank = 0; rank < home_.size(); ++rank) {
     const auto at = callers_.find(rank);
-    const bool here = rank == home_.rank() || (at != callers_.end() && at->second.serial == serial());
-    if (!here && !gone_.contains(rank)) absent.push_back(rank);
+    const bool here = rank == home_.rank() || (at != callers_.end() && at->second.call.serial == serial());
+    if (!here && !gone_.contains(rank) && !leavesOut(rank)) absent.push_back(rank);
   }
   return absent;
 }
@@ -143,7 +148,7 @@ void Shrink::propose() {
 void Shrink::tellProposal(ShrinkTry proposal) {
   for (auto& [rank, caller] : callers_) {
     caller.joined = false;
-    if (caller.serial != serial()) continue;
+    if (caller.call.serial != serial()) continue;
     proposal.parcel = sealFor(home_.who(rank).endpoint.key, home_.key(), proposal.id.job, proposal.id.secret);
     caller.line->send(Kind::kShrinkTry, encode(proposal));
   }
@@ -201,7 +206,7 @@ void Shrink::probeOne(int rank) {
       probes_.erase(rank);
       giveUp(rank, fmt::format("{} {}", describe(home_.who(rank)), how));
     });
-    line->send(Kind::kShrinkProbe, encode(ShrinkCall{home_.rank(), serial()}));
+    line->send(Kind::kShrinkProbe, encode(ownCall()));
     probes_[rank] = {nullptr, std::move(line)};
   };
   probes_[rank].reach = reach(rank, won, [this, rank](Text why) {
@@ -216,6 +221,10 @@ void Shrink::onProbed(int rank, Frame& frame) {
   line->close();
   try {
     if (static_cast<Kind>(frame.type) == Kind::kShrinkCommit) return commit(Reader(frame.payload).value<uint64_t>());
+    if (static_cast<Kind>(frame.type) == Kind::kShrinkDiffer) {
+      const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
+      return roundOver(differ.round, differ.text, false);
+    }
     if (static_cast<Kind>(frame.type) != Kind::kShrinkEnd) return;
     const Refusal refusal = decodeRefusal(frame.payload);
     end(refusal.code, refusal.text);
@@ -227,7 +236,7 @@ void Shrink::onProbed(int rank, Frame& frame) {
 void Shrink::tellCallers(Kind kind, const Bytes& payload) {
   const auto shared = std::make_shared<const Bytes>(payload);
   for (const auto& [rank, caller] : callers_)
-    if (caller.serial == serial()) caller.line->send(kind, shared);
+    if (caller.call.serial == serial()) caller.line->send(kind, shared);
 }
 
 void Shrink::endAll(ErrorCode code, Text text) {

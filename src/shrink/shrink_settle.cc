@@ -18,7 +18,7 @@ void Shrink::informAll() {
   const uint64_t decided = serial() - 1;
   for (auto at = callers_.begin(); at != callers_.end();) {
     const auto here = at++;
-    if (here->second.serial > decided) continue;
+    if (here->second.call.serial > decided) continue;
     inform(here->first, here->second.line, committed_[decided]);
     callers_.erase(here);
   }
@@ -80,11 +80,15 @@ void Shrink::hurry() {
 void Shrink::settle() {
   if (settleTimer_ != 0) {
     if (lastUp_) return;
+    if (!farToTell_.empty() || !farTold_.empty()) return;
     if (std::any_of(informed_.begin(), informed_.end(), [](const auto& one) { return !one.second.knows; })) return;
     reactor_.cancel(std::exchange(settleTimer_, 0));
   }
   for (const auto& [rank, one] : informed_) partFrom(*one.line);
   informed_.clear();
+  farToTell_.clear();
+  for (auto& [rank, one] : std::exchange(farTold_, {}))
+    if (one.line) one.line->close();
   if (lastUp_) lastUp_->close();
   lastUp_.reset();
   if (const auto left = std::exchange(left_, {})) left();

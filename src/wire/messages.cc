@@ -114,8 +114,6 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
     case Kind::kLeaving:
       return 0;
     case Kind::kStream:
-    case Kind::kShrinkCall:
-    case Kind::kShrinkProbe:
     case Kind::kShrinkCommit:
     case Kind::kDigest:
       return kNumbers;
@@ -127,6 +125,9 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
     case Kind::kShrinkWait:
     case Kind::kShrinkTried:
     case Kind::kShrinkEnd:
+    case Kind::kShrinkCall:
+    case Kind::kShrinkProbe:
+    case Kind::kShrinkDiffer:
       return kWords;
     case Kind::kShrinkTry:
       return kWords + count * sizeof(int32_t);
@@ -323,13 +324,23 @@ std::string decodeWords(std::span<const std::byte> bytes) {
   return getText(in);
 }
 
-Bytes encode(const ShrinkCall& call) { return Writer().value<int32_t>(call.rank).value(call.serial).take(); }
+Bytes encode(const ShrinkCall& call) {
+  Writer out;
+  out.value<int32_t>(call.rank).value(call.serial).value(call.round).value(call.leftOut);
+  putText(out, call.leftOutWords);
+  putText(out, call.differed);
+  return out.take();
+}
 
 ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes) {
   Reader in(bytes);
   ShrinkCall call;
   call.rank = in.value<int32_t>();
   call.serial = in.value<uint64_t>();
+  call.round = in.value<uint64_t>();
+  call.leftOut = in.value<uint64_t>();
+  call.leftOutWords = getText(in);
+  call.differed = getText(in);
   return call;
 }
 
@@ -377,6 +388,20 @@ ShrinkTried decodeShrinkTried(std::span<const std::byte> bytes) {
   tried.job = in.value<uint64_t>();
   if (in.value<bool>()) tried.refusal = decodeRefusal(in.block());
   return tried;
+}
+
+Bytes encode(const ShrinkDiffer& differ) {
+  Writer out;
+  putText(out.value(differ.round), differ.text);
+  return out.take();
+}
+
+ShrinkDiffer decodeShrinkDiffer(std::span<const std::byte> bytes) {
+  Reader in(bytes);
+  ShrinkDiffer differ;
+  differ.round = in.value<uint64_t>();
+  differ.text = getReason(in);
+  return differ;
 }
 
 }  // namespace tutti::control

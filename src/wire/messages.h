@@ -47,6 +47,8 @@ enum class Kind : uint8_t {
   kLeaving,  // empty: the rank's owner has left in good order; its part of the tree stays for those who need it
   // from the root, when all have come
   kDigest,  // Digest of all records: what the table in the tree must say
+  // between survivors
+  kShrinkDiffer,  // ShrinkDiffer: they name different ranks to leave out
 };
 
 // The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends
@@ -137,6 +139,17 @@ struct Record {
 struct ShrinkCall {
   int rank = 0;
   uint64_t serial = 0;  // how many shrinks of this plane the rank has behind it
+  uint64_t round = 0;   // how often the survivors have differed since the last of them
+  // Whom it leaves out though they may be alive, as a digest (0: nobody) and for texts.
+  uint64_t leftOut = 0;
+  std::string leftOutWords;
+  std::string differed;  // how, in the round before; empty: there is none
+};
+
+// That round of calls comes to nothing.
+struct ShrinkDiffer {
+  uint64_t round = 0;
+  std::string text;
 };
 
 // The new plane that a leader proposes. The secret of `id` does not travel with it: `parcel` has it, for one survivor.
@@ -173,6 +186,7 @@ Bytes encode(const Failure& failure);
 Bytes encode(const ShrinkCall& call);
 Bytes encode(const ShrinkTry& proposal);
 Bytes encode(const ShrinkTried& tried);
+Bytes encode(const ShrinkDiffer& differ);
 Bytes encodeRanks(const std::set<int>& ranks);
 Bytes encodeWords(std::string_view text);
 // What is decoded may stand in a log: names and texts are made plain (base/plain_text.h).
@@ -189,5 +203,6 @@ std::string decodeWords(std::span<const std::byte> bytes);
 ShrinkCall decodeShrinkCall(std::span<const std::byte> bytes);
 ShrinkTry decodeShrinkTry(std::span<const std::byte> bytes);
 ShrinkTried decodeShrinkTried(std::span<const std::byte> bytes);
+ShrinkDiffer decodeShrinkDiffer(std::span<const std::byte> bytes);
 
 }  // namespace tutti::control

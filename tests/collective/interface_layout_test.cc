@@ -42,7 +42,9 @@ constexpr Field kConfigTable[] = {{"size", 0, 8},
                                   {"encrypt", 60, 4},
                                   {"nonBlocking", 64, 4},
                                   {"reserved1", 68, 4},
-                                  {"device", 72, 8}};
+                                  {"device", 72, 8},
+                                  {"reproducible", 80, 4},
+                                  {"reserved2", 84, 4}};
 constexpr Field kStatsTable[] = {{"size", 0, 8},        {"memoryBytes", 8, 8},     {"connectedPeers", 16, 8},
                                  {"operations", 24, 8}, {"lastAlgorithm", 32, 16}, {"lastTransports", 48, 32},
                                  {"directSlots", 80, 8}};
@@ -66,7 +68,9 @@ constexpr Field kConfigHeader[] = {TUTTI_FIELD(tuttiConfig_t, size),
                                    TUTTI_FIELD(tuttiConfig_t, encrypt),
                                    TUTTI_FIELD(tuttiConfig_t, nonBlocking),
                                    TUTTI_FIELD(tuttiConfig_t, reserved1),
-                                   TUTTI_FIELD(tuttiConfig_t, device)};
+                                   TUTTI_FIELD(tuttiConfig_t, device),
+                                   TUTTI_FIELD(tuttiConfig_t, reproducible),
+                                   TUTTI_FIELD(tuttiConfig_t, reserved2)};
 constexpr Field kStatsHeader[] = {
     TUTTI_FIELD(tuttiCommStats_t, size),           TUTTI_FIELD(tuttiCommStats_t, memoryBytes),
     TUTTI_FIELD(tuttiCommStats_t, connectedPeers), TUTTI_FIELD(tuttiCommStats_t, operations),

@@ -237,12 +237,18 @@ class Balky : public control::Plane {
   const std::atomic<bool>& failed() const noexcept override { return plane_.failed(); }
   std::optional<control::Failure> failure() const override { return plane_.failure(); }
   void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
-  std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like) override { return plane_.shrink(like); }
+  std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like, std::span<const int> leftOut) override {
+    return plane_.shrink(like, leftOut);
+  }
   Bytes openChildRoot(const Network& network, Deadline until, std::span<const int> members) override {
     return plane_.openChildRoot(network, until, members);
   }
   control::UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
     return plane_.childId(told, leader, place);
+  }
+  Bytes sealId(const control::UniqueId& id) const override { return plane_.sealId(id); }
+  control::UniqueId openId(std::span<const std::byte> told, int from) const override {
+    return plane_.openId(told, from);
   }
 
  private:

@@ -53,6 +53,12 @@ class Moment {
     // With three ranks or more a second one dies while the others shrink.
     if (shrinks_ && session_.ranks > 2 && random_() % 3 == 0)
       second_ = (victim_ + 1 + static_cast<int>(random_() % (ranks_.size() - 1))) % session_.ranks;
+    // Or they name whom they leave out, with four or more also one that lives.
+    if (shrinks_ && second_ < 0 && random_() % 2 == 0) {
+      leftOut_ = fmt::format(" {}", victim_);
+      if (session_.ranks > 3) outcast_ = (victim_ + 1 + static_cast<int>(random_() % 3)) % session_.ranks;
+      if (outcast_ >= 0) leftOut_ += fmt::format(" {}", outcast_);
+    }
   }
 
   void run() {
@@ -77,7 +83,9 @@ class Moment {
     return fmt::format("{} {} seed {}: {} ranks, rank {} {}, then {}{}", manner_.transports,
                        manner_.stops ? "stop" : "kill", seed_, session_.ranks, victim_,
                        manner_.stops ? "stopped" : "killed", shrinks_ ? "shrink" : "a new communicator",
-                       second_ < 0 ? "" : fmt::format(" with a second death, of rank {}", second_));
+                       second_ >= 0       ? fmt::format(" with a second death, of rank {}", second_)
+                       : leftOut_.empty() ? ""
+                                          : " without ranks" + leftOut_);
   }
 
  private:
@@ -89,6 +97,12 @@ class Moment {
     std::vector<int> list;
     for (int rank = 0; rank < session_.ranks; ++rank)
       if (rank != victim_ && rank != dead_) list.push_back(rank);
+    return list;
+  }
+
+  std::vector<int> stayers() const {
+    std::vector<int> list = survivors();
+    std::erase(list, outcast_);
     return list;
   }
 
@@ -141,14 +155,14 @@ class Moment {
   // A second death during it may make an attempt fail, on some ranks or on all; they try again then.
   void shrink() {
     for (int attempt = 0; attempt < 4; ++attempt) {
-      for (int rank : survivors()) child(rank).wire().send("shrink");
+      for (int rank : stayers()) child(rank).wire().send("shrink" + leftOut_);
       if (second_ >= 0 && dead_ < 0) {
         std::this_thread::sleep_for(std::chrono::microseconds(random_() % 8'000));
         dead_ = second_;
         child(dead_).signal(SIGKILL);
       }
       std::vector<std::string> answers;
-      for (int rank : survivors()) answers.push_back(child(rank).wire().receive(limit()));
+      for (int rank : stayers()) answers.push_back(child(rank).wire().receive(limit()));
       const auto isFailed = [](const std::string& text) { return text.rfind("failed", 0) == 0; };
       const bool again = dead_ >= 0 && attempt < 3 && std::any_of(answers.begin(), answers.end(), isFailed);
       if (again) continue;
@@ -158,7 +172,7 @@ class Moment {
 
   // The new communicator may still have counted the second victim, which then died after it was made.
   void judgeShrink(const std::vector<std::string>& answers) {
-    const std::vector<int> alive = survivors();
+    const std::vector<int> alive = stayers();
     for (size_t i = 0; i < alive.size(); ++i) {
       const bool counted = dead_ >= 0 && answers[i].ends_with(fmt::format(" {}", alive.size() + 1));
       if (!counted || answers[i].rfind("recovered ", 0) != 0)
@@ -213,7 +227,8 @@ class Moment {
   std::mt19937_64 random_;
   SessionSpec session_;
   std::vector<Child> ranks_;
-  int victim_ = 0, second_ = -1, dead_ = -1;
+  int victim_ = 0, second_ = -1, dead_ = -1, outcast_ = -1;
+  std::string leftOut_;
   bool shrinks_ = true;
   int64_t struck_ = 0;
   std::vector<double> delays_;

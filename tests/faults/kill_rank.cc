@@ -93,8 +93,11 @@ class KillRank {
     std::string verb, id;
     order >> verb;
     if (verb == "shrink") {
+      std::vector<int> leftOut;
+      for (int rank = 0; order >> rank;) leftOut.push_back(rank);
       tuttiComm_t child = nullptr;
-      const tuttiResult_t result = tuttiCommShrink(newest_, nullptr, 0, &child, nullptr, 0);
+      const int count = static_cast<int>(leftOut.size());
+      const tuttiResult_t result = tuttiCommShrink(newest_, leftOut.data(), count, &child, nullptr, 0);
       recovered(result, child);
     } else if (verb == "make") {
       tuttiUniqueId made;

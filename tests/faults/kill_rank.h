@@ -11,7 +11,7 @@ namespace tutti::faults {
 //                    known NS CODE NS CODE \n TEXT \n TEXT
 //                                      its call ended, then, once the world knew too, a barrier on it:
 //                                      when, and with what
-//   harness -> rank  shrink            shrink the newest communicator, and reduce over it
+//   harness -> rank  shrink RANK...    shrink the newest communicator without these, and reduce over it
 //                    make              make an id for a new communicator: answered with id HEX
 //                    join HEX RANK SIZE
 //                    end               leave

@@ -222,7 +222,8 @@ inline Bytes soundPayload(control::Kind kind, Input& in) {
     case Kind::kShrinkCall:
     case Kind::kShrinkProbe: {
       const auto rank = in.take<int8_t>();
-      return encode(ShrinkCall{rank, in.take<uint8_t>()});
+      const unsigned what = in.take<uint8_t>();
+      return encode(ShrinkCall{rank, what & 3, what >> 2 & 3, what >> 4 & 3, "rank 2", what >> 6 > 0 ? "so" : ""});
     }
     case Kind::kShrinkWait:
       return encodeWords(in.text(in.take<uint8_t>()));
@@ -237,6 +238,10 @@ inline Bytes soundPayload(control::Kind kind, Input& in) {
       proposal.parcel = toBytes(in.bytes(control::kParcelBytes));
       for (int count = in.take<uint8_t>() % 8; count > 0; --count) proposal.survivors.push_back(in.take<int8_t>());
       return encode(proposal);
+    }
+    case Kind::kShrinkDiffer: {
+      const auto round = in.take<uint8_t>();
+      return encode(ShrinkDiffer{round, in.text(in.take<uint8_t>())});
     }
     case Kind::kShrinkCommit:
       return Writer().value<uint64_t>(in.take<uint8_t>()).take();

@@ -16,16 +16,16 @@ constexpr std::chrono::milliseconds kMoment(2), kShrinkTime(2000);
 // The thread of the rank's owner.
 class Owner {
  public:
-  Owner(control::ControlNode& member, const control::JoinRequest& like)
-      : thread_([&member, like] { shrink(member, like); }) {}
+  Owner(control::ControlNode& member, const control::JoinRequest& like, const std::vector<int>& leftOut)
+      : thread_([&member, like, leftOut] { shrink(member, like, leftOut); }) {}
   ~Owner() { thread_.join(); }
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
  private:
-  static void shrink(control::ControlNode& member, const control::JoinRequest& like) {
+  static void shrink(control::ControlNode& member, const control::JoinRequest& like, const std::vector<int>& leftOut) {
     try {
-      const auto result = member.shrink(like);
+      const auto result = member.shrink(like, leftOut);
       require(result->mailbox().hasJoined() && result->size() > 0);
       result->leaveLater();
     } catch (const Error& error) {
@@ -40,6 +40,11 @@ control::JoinRequest likeOf(bool late) {
   like.deadline = Deadline::in(late ? std::chrono::milliseconds(0) : kShrinkTime);
   like.heartbeat = std::chrono::milliseconds(0);
   return like;
+}
+
+// Mostly what an honest rank says: the first bits are other rounds, and lists of ranks to leave out.
+control::ShrinkCall callFrom(int rank, unsigned how) {
+  return {rank, how / 128, how >> 5 & 3, how >> 4 & 1, "rank 2", {}};
 }
 
 class Shrinking {
@@ -74,7 +79,7 @@ class Shrinking {
       case 4:
         lines.push_back(world_.call(from));
         return lines.back().say(what % 16 == 3 ? Kind::kShrinkCall : Kind::kShrinkProbe,
-                                encode(control::ShrinkCall{from, in.take<uint8_t>() / 128U}));
+                                encode(callFrom(from, in.take<uint8_t>())));
       case 5:
         return line.close();
       case 6:
@@ -124,7 +129,8 @@ void run(Input in) {
   const bool leads = how % 2 == 0, late = how / 2 % 8 == 7;
   World world(leads ? 0 : 1, leads ? 3 : 5);
   world.letCome(World::Stage::kJoined);
-  std::optional<Owner> owner(std::in_place, world.member(), likeOf(late));
+  const std::vector<int> leftOut = how >= 128 ? std::vector{2} : std::vector<int>{};
+  std::optional<Owner> owner(std::in_place, world.member(), likeOf(late), leftOut);
   Shrinking shrinking(world);
   if (!leads) shrinking.welcome(0, Deadline::in(test::longWait()));  // as soon as the owner has called
   for (int steps = 0; !in.empty() && steps < kMostSteps; ++steps) {

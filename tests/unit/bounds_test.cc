@@ -133,7 +133,9 @@ TEST(FramesOfAKind, HoldWhatIsHonest) {
   expectFits(Kind::kShrinkWait, encodeWords(longText));
   expectFits(Kind::kShrinkTried, encode(ShrinkTried{1, Refusal{ErrorCode::kRemote, longText}}));
   expectFits(Kind::kStream, encode(StreamHello{}));
-  expectFits(Kind::kShrinkCall, encode(ShrinkCall{}));
+  expectFits(Kind::kShrinkCall, encode(ShrinkCall{0, 0, 0, 1, longText, longText}));
+  expectFits(Kind::kShrinkProbe, encode(ShrinkCall{0, 0, 0, 1, longText, longText}));
+  expectFits(Kind::kShrinkDiffer, encode(ShrinkDiffer{1, longText}));
   expectFits(Kind::kShrinkTry, encode(ShrinkTry{{}, Bytes(kParcelBytes), std::vector<int>(kRanks)}));
   expectFits(Kind::kMail, encode(Mail{0, 1, 2, MailUse::kMailbox, Bytes(kMostMailBytes)}));
   Gathering all(0, 1);
@@ -419,7 +421,7 @@ TEST_F(Surrounded, AnswersProbesOverOneLineOfARankAtOnce) {
   const size_t before = test::openFiles();
   for (size_t i = 0; i < kProbes; ++i) {
     lines.push_back(world_.call(2));
-    lines.back().say(Kind::kShrinkProbe, encode(ShrinkCall{2, 0}));
+    lines.back().say(Kind::kShrinkProbe, encode(ShrinkCall{2, 0, 0, 0, {}, {}}));
     ASSERT_TRUE(lines.back().hear(Kind::kShrinkWait)) << i;
   }
   EXPECT_LE(test::openFiles(), before + kProbes + 1) << "this end of each, and the other of the last";
@@ -514,7 +516,7 @@ TEST_F(Led, AnswersLateCallsOverOneLineOfARankAtOnce) {
   const size_t before = test::openFiles();
   for (size_t i = 0; i < kCalls; ++i) {
     lines.push_back(world_.call(2));
-    lines.back().say(Kind::kShrinkCall, encode(ShrinkCall{2, 0}));
+    lines.back().say(Kind::kShrinkCall, encode(ShrinkCall{2, 0, 0, 0, {}, {}}));
     ASSERT_TRUE(lines.back().hear(Kind::kShrinkCommit)) << i;
   }
   EXPECT_LE(test::openFiles(), before + kCalls + 1) << "this end of each, and the other of the last";
@@ -554,7 +556,7 @@ TEST_F(Surrounded, LeavesNobodyOutAfterTheFirstFailureForASingleWord) {
   child(3).say(Kind::kMail, encode(Mail{3, 1, 7, MailUse::kQuestion, Bytes(1)}));
   ASSERT_TRUE(child(3).hear(Kind::kMail)) << "the answer: both have been heard";
   Hostile line = world_.call(4);
-  line.say(Kind::kShrinkProbe, encode(ShrinkCall{4, 0}));
+  line.say(Kind::kShrinkProbe, encode(ShrinkCall{4, 0, 0, 0, {}, {}}));
   EXPECT_TRUE(line.hear(Kind::kShrinkWait));
 }
 

@@ -69,7 +69,7 @@ TEST_F(Names, AreTheCallersOwnOnStreams) {
 TEST_F(Names, AreTheCallersOwnInShrink) {
   for (const Kind kind : {Kind::kShrinkCall, Kind::kShrinkProbe}) {
     const UniqueFd others = callRank1();
-    say(others, kind, encode(ShrinkCall{2, 0}));
+    say(others, kind, encode(ShrinkCall{2, 0, 0, 0, {}, {}}));
     EXPECT_TRUE(hangsUp(others));
   }
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <semaphore>
 #include <set>
@@ -224,6 +225,147 @@ TEST(Shrink, TwoThreadsInItAtOnceAreTold) {
   });
   other.join();
   EXPECT_EQ(std::minmax({thrown[0].code, thrown[1].code}), std::minmax({0, codeOf(ErrorCode::kInvalidUsage)}));
+}
+
+// --- with a list of ranks to leave out ---
+
+// All but `leftOut` shrink without those.
+Planes shrinkWithout(const Planes& planes, const std::set<int>& leftOut) {
+  const std::vector<int> list(leftOut.begin(), leftOut.end());
+  Planes fresh(planes.size());
+  inThreads(int(planes.size()), [&](int r) {
+    if (!planes[size_t(r)] || leftOut.contains(r)) return;
+    fresh[size_t(r)] = planes[size_t(r)]->shrink(like(r), list);
+    expectWorks(*fresh[size_t(r)], r, without(int(planes.size()), leftOut));
+  });
+  return fresh;
+}
+
+Thrown shrinkFails(const Planes& planes, int rank, const std::vector<int>& leftOut, Deadline deadline = soon()) {
+  return thrownBy([&] { planes[size_t(rank)]->shrink(like(rank, deadline), leftOut); });
+}
+
+TEST(ShrinkLeavingOut, AnyOfThemThoughTheyLiveAndDoNotCall) {
+  for (const std::set<int>& leftOut : {std::set{0}, {1}, {5}, {0, 1}, {0, 2, 4}, {1, 2, 3, 4, 5}}) {
+    const auto planes = joinAll(6);
+    const auto fresh = shrinkWithout(planes, leftOut);
+    inThreads(6, [&](int r) { planes[size_t(r)]->allGather({}, soon()); });  // the old one stays as it was
+    for (const auto& plane : planes) EXPECT_FALSE(plane->failed());
+  }
+}
+
+TEST(ShrinkLeavingOut, WhoCallsAllTheSameIsTold) {
+  for (const int outcast : {0, 3}) {
+    const auto planes = joinAll(4);
+    std::thread calls([&] {
+      const Thrown thrown = shrinkFails(planes, outcast, {});
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote)) << thrown.text;
+      EXPECT_NE(thrown.text.find(fmt::format("leftOut of tuttiCommShrink names rank {}", outcast)), std::string::npos)
+          << thrown.text;
+    });
+    const auto fresh = shrinkWithout(planes, {outcast});
+    calls.join();
+    const Thrown late = shrinkFails(planes, outcast, {});
+    EXPECT_EQ(late.code, codeOf(ErrorCode::kRemote)) << late.text;
+    // It has gone for the others: a second shrink of the old plane does not wait for it.
+    shrinkWithout(planes, {outcast});
+    Planes rest;
+    for (int r = 0; r < 4; ++r) rest.push_back(nullptr);
+    inThreads(4, [&](int r) {
+      if (r != outcast) rest[size_t(r)] = planes[size_t(r)]->shrink(like(r));
+    });
+  }
+}
+
+TEST(ShrinkLeavingOut, DeadRanksAreLeftOutListedOrNot) {
+  for (const std::set<int>& leftOut : {std::set{0}, {1}, {2, 4}}) {
+    Job job = joinWithVictims(5, {2});
+    ::kill(job.pids.at(2), SIGKILL);
+    std::set<int> gone = leftOut;
+    gone.insert(2);
+    const std::vector<int> list(leftOut.begin(), leftOut.end());
+    inThreads(5, [&](int r) {
+      if (gone.contains(r)) return;
+      expectWorks(*job.planes[size_t(r)]->shrink(like(r), list), r, without(5, gone));
+    });
+    exitOf(job.pids.at(2));
+  }
+}
+
+// It may be stopped, and nobody finds that out by waiting for its heartbeat.
+TEST(ShrinkLeavingOut, AStoppedRankIsNotAsked) {
+  for (const int victim : {0, 3}) {
+    Job job = joinWithVictims(5, {victim});
+    ::kill(job.pids.at(victim), SIGSTOP);
+    shrinkWithout(job.planes, {victim});
+    ::kill(job.pids.at(victim), SIGKILL);
+    exitOf(job.pids.at(victim));
+  }
+}
+
+TEST(ShrinkLeavingOut, OneThatDiesMeanwhile) {
+  std::mt19937 random(11);
+  for (int round = 0; round < kShrinkRounds; ++round) {
+    const int size = 3 + int(random() % 5), victim = int(random() % unsigned(size));
+    Job job = joinWithVictims(size, {victim});
+    std::thread killer([&, after = random() % 4000] {
+      std::this_thread::sleep_for(std::chrono::microseconds(after));
+      ::kill(job.pids.at(victim), SIGKILL);
+    });
+    shrinkWithout(job.planes, {victim});
+    killer.join();
+    exitOf(job.pids.at(victim));
+  }
+}
+
+// Each of these lists is of a rank; whoever has none does not call.
+using Lists = std::vector<std::optional<std::vector<int>>>;
+
+void expectDiffers(const Planes& planes, const Lists& lists, const std::vector<int>& delaysMs) {
+  inThreads(int(planes.size()), [&](int r) {
+    if (!lists[size_t(r)]) return;
+    std::this_thread::sleep_for(milliseconds(delaysMs[size_t(r)]));
+    const Thrown thrown = shrinkFails(planes, r, *lists[size_t(r)]);
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << r << ": " << thrown.text;
+    EXPECT_NE(thrown.text.find("the ranks disagree on whom to leave out: rank "), std::string::npos) << thrown.text;
+    EXPECT_NE(thrown.text.find(" (leftOut of tuttiCommShrink), rank "), std::string::npos) << thrown.text;
+  });
+}
+
+TEST(ShrinkLeavingOut, ListsThatDifferFailForAllWhoCallAndThenGoOn) {
+  const Lists cases[] = {
+      {std::vector<int>{}, {{3}}, {{3}}, std::nullopt},
+      {{{3}}, {{3}}, std::vector<int>{}, std::nullopt},
+      {std::nullopt, {{0}}, std::vector<int>{}, std::vector<int>{}},
+      {std::nullopt, {{0}}, {{0}}, std::vector<int>{}},
+      {std::nullopt, std::vector<int>{}, std::vector<int>{}, {{0}}},
+      {std::vector<int>{}, std::vector<int>{}, {{4}}, std::vector<int>{}, std::nullopt},
+      {{{1}}, std::nullopt, {{1, 4}}, {{1}}, std::nullopt},
+  };
+  std::mt19937 random(12);
+  for (const Lists& lists : cases) {
+    const int size = int(lists.size());
+    for (int round = 0; round < 4; ++round) {
+      const auto planes = joinAll(size);
+      std::vector<int> delays(lists.size());
+      for (int& delay : delays) delay = int(random() % 3) * 30;
+      if (round == 0) std::fill(delays.begin(), delays.end(), 0);
+      expectDiffers(planes, lists, delays);
+      std::set<int> absent;
+      for (int r = 0; r < size; ++r)
+        if (!lists[size_t(r)]) absent.insert(r);
+      shrinkWithout(planes, absent);
+    }
+  }
+}
+
+TEST(ShrinkLeavingOut, WhoComesAfterTheOthersHaveDifferedHearsOfIt) {
+  const auto planes = joinAll(4);
+  expectDiffers(planes, {std::nullopt, {{0, 3}}, {{3}}, std::nullopt}, {0, 0, 0, 0});
+  // It is called in the background.
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(shrinkFails(planes, 0, {3}).code, codeOf(ErrorCode::kInvalidUsage));
+  shrinkWithout(planes, {3});
 }
 
 // A rank that was stopped, given up, and comes back finds that the others have gone on.
