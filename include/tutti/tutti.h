@@ -401,14 +401,14 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 
 /* What one call is to have that others have not. Set size and version with TUTTI_CALL_CONFIG_INITIALIZER; every other
  * field's zero means that the call is as any other. Sizes and reserved fields are as in tuttiConfig_t. The same on
- * every rank must be channels, algorithm, reproducible, tag, and whether the call is persistent: tuttiInvalidUsage where they differ.
- * The environment wins here as well: TUTTI_ALGO and TUTTI_CHANNELS, where set, are for all calls. */
+ * every rank must be channels, algorithm, reproducible, tag, and whether the call is persistent: tuttiInvalidUsage
+ * where they differ. The environment wins here as well: TUTTI_ALGO and TUTTI_CHANNELS, where set, are for all calls. */
 typedef struct {
   size_t size;
   unsigned int version;
-  int channels;          /* as in tuttiConfig_t, for this call; not of a send or receive */
-  const char* algorithm; /* the same; one that the collective has, or tuttiInvalidArgument */
-  int reproducible;      /* as in tuttiConfig_t, for this call; 0: as the communicator has it */
+  int channels;            /* as in tuttiConfig_t, for this call; not of a send or receive */
+  const char* algorithm;   /* the same; one that the collective has, or tuttiInvalidArgument */
+  int reproducible;        /* as in tuttiConfig_t, for this call; 0: as the communicator has it */
   unsigned int flags;      /* 0 or TUTTI_CALL_PERSISTENT */
   uint64_t tag;            /* the caller's own meaning; shown in error texts and records of the call. 0: none */
   tuttiRequest_t* request; /* not NULL: gets a handle for this operation where the call succeeds, else NULL. To be freed

@@ -22,8 +22,9 @@ BoundPlan& Plans::find(const Call& call) {
   if (call.collective == Collective::kSendRecv) return message(call);
   const size_t bytes = call.planBytes(size_);
   const bool inRankOrder = isReproducible(config_, call);
-  BoundPlan& plan = collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, call.wish.bits(), inRankOrder),
-                                      [&]() -> BoundPlan& { return choose(call, bytes); });
+  BoundPlan& plan =
+      collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, call.wish.bits(), inRankOrder),
+                        [&]() -> BoundPlan& { return choose(call, bytes); });
   last_.store(plan.schedule.algorithm, std::memory_order_relaxed);
   return plan;
 }

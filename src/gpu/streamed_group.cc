@@ -80,7 +80,8 @@ class Streams {
       for (auto& [side, journal] : journals_) journal.end();
     });
     for (const Part& part : parts_)
-      if (const StreamedCall& one = *part.call; one.operation != nullptr) one.operation->launched(*one.call, part.number);
+      if (const StreamedCall& one = *part.call; one.operation != nullptr)
+        one.operation->launched(*one.call, part.number);
   }
 
  private:

@@ -30,7 +30,9 @@ struct PlanWish {
   uint8_t channels = 0;   // the same
   bool reproducible = false;
 
-  uint16_t bits() const noexcept { return static_cast<uint16_t>((reproducible ? 1 << 15 : 0) | algorithm << 8 | channels); }
+  uint16_t bits() const noexcept {
+    return static_cast<uint16_t>((reproducible ? 1 << 15 : 0) | algorithm << 8 | channels);
+  }
   // With what the configuration says where the call does not.
   std::optional<schedule::Algorithm> forcedFrom(const schedule::Request& request,
                                                 std::optional<schedule::Algorithm> set) const;

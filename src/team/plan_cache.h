@@ -22,8 +22,8 @@ struct PlanQuestion {
   // `streamed`: for a GPU, in streams.
   static PlanQuestion of(Collective collective, int place, size_t bytes, uint16_t wish = 0, bool inRankOrder = false,
                          bool streamed = false) noexcept {
-    const uint64_t first = uint64_t{wish} << 8 | static_cast<uint64_t>(collective) << 2 | (inRankOrder ? 2 : 0) |
-                           (streamed ? 1 : 0);
+    const uint64_t first =
+        uint64_t{wish} << 8 | static_cast<uint64_t>(collective) << 2 | (inRankOrder ? 2 : 0) | (streamed ? 1 : 0);
     return {first << 32 | static_cast<uint32_t>(place), bytes};
   }
   friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;

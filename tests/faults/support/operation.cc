@@ -352,12 +352,13 @@ tuttiResult_t Part::issueVariant(tuttiComm_t comm, tuttiStream_t stream, const t
       return tuttiAllGatherVConfig(send_, recv_, counts, offsets, type, comm, stream, config);
     case Kind::kGatherV:
       return tuttiGatherVConfig(send_, own, recv_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, type,
-                          operation_.root, comm, stream, config);
+                                operation_.root, comm, stream, config);
     case Kind::kScatterV:
       return tuttiScatterVConfig(send_, isRoot ? counts : nullptr, isRoot ? offsets : nullptr, recv_, own, type,
-                           operation_.root, comm, stream, config);
+                                 operation_.root, comm, stream, config);
     default:
-      return tuttiAllToAllVConfig(send_, counts, offsets, recv_, recvCounts_.data(), recvOffsets_.data(), type, comm, stream, config);
+      return tuttiAllToAllVConfig(send_, counts, offsets, recv_, recvCounts_.data(), recvOffsets_.data(), type, comm,
+                                  stream, config);
   }
 }
 

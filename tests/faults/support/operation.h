@@ -48,8 +48,8 @@ struct Operation {
   size_t count = 0;   // of the whole or of a rank's part; of v-variants and messages: what the counts go up to
   int root = 0;
   bool inPlace = false;  // where it can be; in an all-to-all on some ranks
-  uint64_t salt = 0;    // of values, counts and displacements
-  bool rounds = false;  // of a reduction of numbers with a fraction: what comes out is known but for roundings
+  uint64_t salt = 0;     // of values, counts and displacements
+  bool rounds = false;   // of a reduction of numbers with a fraction: what comes out is known but for roundings
   // Of the call's own configuration. Nothing of it: a plain call.
   const char* algorithm = nullptr;  // for a kind that has it
   int channels = 0;
