@@ -103,7 +103,7 @@ void leave(tuttiComm& comm) {
 }
 
 // Inlined into what every call begins with.
-inline void enter(tuttiComm_t comm, const char* call) {
+inline void enterKnown(tuttiComm_t comm, const char* call) {
   const uint32_t before = comm->state.fetch_or(kInside, kBoth);
   if (before & kInside) refuse(*comm, call, before);
   if (before & (kAborted | kGone | kStray)) {
@@ -204,12 +204,13 @@ void refuseGone(const tuttiComm& comm, const char* call, uint32_t state) {
 
 CallGuard::CallGuard(tuttiComm_t comm, const char* call) : CallGuard((checkHandle(comm, call), comm), call, kKnown) {}
 
-CallGuard::CallGuard(tuttiComm_t comm, const char* call, Known) : comm_(comm) { enter(comm, call); }
+CallGuard::CallGuard(tuttiComm_t comm, const char* call, Known) : comm_(comm) { enterKnown(comm, call); }
 
 CallGuard::~CallGuard() { leave(*comm_); }
 
 Occupation::Occupation(tuttiComm_t comm, const char* call) : comm_(comm) {
-  enter(comm, call);
+  checkHandle(comm, call);
+  enterKnown(comm, call);
   comm->state.fetch_or(kSplitting, kBoth);
 }
 

