@@ -90,8 +90,8 @@ INSTANTIATE_TEST_SUITE_P(Over, Growing, testing::Values("shm", "tcp", "p2p"),
 
 TEST_P(Growing, OldRanksKeepTheirNumbersAndOthersFollow) {
   const std::string transports = GetParam();
-  using Case = std::array<int, 3>;
-  for (const auto& [old, all, maker] : {Case{1, 2, 0}, Case{1, 4, 0}, Case{2, 3, 1}, Case{3, 8, 2}}) {
+  using Sizes = std::array<int, 3>;
+  for (const auto& [old, all, maker] : {Sizes{1, 2, 0}, Sizes{1, 4, 0}, Sizes{2, 3, 1}, Sizes{3, 8, 2}}) {
     Crowd crowd(old, all, configOver(transports));
     const tuttiUniqueId id = crowd.newId(maker);
     runRanks(all, [&, maker = maker](int r) {
