@@ -13,13 +13,13 @@ namespace tutti::test {
 namespace {
 
 constexpr int kStatus = 7;
-constexpr size_t kCount = 1000;
+constexpr size_t kExitCount = 1000;
 
 // What lives on while the process ends.
-int32_t values[2][kCount];
+int32_t exitValues[2][kExitCount];
 
 tuttiResult_t addUp(tuttiComm_t comm, int rank, cudaStream_t stream) {
-  return tuttiAllReduce(values[rank], values[rank], kCount, tuttiInt32, tuttiSum, comm, stream);
+  return tuttiAllReduce(exitValues[rank], exitValues[rank], kExitCount, tuttiInt32, tuttiSum, comm, stream);
 }
 
 cudaStream_t newStream() {
