@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <new>
 
 #include "api/check.h"
 #include "api/guard.h"
@@ -37,7 +36,7 @@ template <class Fill>
                                                       tuttiComm_t comm, const How& how, Fill&& fill) noexcept {
   return guarded(
       comm, [&]() __attribute__((always_inline)) {
-        try {
+        spoiling([&]() __attribute__((always_inline)) {
           CallGuard visit(comm, name);
           comm::Call call;
           call.collective = collective;
@@ -49,13 +48,7 @@ template <class Fill>
           if (how.config != nullptr)
             return submitConfigured(visit, std::move(call), how.stream, comm, name, *how.config);
           submit(visit, std::move(call), how.stream, comm, name);
-        } catch (const Error& error) {
-          spoilGroup(error);
-          throw;
-        } catch (const std::bad_alloc&) {
-          spoilGroup();
-          throw;
-        }
+        });
       });
 }
 

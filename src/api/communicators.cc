@@ -50,14 +50,7 @@ void encodeId(const control::UniqueId& id, tuttiUniqueId* into) {
 template <class Body>
 tuttiResult_t making(tuttiComm_t parent, Body&& body) noexcept {
   tuttiResult_t result = tuttiSuccess;
-  const tuttiResult_t failed = guarded(parent, [&] {
-    try {
-      result = body();
-    } catch (const std::exception& thrown) {
-      spoilGroup(errorOf(thrown));
-      throw;
-    }
-  });
+  const tuttiResult_t failed = guarded(parent, [&] { result = spoiling(body); });
   return failed == tuttiSuccess ? result : failed;
 }
 
@@ -154,10 +147,15 @@ std::vector<Rank> ranksOfAll(int ranks, const int* devices, comm::Config setting
   return all;
 }
 
-// Where all meet. The first to join opens it: of a call that fails before, or a group that makes nothing, none is left.
+// Where all meet. The first to join opens it, and whoever is the last to have to do with it closes it, come what may.
 class RootHere {
  public:
   explicit RootHere(const Rank& first) : network_(first.self.network), timeout_(first.settings.joinTimeout) {}
+  ~RootHere() {
+    if (id_) control::closeRootHere(*id_);
+  }
+  RootHere(const RootHere&) = delete;
+  RootHere& operator=(const RootHere&) = delete;
   control::UniqueId id() {
     std::lock_guard lock(mutex_);
     if (!id_) id_ = control::openRootHere(network_, Deadline::in(timeout_));
@@ -292,13 +290,15 @@ std::vector<int> leftOutOf(const comm::Team& team, const int* ranks, int count, 
   return {ranks, ranks + count};
 }
 
-Making shrinkOf(Communicator& parent, std::vector<int> leftOut, const tuttiConfig_t* config, const char* name) {
-  const auto settings = resolveForChild(config, parent.team(), name);
+Making shrinkOf(const Occupation& parent, std::vector<int> leftOut, const tuttiConfig_t* config, const char* name) {
+  const auto settings = resolveForChild(config, parent->team(), name);
   const auto self = comm::Self::find(settings);
-  return makingOfChild(name, parent.team(), settings,
-                       [=, &parent, leftOut = std::move(leftOut)](const auto&, const auto&) {
-                         return parent.shrink(settings, self, leftOut);
-                       });
+  const auto join = [=, handle = parent.handle(), &comm = *parent, leftOut = std::move(leftOut)](const auto& cancelled,
+                                                                                                 const auto&) {
+    const auto givenUp = [&] { return isGivenUp(*handle) || (cancelled && cancelled()); };
+    return comm.shrink(settings, self, leftOut, givenUp);
+  };
+  return makingOfChild(name, parent->team(), settings, join);
 }
 
 void copyText(char* into, size_t room, const std::string& text) {
@@ -373,7 +373,7 @@ tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutC
     Occupation parent(comm, name);
     checkFlags(flags, name);
     checkPointer(child, name, "child");
-    Making shrink = shrinkOf(*parent, leftOutOf(parent->team(), leftOut, leftOutCount, name), config, name);
+    Making shrink = shrinkOf(parent, leftOutOf(parent->team(), leftOut, leftOutCount, name), config, name);
     shrink.parent.emplace(std::move(parent));
     return make(child, std::move(shrink));
   });

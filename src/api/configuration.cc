@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -29,12 +30,11 @@ auto field(const char* call, const char* name, Read&& read) {
 }
 
 // Versions are numbers like 102 (0.1.2). A program may be newer than the library, but not by a major version.
-void checkVersion(unsigned int version, const char* call) {
+void checkVersion(unsigned int version, const char* kind, const char* call) {
   constexpr unsigned int kMajor = 10'000, kOldest = 100;
   if (version >= kOldest && version / kMajor <= TUTTI_MAJOR) return;
-  invalid(call,
-          fmt::format("config.version is {}, which tutti {}.{}.{} does not know; start from TUTTI_CONFIG_INITIALIZER",
-                      version, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
+  invalid(call, fmt::format("config.version is {}, which tutti {}.{}.{} does not know; start from TUTTI_{}_INITIALIZER",
+                            version, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH, kind));
 }
 
 void checkSwitch(int value, const char* name, const char* call) {
@@ -42,34 +42,42 @@ void checkSwitch(int value, const char* name, const char* call) {
 }
 
 // What a newer program says beyond the fields of this library is at its default when it is zero: then nothing is lost.
-void checkTail(const tuttiConfig_t& given, const char* call) {
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
-  const auto* const said = std::find_if(bytes + sizeof given, bytes + given.size, [](auto byte) { return byte != 0; });
-  if (said == bytes + given.size) return;
+void checkTail(std::span<const std::byte> given, size_t known, const char* call) {
+  const auto said = std::find_if(given.begin() + known, given.end(), [](auto byte) { return byte != std::byte{}; });
+  if (said == given.end()) return;
   invalid(call,
           fmt::format("config.size is {}, and the byte at offset {} is not 0: it is of a field that this library, "
                       "tutti {}.{}.{}, is too old to know. Leave that field at its default, or use the library "
                       "that the program was made for",
-                      given.size, said - bytes, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
+                      given.size(), said - given.begin(), TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
+}
+
+// The caller's struct in the size of ours: a shorter one is of an older program, and the rest is as in `initial`, the
+// TUTTI_{kind}_INITIALIZER.
+template <class Struct>
+Struct inFull(const Struct& given, const Struct& initial, const char* kind, const char* call) {
+  if (given.size < offsetof(Struct, version) + sizeof given.version || given.size > kLargestStruct)
+    invalid(call, fmt::format("config.size is {}; start from TUTTI_{}_INITIALIZER", given.size, kind));
+  Struct full = initial;
+  std::memcpy(&full, &given, std::min(given.size, sizeof full));
+  checkVersion(full.version, kind, call);
+  if (given.size > sizeof full) checkTail({reinterpret_cast<const std::byte*>(&given), given.size}, sizeof full, call);
+  return full;
 }
 
 // Programs of 0.1 have padding there, in which anything may be.
 void checkReserved(const tuttiConfig_t& full, const char* call) {
   constexpr unsigned int kNamed = 200;
   if (full.version < kNamed) return;
-  const std::pair<const char*, int> all[] = {{"reserved0", full.reserved0}, {"reserved1", full.reserved1}};
+  const std::pair<const char*, int> all[] = {
+      {"reserved0", full.reserved0}, {"reserved1", full.reserved1}, {"reserved2", full.reserved2}};
   for (const auto& [name, value] : all)
     if (value != 0) invalid(call, fmt::format("config.{} is {}: 0; start from TUTTI_CONFIG_INITIALIZER", name, value));
 }
 
-tuttiConfig_t completed(const tuttiConfig_t& given, const char* call) {
-  if (given.size < offsetof(tuttiConfig_t, version) + sizeof given.version || given.size > kLargestStruct)
-    invalid(call, fmt::format("config.size is {}; start from TUTTI_CONFIG_INITIALIZER", given.size));
-  tuttiConfig_t full = TUTTI_CONFIG_INITIALIZER;  // an older caller's shorter struct leaves the rest at its default
-  std::memcpy(&full, &given, std::min(given.size, sizeof full));
-  checkVersion(full.version, call);
+tuttiConfig_t checked(const tuttiConfig_t& given, const char* call) {
+  const tuttiConfig_t full = inFull(given, TUTTI_CONFIG_INITIALIZER, "CONFIG", call);
   checkReserved(full, call);
-  if (given.size > sizeof full) checkTail(given, call);
   checkSwitch(full.encrypt, "encrypt", call);
   checkSwitch(full.nonBlocking, "nonBlocking", call);
   checkSwitch(full.reproducible, "reproducible", call);
@@ -120,7 +128,7 @@ void setTimes(const tuttiConfig_t& full, comm::Config& config, Fields& fields, c
 
 comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
   if (given == nullptr) return config;
-  const tuttiConfig_t full = completed(*given, call);
+  const tuttiConfig_t full = checked(*given, call);
   Fields fields(config, call);
   setTimes(full, config, fields, call);
   if (full.channels < 0 || full.channels > 64)
@@ -174,21 +182,8 @@ void checkCallChannels(int channels, Collective collective, const char* call) {
                         channels));
 }
 
-// Shorter than ours: of an older program, the rest is at its default. Longer: of a newer one, which must not have set
-// what is not known here.
-tuttiCallConfig_t completed(const tuttiCallConfig_t& given, const char* call) {
-  constexpr size_t kLeast = offsetof(tuttiCallConfig_t, version) + sizeof given.version, kMost = 4096;
-  if (given.size < kLeast || given.size > kMost)
-    invalid(call, fmt::format("config.size is {}; start from TUTTI_CALL_CONFIG_INITIALIZER", given.size));
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(&given);
-  for (size_t at = sizeof given; at < given.size; ++at)
-    if (bytes[at] != 0)
-      invalid(call, fmt::format("config.size is {}, and byte {} is not zero: it is of a field that tutti {}.{}.{} does "
-                                "not know",
-                                given.size, at, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH));
-  tuttiCallConfig_t full = TUTTI_CALL_CONFIG_INITIALIZER;
-  std::memcpy(&full, &given, std::min(given.size, sizeof given));
-  checkVersion(full.version, call);
+tuttiCallConfig_t checked(const tuttiCallConfig_t& given, const char* call) {
+  const tuttiCallConfig_t full = inFull(given, TUTTI_CALL_CONFIG_INITIALIZER, "CALL_CONFIG", call);
   checkSwitch(full.reproducible, "reproducible", call);
   if ((full.flags & ~TUTTI_CALL_PERSISTENT) != 0)
     invalid(call, fmt::format("config.flags is {:#x}: this version of tutti knows TUTTI_CALL_PERSISTENT ({:#x}) alone",
@@ -213,7 +208,7 @@ bool counts(const comm::Config& config, const char* variable, const char* field,
 
 CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, Collective collective,
                     const char* call) {
-  const tuttiCallConfig_t full = completed(given, call);
+  const tuttiCallConfig_t full = checked(given, call);
   CallOptions options;
   options.tag = full.tag;
   options.persistent = full.flags != 0;

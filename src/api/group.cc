@@ -187,11 +187,9 @@ void spoilGroup(const Error& error) noexcept {
   try {
     if (Group& group = openGroup(); !group.spoiled) group.spoiled = error;
   } catch (const std::bad_alloc&) {
-    spoilGroup();
+    current.lacksMemory = true;
   }
 }
-
-void spoilGroup() noexcept { current.lacksMemory = inGroup(); }
 
 void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   comm::Executor& executor = visit->executor();
@@ -225,15 +223,18 @@ void sendOff(tuttiComm_t comm, comm::PendingCall pending) {
 
 }  // namespace
 
+void refuseRunning(std::string_view what, const char* name) {
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("{}: request is of {}, which still runs: wait for it (tuttiRequestWait) before it is started "
+                          "again",
+                          name, what));
+}
+
 void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* name) {
   if (!pending.call.onlyReadies) refuseLonely(*pending.executor, pending.call, name);
   const auto operation = pending.operation;
   const auto part = partOf(pending.call);
-  if (!operation->begin(part))
-    throw Error(ErrorCode::kInvalidUsage,
-                fmt::format("{}: request is of {}, which still runs: wait for it (tuttiRequestWait) before it is "
-                            "started again",
-                            name, nameOf(pending.call.collective)));
+  if (!operation->begin(part)) refuseRunning(nameOf(pending.call.collective), name);
   try {
     sendOff(comm, std::move(pending));
   } catch (const Error& error) {

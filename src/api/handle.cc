@@ -177,15 +177,7 @@ void dropPending(tuttiComm_t comm) {
   poolOf<tuttiComm>.putBack(comm);
 }
 
-bool isCommunicator(tuttiComm_t comm) noexcept {
-  // Shells are never freed: what was one once needs no lock to be known again.
-  thread_local constinit std::array<tuttiComm_t, 8> known{};
-  tuttiComm_t& last = known[reinterpret_cast<uintptr_t>(comm) / sizeof(tuttiComm) % known.size()];
-  if (comm == nullptr || comm == last) return comm != nullptr;
-  if (!poolOf<tuttiComm>.holds(comm)) return false;
-  last = comm;
-  return true;
-}
+bool isCommunicator(tuttiComm_t comm) noexcept { return poolOf<tuttiComm>.holds(comm); }
 
 void checkHandle(tuttiComm_t comm, const char* call) {
   if (comm == nullptr) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: comm is NULL", call));

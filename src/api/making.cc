@@ -64,12 +64,6 @@ std::shared_ptr<Maker> newMakerOfCall(Making making) {
 
 }  // namespace
 
-Error errorOf(const std::exception& thrown) noexcept {
-  if (const auto* error = dynamic_cast<const Error*>(&thrown)) return *error;
-  if (dynamic_cast<const std::bad_alloc*>(&thrown)) return outOfMemory;
-  return errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, thrown.what()); });
-}
-
 void tellTheOthers(comm::Team& team, const Error& error, bool begun) noexcept {
   if (!team.broken() && (!begun || error.code() == ErrorCode::kSystem)) team.fail(error);
 }

@@ -131,9 +131,6 @@ tuttiResult_t makeTogether(tuttiComm_t* comms, std::vector<Making> makings);
 // refusal or a missing rank where they meet; but of a rank that lacks something on its way there they may not.
 void tellTheOthers(comm::Team& team, const Error& error, bool begun) noexcept;
 
-// Whatever was thrown, as an Error.
-Error errorOf(const std::exception& thrown) noexcept;
-
 template <class Body>
 auto orTellTheOthers(comm::Team& team, Body&& body) {
   try {

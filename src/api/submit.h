@@ -1,6 +1,11 @@
 // The last step of every operation at the boundary: into the open group, onto the stream, or run here and now.
 #pragma once
+#include <exception>
+#include <string_view>
+#include <utility>
+
 #include "api/handle.h"
+#include "base/error.h"
 #include "team/call.h"
 #include "team/executor.h"
 #include "tutti/tutti.h"
@@ -19,8 +24,20 @@ void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* na
 bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) noexcept;
 // Here and now, without an allocation. Throws the Error of a call that ran.
 void runHere(comm::Executor& executor, const comm::Call& call, const char* name);
+// Throws the Error of an operation whose request has not seen its end.
+[[noreturn]] void refuseRunning(std::string_view what, const char* name);
+
 // A call failed between GroupStart and GroupEnd: the group will not run.
 void spoilGroup(const Error& error) noexcept;
-void spoilGroup() noexcept;  // for lack of memory
+// The frame of every call that a group collects.
+template <class Body>
+[[gnu::always_inline]] inline auto spoiling(Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::exception& thrown) {
+    spoilGroup(errorOf(thrown));
+    throw;
+  }
+}
 
 }  // namespace tutti::api

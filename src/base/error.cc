@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <new>
 #include <system_error>
 
 #include "base/limits.h"
@@ -11,6 +12,12 @@ const Error& outOfMemory = *new Error(ErrorCode::kSystem, "out of host memory");
 ErrorCode codeOf(const std::exception& thrown) noexcept {
   const auto* error = dynamic_cast<const Error*>(&thrown);
   return error ? error->code() : ErrorCode::kSystem;
+}
+
+Error errorOf(const std::exception& thrown) noexcept {
+  if (const auto* error = dynamic_cast<const Error*>(&thrown)) return *error;
+  if (dynamic_cast<const std::bad_alloc*>(&thrown)) return outOfMemory;
+  return errorOrOutOfMemory([&] { return Error(ErrorCode::kSystem, thrown.what()); });
 }
 
 void setText(std::string& into, std::string_view text) noexcept {

@@ -50,6 +50,9 @@ Error errorOrOutOfMemory(Make&& make) noexcept {
   }
 }
 
+// Whatever was thrown, as an Error.
+Error errorOf(const std::exception& thrown) noexcept;
+
 // For a text that is kept where nothing may be thrown: one that memory is lacking for becomes kNoMemory, which is short
 // enough for a std::string to hold without any.
 inline constexpr const char* kNoMemory = "out of memory";

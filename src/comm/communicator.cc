@@ -182,12 +182,13 @@ std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest
   return make(std::move(plane), std::move(recorder), config, self.network);
 }
 
-std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self,
-                                                   std::span<const int> leftOut) {
+std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self, std::span<const int> leftOut,
+                                                   const Cancelled& cancelled) {
   executor_->waitUntilIdle();
   const auto recorder = std::make_shared<Recorder>();
   self.check();
-  return make(team_.plane().shrink(requestFor(config, self, recorder), leftOut), recorder, config, self.network);
+  return make(team_.plane().shrink(requestFor(config, self, recorder), leftOut, cancelled), recorder, config,
+              self.network);
 }
 
 void Communicator::leaveRecord(const Error& why) {

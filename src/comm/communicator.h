@@ -50,8 +50,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // The survivors' way on after a failure: a new communicator of all ranks that are still there, in the old order.
   // Collective over them; blocks, at most for config.joinTimeout. `leftOut`: those who stay behind, whether they live
-  // or not. Reads nothing of the environment; throws Error.
-  std::shared_ptr<Communicator> shrink(const Config& config, const Self& self, std::span<const int> leftOut);
+  // or not. Once it is under way an abort ends it; `cancelled` tells of one before. Reads nothing of the environment;
+  // throws Error.
+  std::shared_ptr<Communicator> shrink(const Config& config, const Self& self, std::span<const int> leftOut,
+                                       const Cancelled& cancelled);
 
   // Who its ranks are, and what stopped them; what runs its calls.
   Team& team() noexcept { return team_; }

@@ -9,6 +9,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -59,7 +60,8 @@ class ControlNode final : public Service,
   void requestStream(int peer, uint64_t key, StreamKind kind);
   void ask(int rank, std::span<const std::byte> question);
   void fail(const Failure& failure) noexcept;
-  std::shared_ptr<ControlNode> shrink(const JoinRequest& like, std::span<const int> leftOut = {});
+  std::shared_ptr<ControlNode> shrink(const JoinRequest& like, std::span<const int> leftOut,
+                                      const std::function<bool()>& cancelled);
   void leave();
   void leaveLater();  // the same without waiting for anything: from a reactor's thread
 
@@ -144,7 +146,7 @@ class ControlNode final : public Service,
   void flood(const Failure& failure, const Line* from);
   Failure asToldToMe(Failure failure) const;
   std::string gaveUp() const;
-  void tellLeaving();
+  void tellLeaving() noexcept;
   void checkLeave();
   void partFrom(const std::shared_ptr<Line>& line) noexcept;
   void lineParted() noexcept;

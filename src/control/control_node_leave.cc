@@ -92,9 +92,10 @@ Failure ControlNode::asToldToMe(Failure failure) const {
   return failure;
 }
 
-std::shared_ptr<ControlNode> ControlNode::shrink(const JoinRequest& like, std::span<const int> leftOut) {
+std::shared_ptr<ControlNode> ControlNode::shrink(const JoinRequest& like, std::span<const int> leftOut,
+                                                 const std::function<bool()>& cancelled) {
   if (!mailbox_.hasJoined()) throw Error(ErrorCode::kInvalidUsage, "shrink needs a communicator that has been joined");
-  return std::static_pointer_cast<ControlNode>(shrink_.call(like, leftOut));  // beginNew() makes no others
+  return std::static_pointer_cast<ControlNode>(shrink_.call(like, leftOut, cancelled));  // beginNew() makes no others
 }
 
 std::shared_ptr<NewPlane> ControlNode::beginNew(const JoinRequest& request) {
@@ -155,10 +156,17 @@ void ControlNode::ownerLeaves() {
   checkLeave();
 }
 
-void ControlNode::tellLeaving() {
+// Without the memory for that it is a failure to the others; but this rank goes.
+void ControlNode::tellLeaving() noexcept try {
   if (parent_) parent_->send(Kind::kLeaving, Bytes{});
   for (const Child& child : children_)
     if (child.line) child.line->send(Kind::kLeaving, Bytes{});
+} catch (const std::exception& thrown) {
+  Failure failure{rank(), Stop::kError, ErrorCode::kRemote, {}};
+  const Error why = errorOrOutOfMemory(
+      [&] { return Error(failure.code, fmt::format("{} left without a word: {}", describe(self_), thrown.what())); });
+  setText(failure.text, why.what());
+  fail(failure);
 }
 
 // What fails on the plane's own thread has nobody to throw to: it fails the communicator.

@@ -59,9 +59,10 @@ class TreePlane : public Plane {
   const std::atomic<bool>& failed() const noexcept override { return node_->mailbox().failed(); }
   std::optional<Failure> failure() const override { return node_->mailbox().failure(); }
   void fail(const Failure& failure) noexcept override { node_->fail(failure); }
-  std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut) override {
+  std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut,
+                                const std::function<bool()>& cancelled) override {
     auto plane = std::make_unique<TreePlane>();
-    plane->own(node_->shrink(like, leftOut));
+    plane->own(node_->shrink(like, leftOut, cancelled));
     return plane;
   }
   Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {

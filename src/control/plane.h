@@ -8,6 +8,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -85,8 +86,10 @@ class Plane {
   // the new plane's info, network, deadline, heartbeat, encryption, agreement and respond; its id, rank and size are
   // not read. Throws Error: kTimeout naming those who did not come, kRemote when this rank was left out, and when
   // fail() is called meanwhile. `leftOut`: other ranks that are to stay behind, whether they live or not, and do not
-  // call; the same on all survivors, else kInvalidUsage for all.
-  virtual std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut = {}) = 0;
+  // call; the same on all survivors, else kInvalidUsage for all. `cancelled`: whether fail() has been called for this
+  // shrink's sake, which can come before it begins; asked on another thread.
+  virtual std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut = {},
+                                        const std::function<bool()>& cancelled = {}) = 0;
 
   // A root for a communicator of some of these ranks. What it returns may be told to all: only `members` can read in it
   // the secret by which they join.

@@ -11,5 +11,7 @@ namespace tutti::control {
 UniqueId openRoot(const Network& network, Deadline lifetime);
 // The same for ranks that are all in this process: nobody is handed an id, and no text speaks of one.
 UniqueId openRootHere(const Network& network, Deadline lifetime);
+// Ends that one once nobody will come to it any more. Where there is no memory it ends at its deadline.
+void closeRootHere(const UniqueId& id) noexcept;
 
 }  // namespace tutti::control

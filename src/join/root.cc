@@ -78,6 +78,14 @@ std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, 
   return root;
 }
 
+void closeRootHere(const UniqueId& id) noexcept {
+  try {
+    if (const auto root = ofThisProcess<RootsHere>().of(id.job)) root->halt();
+  } catch (const std::exception& e) {
+    log::warn("a place where ranks were to meet stays open until its deadline: {}", e.what());
+  }
+}
+
 bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept {
   try {
     const auto root = ofThisProcess<RootsHere>().of(job);

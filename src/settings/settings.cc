@@ -43,19 +43,18 @@ SettingsFiles namedFiles() {
 
 }  // namespace
 
-// Snapshots are never freed: others may still read the one before, and there are as many as a program names files.
+// Snapshots are never freed: others may still read the one before, and there are as many as a program names files. A
+// program with privileges that its caller lacks reads none.
 const FileSettings& fileSettings() {
   struct Snapshot {
     SettingsFiles files;
     FileSettings settings;
   };
   static constinit std::atomic<const Snapshot*> current{nullptr};
-  static const FileSettings kNone;
-  if (::getauxval(AT_SECURE) != 0) return kNone;
   const SettingsFiles files = namedFiles();
   const Snapshot* now = current.load(std::memory_order_acquire);  // pairs with the exchange below
   if (now != nullptr && now->files == files) return now->settings;
-  auto fresh = std::make_unique<Snapshot>(files, readSettings(files));
+  auto fresh = std::make_unique<Snapshot>(files, ::getauxval(AT_SECURE) != 0 ? FileSettings() : readSettings(files));
   if (current.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel)) return fresh.release()->settings;
   return now->settings;
 }

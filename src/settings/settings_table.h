@@ -75,8 +75,7 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_CONF_FILE", For::kRunning, Type::kPath, "", 0, 0, "",
      "A file with lines NAME=VALUE, which count as variables that are set; those of the environment win. Read instead "
      "of ~/.tutti.conf; what neither has may be in /etc/tutti.conf. Files that others may write to are not read, and "
-     "no "
-     "file may hold a secret."},
+     "no file may hold a secret, or what says who a process is and where the ranks of one job meet."},
     {"TUTTI_TRANSPORT", For::kRunning, Type::kText, "", 0, 0, "a list such as shm,tcp or ^shm",
      "Transports to choose from. Default: all."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,

@@ -12,7 +12,8 @@ constexpr std::chrono::milliseconds kPatienceForText(500);
 
 }  // namespace
 
-std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like, std::span<const int> leftOut) {
+std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like, std::span<const int> leftOut,
+                                       const std::function<bool()>& cancelled) {
   const auto verdict = std::make_shared<ShrinkVerdict>();
   {
     std::lock_guard lock(mutex_);
@@ -21,8 +22,8 @@ std::shared_ptr<NewPlane> Shrink::call(const JoinRequest& like, std::span<const 
     pending_ = verdict;
   }
   try {
-    reactor_.post([this, mine = like, without = std::set<int>(leftOut.begin(), leftOut.end())]() mutable {
-      begin(std::move(mine), std::move(without));
+    reactor_.post([this, &cancelled, mine = like, without = std::set<int>(leftOut.begin(), leftOut.end())]() mutable {
+      if (!isCancelled(cancelled)) begin(std::move(mine), std::move(without));
     });
   } catch (const std::exception&) {  // no memory: the call may come again
     std::lock_guard lock(mutex_);
@@ -45,6 +46,16 @@ std::chrono::milliseconds Shrink::patience() const noexcept {
 
 std::unique_ptr<Prober> Shrink::reach(int rank, Prober::Won won, std::function<void(Text)> gone) {
   return std::make_unique<Prober>(reactor_, home_.targetFor(rank), patience(), std::move(won), std::move(gone));
+}
+
+// An interrupt from here on finds something to end; one from before does not come again. Whoever asks holds `asked` for
+// as long as it is pending.
+bool Shrink::isCancelled(const std::function<bool()>& asked) {
+  std::lock_guard lock(mutex_);
+  if (pending_ && !(asked && asked())) return false;
+  if (pending_) pending_->fail(ErrorCode::kRemote, "shrink was given up: this rank called tuttiCommAbort or is ending");
+  pending_.reset();
+  return true;
 }
 
 // From its first line on end() ends it, so that takes no memory.

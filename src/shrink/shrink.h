@@ -48,7 +48,8 @@ class Shrink {
       : home_(home), reactor_(reactor), heartbeat_(heartbeat) {}
 
   // Any thread. Blocks until it is decided; throws what Plane::shrink() throws. `leftOut`: other ranks than this one.
-  std::shared_ptr<NewPlane> call(const JoinRequest& like, std::span<const int> leftOut);
+  std::shared_ptr<NewPlane> call(const JoinRequest& like, std::span<const int> leftOut,
+                                 const std::function<bool()>& cancelled);
   // The plane's thread has ended: whoever waits, or still comes, gets this.
   void close(ErrorCode code, std::string_view text) noexcept;
 
@@ -98,6 +99,7 @@ class Shrink {
   bool leads() const noexcept;
   std::chrono::milliseconds patience() const noexcept;
   std::unique_ptr<Prober> reach(int rank, Prober::Won won, std::function<void(Text)> gone);
+  bool isCancelled(const std::function<bool()>& asked);
   void begin(JoinRequest&& like, std::set<int>&& leftOut);
   void end(ErrorCode code, std::string_view text);
   void stopCall();

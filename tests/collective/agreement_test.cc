@@ -67,14 +67,6 @@ TEST(Agreement, OnTheHeartbeatIsNeeded) {
                 {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", "20000 on rank", "5000 on rank 2 ("});
 }
 
-tuttiResult_t outcomeOf(tuttiComm_t comm) {
-  tuttiResult_t state = tuttiInProgress;
-  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
-    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
-    if (state != tuttiInProgress) return state;
-  }
-}
-
 // Of a setting that is a variable only. The environment is read when a join begins: one by one, in the background.
 TEST(Agreement, OnVariablesIsNeeded) {
   tuttiUniqueId id;

@@ -46,21 +46,6 @@ namespace {
 
 using namespace tutti::test;
 
-tuttiConfig_t inBackground() {
-  tuttiConfig_t config = testConfig();
-  config.nonBlocking = 1;
-  return config;
-}
-
-tuttiResult_t outcomeOf(tuttiComm_t comm) {
-  tuttiResult_t state = tuttiInProgress;
-  while (state == tuttiInProgress) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
-  }
-  return state;
-}
-
 // Had the abort not ended it, it would have ended otherwise at its deadline.
 void expectAbortEndsJoin(std::vector<Setting> place) {
   const Settings settings(std::move(place));

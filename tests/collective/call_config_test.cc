@@ -163,7 +163,7 @@ TEST(CallConfigOf, OlderAndNewerStructsAreTaken) {
     newer.known.size = sizeof newer;
     EXPECT_EQ(allReduce(comm, &newer.known), tuttiSuccess) << tuttiGetLastError(comm);
     newer.later[1] = 1;
-    expectRefused(comm, newer.known, "is not zero: it is of a field that tutti ");
+    expectRefused(comm, newer.known, "is not 0: it is of a field that this library, tutti ");
   });
 }
 

@@ -170,7 +170,7 @@ TEST(InterfaceLayout, EveryEarlierConfigurationIsTaken) {
 }
 
 TEST(InterfaceLayout, PaddingOfOldProgramsIsNotLookedAt) {
-  for (const char* name : {"reserved0", "reserved1"}) {
+  for (const char* name : {"reserved0", "reserved1", "reserved2"}) {
     const GivenConfig old = configOf(sizeof(tuttiConfig_t), 100, 0);
     old.put(name, 0x5a5a5a5a);
     EXPECT_EQ(joinWith(old), tuttiSuccess) << tuttiGetLastError(nullptr);

@@ -14,21 +14,6 @@ namespace {
 
 using namespace tutti::test;
 
-tuttiConfig_t nonBlockingConfig() {
-  tuttiConfig_t config = testConfig();
-  config.nonBlocking = 1;
-  return config;
-}
-
-tuttiResult_t whenMade(tuttiComm_t comm) {
-  tuttiResult_t state = tuttiInProgress;
-  while (state == tuttiInProgress) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
-  }
-  return state;
-}
-
 void expectWords(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
 }
@@ -71,7 +56,7 @@ std::vector<tuttiComm_t> newRanks(int ranks) {
 // ---- In the background --------------------------------------------------------------------------------------------
 
 TEST(BackgroundMaking, ASplitGoesOnAndTheParentIsOccupied) {
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   const auto parents = newRanks(2);
   std::vector<tuttiComm_t> children(2);
   EXPECT_EQ(tuttiCommSplit(parents[0], 0, 0, &children[0], &config), tuttiInProgress);
@@ -86,7 +71,7 @@ TEST(BackgroundMaking, ASplitGoesOnAndTheParentIsOccupied) {
   CHECK_TUTTI(tuttiCommGetAsyncError(parents[0], &state));
   EXPECT_EQ(state, tuttiInProgress);
   EXPECT_EQ(tuttiCommSplit(parents[1], 0, -1, &children[1], &config), tuttiInProgress);
-  for (const tuttiComm_t child : children) EXPECT_EQ(whenMade(child), tuttiSuccess) << tuttiGetLastError(child);
+  for (const tuttiComm_t child : children) EXPECT_EQ(outcomeOf(child), tuttiSuccess) << tuttiGetLastError(child);
   CHECK_TUTTI(tuttiCommUserRank(children[0], &rank));
   EXPECT_EQ(rank, 1) << "by its key";
   expectWorks(children, 2);
@@ -97,19 +82,19 @@ TEST(BackgroundMaking, ASplitGoesOnAndTheParentIsOccupied) {
 }
 
 TEST(BackgroundMaking, IsInheritedAndARankWithoutAColourTakesPart) {
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   std::vector<tuttiComm_t> parents(3), children(3);
   EXPECT_EQ(tuttiCommInitAllConfig(parents.data(), 3, nullptr, &config), tuttiInProgress);
-  for (const tuttiComm_t comm : parents) EXPECT_EQ(whenMade(comm), tuttiSuccess);
+  for (const tuttiComm_t comm : parents) EXPECT_EQ(outcomeOf(comm), tuttiSuccess);
   for (int r = 0; r < 3; ++r) {
     const auto at = static_cast<size_t>(r);
     EXPECT_EQ(tuttiCommSplit(parents[at], r == 2 ? TUTTI_SPLIT_NOCOLOR : 0, 0, &children[at], nullptr),
               tuttiInProgress);
     EXPECT_EQ(children[at] == nullptr, r == 2);
   }
-  EXPECT_EQ(whenMade(parents[2]), tuttiSuccess) << "its part is over";
+  EXPECT_EQ(outcomeOf(parents[2]), tuttiSuccess) << "its part is over";
   children.pop_back();
-  for (const tuttiComm_t child : children) EXPECT_EQ(whenMade(child), tuttiSuccess);
+  for (const tuttiComm_t child : children) EXPECT_EQ(outcomeOf(child), tuttiSuccess);
   expectWorks(children, 2);
   expectWorks(parents, 3);
   const tuttiConfig_t blocking = testConfig();
@@ -124,14 +109,14 @@ TEST(BackgroundMaking, IsInheritedAndARankWithoutAColourTakesPart) {
 }
 
 TEST(BackgroundMaking, AShrinkGoesOn) {
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   auto parents = newRanks(3);
   CHECK_TUTTI(tuttiCommAbort(parents[1]));
   const std::vector<tuttiComm_t> left = {parents[0], parents[2]};
   std::vector<tuttiComm_t> children(2);
   for (size_t i = 0; i < 2; ++i)
     EXPECT_EQ(tuttiCommShrink(left[i], nullptr, 0, &children[i], &config, 0), tuttiInProgress);
-  for (const tuttiComm_t child : children) EXPECT_EQ(whenMade(child), tuttiSuccess) << tuttiGetLastError(child);
+  for (const tuttiComm_t child : children) EXPECT_EQ(outcomeOf(child), tuttiSuccess) << tuttiGetLastError(child);
   expectWorks(children, 2);
   destroyEach(left);
   destroyEach(children);
@@ -141,18 +126,18 @@ TEST(BackgroundMaking, AShrinkGoesOn) {
 TEST(BackgroundMaking, IsAskedForByShorterStructsToo) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  tuttiConfig_t config = nonBlockingConfig();
+  tuttiConfig_t config = inBackground();
   config.size = offsetof(tuttiConfig_t, nonBlocking) + sizeof config.nonBlocking;
   tuttiComm_t comm = nullptr;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInProgress);
-  EXPECT_EQ(whenMade(comm), tuttiSuccess);
+  EXPECT_EQ(outcomeOf(comm), tuttiSuccess);
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
 // Ends a split or shrink that one rank never comes to.
 void expectEnds(bool shrinks, const std::function<void(tuttiComm_t parent, tuttiComm_t child)>& end,
                 std::initializer_list<const char*> words) {
-  tuttiConfig_t config = nonBlockingConfig();
+  tuttiConfig_t config = inBackground();
   config.joinTimeoutMs = 600'000;
   const auto parents = newRanks(2);
   tuttiComm_t child = nullptr;
@@ -195,35 +180,52 @@ TEST(BackgroundMaking, AnAbortOrARevokeOfTheParentEndsIt) {
   }
 }
 
+// One that is given up before it has begun: a shrink goes on after a failure, but not after that.
+TEST(BackgroundMaking, AShrinkIsGivenUpBeforeItHasBegun) {
+  tuttiConfig_t config = inBackground();
+  config.joinTimeoutMs = 600'000;
+  for (const auto giveUp : {tuttiCommAbort, +[](tuttiComm_t child) { return tuttiCommRevoke(child, 0); }}) {
+    const auto parents = newRanks(2);
+    tuttiComm_t child = nullptr;
+    groupOf([&] {
+      CHECK_TUTTI(tuttiCommShrink(parents[0], nullptr, 0, &child, &config, 0));
+      CHECK_TUTTI(giveUp(child));
+    });
+    while (tuttiCommDestroy(parents[0]) == tuttiInvalidUsage) std::this_thread::yield();  // until the shrink is over
+    CHECK_TUTTI(tuttiCommDestroy(parents[1]));
+    tuttiCommAbort(child);
+  }
+}
+
 TEST(BackgroundMaking, ARevokedJoinIsAStray) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   tuttiComm_t comm = nullptr;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 1, &config), tuttiInProgress);
   CHECK_TUTTI(tuttiCommRevoke(comm, 0));
-  EXPECT_EQ(whenMade(comm), tuttiRemoteError);
+  EXPECT_EQ(outcomeOf(comm), tuttiRemoteError);
   EXPECT_STREQ(tuttiGetLastError(comm), "rank 1 stopped joining: it was revoked");
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
 TEST(BackgroundMaking, AFailureIsToldByTheChildAndByTheParent) {
-  tuttiConfig_t config = nonBlockingConfig();
+  tuttiConfig_t config = inBackground();
   config.joinTimeoutMs = 200;
   const auto parents = newRanks(2);
   tuttiComm_t child = nullptr;
   EXPECT_EQ(tuttiCommSplit(parents[0], 0, 0, &child, &config), tuttiInProgress);
-  EXPECT_EQ(whenMade(child), tuttiTimeout);
+  EXPECT_EQ(outcomeOf(child), tuttiTimeout);
   expectWords(tuttiGetLastError(child), {"TUTTI_JOIN_TIMEOUT_MS"});
-  EXPECT_EQ(whenMade(parents[0]), tuttiTimeout) << "as everybody who would wait for it hears";
-  EXPECT_EQ(whenMade(parents[1]), tuttiTimeout);
+  EXPECT_EQ(outcomeOf(parents[0]), tuttiTimeout) << "as everybody who would wait for it hears";
+  EXPECT_EQ(outcomeOf(parents[1]), tuttiTimeout);
   CHECK_TUTTI(tuttiCommDestroy(child));
   destroyEach(parents);
 }
 
 TEST(BackgroundMaking, AWrongArgumentIsToldAtOnce) {
   const auto parents = newRanks(2);
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   tuttiComm_t child = nullptr;
   EXPECT_EQ(tuttiCommSplit(parents[0], -7, 0, &child, &config), tuttiInvalidArgument);
   EXPECT_EQ(child, nullptr);
@@ -232,7 +234,7 @@ TEST(BackgroundMaking, AWrongArgumentIsToldAtOnce) {
 
 // Any moment of a split may be the one at which somebody gives up.
 TEST(BackgroundMaking, AbortsAtAnyMomentAreSafe) {
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   const int rounds = static_cast<int>(60 / patience()) + 5;
   for (int round = 0; round < rounds; ++round) {
     const auto parents = newRanks(3);
@@ -244,7 +246,7 @@ TEST(BackgroundMaking, AbortsAtAnyMomentAreSafe) {
     tuttiCommAbort(parentFirst ? children[1] : parents[1]);
     striker.join();
     for (const size_t r : {size_t{0}, size_t{2}}) {
-      whenMade(children[r]);
+      outcomeOf(children[r]);
       CHECK_TUTTI(tuttiCommDestroy(children[r]));
       CHECK_TUTTI(tuttiCommDestroy(parents[r]));
     }
@@ -320,19 +322,19 @@ TEST_P(GroupMakingOf, OneThreadHasRanksOfSeveralCommunicators) {
 TEST(GroupMaking, NonBlockingOnesGoOn) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  const tuttiConfig_t config = nonBlockingConfig();
+  const tuttiConfig_t config = inBackground();
   std::vector<tuttiComm_t> comms(2), children(2);
   EXPECT_EQ(groupOf([&] {
               for (int r = 0; r < 2; ++r)
                 CHECK_TUTTI(tuttiCommInitRankConfig(&comms[static_cast<size_t>(r)], 2, id, r, &config));
             }),
             tuttiInProgress);
-  for (const tuttiComm_t comm : comms) EXPECT_EQ(whenMade(comm), tuttiSuccess);
+  for (const tuttiComm_t comm : comms) EXPECT_EQ(outcomeOf(comm), tuttiSuccess);
   EXPECT_EQ(groupOf([&] {
               for (size_t r = 0; r < 2; ++r) CHECK_TUTTI(tuttiCommSplit(comms[r], 0, 0, &children[r], nullptr));
             }),
             tuttiInProgress);
-  for (const tuttiComm_t child : children) EXPECT_EQ(whenMade(child), tuttiSuccess);
+  for (const tuttiComm_t child : children) EXPECT_EQ(outcomeOf(child), tuttiSuccess);
   expectWorks(children, 2);
   destroyEach(children);
   destroyEach(comms);
@@ -352,7 +354,7 @@ TEST(GroupMaking, ASpoiledGroupMakesNothing) {
   expectWords(tuttiGetLastError(nullptr), {"tuttiCommInitRank: rank is 2"});
   EXPECT_EQ(bad, nullptr);
   for (const tuttiComm_t stray : {good, child}) {
-    EXPECT_EQ(whenMade(stray), tuttiInvalidArgument);
+    EXPECT_EQ(outcomeOf(stray), tuttiInvalidArgument);
     expectWords(tuttiGetLastError(stray), {"the group made nothing: tuttiCommInitRank: rank is 2"});
   }
   CHECK_TUTTI(tuttiCommDestroy(good));
@@ -377,7 +379,7 @@ TEST(GroupMaking, ARankThatDoesNotComeEndsItAtTheDeadline) {
   expectWorks(whole, 2);
   destroyEach(whole);
   for (const tuttiComm_t stray : lacking) {
-    EXPECT_EQ(whenMade(stray), tuttiTimeout);
+    EXPECT_EQ(outcomeOf(stray), tuttiTimeout);
     CHECK_TUTTI(tuttiCommDestroy(stray));
   }
 }
@@ -461,7 +463,7 @@ TEST(GroupMaking, AGroupThatIsNeverEndedLeavesStrays) {
     CHECK_TUTTI(tuttiGroupStart());
     CHECK_TUTTI(tuttiCommSplit(parents[0], 0, 0, &child, nullptr));
   }).join();
-  EXPECT_EQ(whenMade(child), tuttiInvalidUsage);
+  EXPECT_EQ(outcomeOf(child), tuttiInvalidUsage);
   expectWords(tuttiGetLastError(child), {"was never ended"});
   CHECK_TUTTI(tuttiCommDestroy(child));
   expectWorks(parents, 2);

@@ -162,8 +162,7 @@ TEST(TroubleAlone, DISABLED_ThreadsTakeNoSignals) {
   tuttiComm_t comms[2] = {}, joining = nullptr;
   tuttiStream_t stream = nullptr;
   tuttiUniqueId id;
-  tuttiConfig_t inBackground = testConfig();
-  inBackground.nonBlocking = 1;
+  const tuttiConfig_t config = inBackground();
   {
     const Settings records({Setting{"TUTTI_DUMP_DIR", folder}});
     CHECK_TUTTI(tuttiGetUniqueId(&id));
@@ -172,7 +171,7 @@ TEST(TroubleAlone, DISABLED_ThreadsTakeNoSignals) {
   }
   CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  EXPECT_EQ(tuttiCommInitRankConfig(&joining, 2, id, 1, &inBackground), tuttiInProgress);
+  EXPECT_EQ(tuttiCommInitRankConfig(&joining, 2, id, 1, &config), tuttiInProgress);
   // A thread that begins or ends holds everything back for a moment, and those that only helped to join end by
   // themselves.
   // Of two communicators, a stream, the writer of records, a root, one that joins and its part of the tree. (A GPU's

@@ -28,11 +28,6 @@ int idle(tuttiComm_t comm) {
   return answer;
 }
 
-tuttiResult_t outcomeOf(tuttiComm_t comm) {
-  while (stateOf(comm) == tuttiInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return stateOf(comm);
-}
-
 struct Queue {
   Queue() { CHECK_TUTTI(tuttiStreamCreate(&stream, 0)); }
   ~Queue() { EXPECT_EQ(tuttiStreamDestroy(stream), tuttiSuccess); }

@@ -237,8 +237,9 @@ class Balky : public control::Plane {
   const std::atomic<bool>& failed() const noexcept override { return plane_.failed(); }
   std::optional<control::Failure> failure() const override { return plane_.failure(); }
   void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
-  std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like, std::span<const int> leftOut) override {
-    return plane_.shrink(like, leftOut);
+  std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like, std::span<const int> leftOut,
+                                         const std::function<bool()>& cancelled) override {
+    return plane_.shrink(like, leftOut, cancelled);
   }
   Bytes openChildRoot(const Network& network, Deadline until, std::span<const int> members) override {
     return plane_.openChildRoot(network, until, members);

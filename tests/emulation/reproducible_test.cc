@@ -2,9 +2,8 @@
 // however many channels, on one host or several, by the host's engine or a GPU.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "device/protocol.h"
@@ -48,36 +47,57 @@ std::vector<Setting> settingsFor(const std::string& algorithm, int channels) {
 }
 
 // Ranks that are threads; TUTTI_HOST_ID is read when a rank begins to join.
-Outcomes onHosts(const std::vector<ReductionJob>& jobs, int ranks, const Placement& place,
-                 const std::vector<Setting>& settings, bool asks = false) {
+template <class Body>
+void onHosts(int ranks, const Placement& place, const std::vector<Setting>& settings, bool asks, Body body) {
   const Settings set(settings);
   std::vector<tuttiComm_t> comms(static_cast<size_t>(ranks));
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  tuttiConfig_t config = testConfig();
-  config.nonBlocking = 1;
+  tuttiConfig_t config = inBackground();
   config.reproducible = asks ? 1 : 0;
   for (int rank = 0; rank < ranks; ++rank) {
     const Settings host({{"TUTTI_HOST_ID", place.hostOf(rank, ranks)}});
     EXPECT_EQ(tuttiCommInitRankConfig(&comms[static_cast<size_t>(rank)], ranks, id, rank, &config), tuttiInProgress);
   }
-  Outcomes outcomes(static_cast<size_t>(ranks) * jobs.size());
   runRanks(ranks, [&](int rank) {
     const tuttiComm_t comm = comms[static_cast<size_t>(rank)];
-    tuttiResult_t state = tuttiInProgress;
-    while (state == tuttiInProgress) {
-      CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    check(state, "joining", comm);
+    check(outcomeOf(comm), "joining", comm);
+    body(comm, rank);
+    CHECK_TUTTI(tuttiCommDestroy(comm));
+  });
+}
+
+Outcomes onHosts(const std::vector<ReductionJob>& jobs, int ranks, const Placement& place,
+                 const std::vector<Setting>& settings, bool asks = false) {
+  Outcomes outcomes(static_cast<size_t>(ranks) * jobs.size());
+  onHosts(ranks, place, settings, asks, [&](tuttiComm_t comm, int rank) {
     for (size_t i = 0; i < jobs.size(); ++i) {
       ReductionPart part(jobs[i], rank, ranks);
       part.issue(comm, nullptr);
       outcomes[static_cast<size_t>(rank) * jobs.size() + i] = part.outcome();
     }
-    CHECK_TUTTI(tuttiCommDestroy(comm));
   });
   return outcomes;
+}
+
+// What rank 0 has of a call that has a configuration of its own, between two that have none.
+std::vector<float> sumByOneCall(int ranks, const Placement& place, const tuttiCallConfig_t& call) {
+  constexpr size_t kSummed = 5'003;
+  std::vector<float> sum;
+  onHosts(ranks, place, {}, false, [&](tuttiComm_t comm, int rank) {
+    std::mt19937 random(static_cast<unsigned>(rank));
+    std::vector<float> mine(kSummed), all(kSummed), plain(kSummed);
+    for (float& value : mine) value = std::uniform_real_distribution<float>(-1, 1)(random);
+    const auto addUp = [&](std::vector<float>& into, const tuttiCallConfig_t* config) {
+      CHECK_TUTTI(
+          tuttiAllReduceConfig(mine.data(), into.data(), kSummed, tuttiFloat32, tuttiSum, comm, nullptr, config));
+    };
+    addUp(plain, nullptr);
+    addUp(all, &call);
+    addUp(plain, nullptr);
+    if (rank == 0) sum = all;
+  });
+  return sum;
 }
 
 class Reproducible : public ::testing::TestWithParam<int> {
@@ -110,6 +130,23 @@ TEST_P(Reproducible, BitsAreTheSameByEveryAlgorithmOverAllChannelsAndHosts) {
 TEST_P(Reproducible, BitsAreTheSameWhereTheProgramAsksForIt) {
   const Outcomes outcomes = onHosts(jobs_, ranks_, {2}, settingsFor("hierarchical", 2), true);
   EXPECT_EQ(firstDifference(jobs_, reference_, outcomes), "");
+}
+
+TEST_P(Reproducible, BitsAreTheSameWhereACallAsksForIt) {
+  tuttiCallConfig_t call = TUTTI_CALL_CONFIG_INITIALIZER;
+  call.reproducible = 1;
+  const std::vector<float> reference = sumByOneCall(ranks_, {}, call);
+  int differ = 0;
+  for (const char* algorithm : {"ring", "tree", "hierarchical"})
+    for (const int channels : {1, 3}) {
+      call.algorithm = algorithm;
+      call.channels = channels;
+      call.reproducible = 1;
+      EXPECT_EQ(sumByOneCall(ranks_, {2, true}, call), reference) << algorithm << ", " << channels << " channels";
+      call.reproducible = 0;
+      if (sumByOneCall(ranks_, {2, true}, call) != reference) ++differ;
+    }
+  EXPECT_TRUE(ranks_ <= 3 || differ > 0) << "or this would show nothing";
 }
 
 TEST_P(Reproducible, BitsAreTheGpus) {

@@ -25,7 +25,7 @@ class Owner {
  private:
   static void shrink(control::ControlNode& member, const control::JoinRequest& like, const std::vector<int>& leftOut) {
     try {
-      const auto result = member.shrink(like, leftOut);
+      const auto result = member.shrink(like, leftOut, {});
       require(result->mailbox().hasJoined() && result->size() > 0);
       result->leaveLater();
     } catch (const Error& error) {

@@ -88,6 +88,15 @@ def check_exports(setting):
     expect(exported == declared, f"declared only: {sorted(declared - exported)}; exported only: {sorted(exported - declared)}")
 
 
+# An object of a function's own is made under a lock that a child of fork may inherit taken.
+def check_statics(setting):
+    version = output_of("pkg-config", "--modversion", "tutti", env=environment(setting.search)).strip()
+    symbols = output_of("nm", "-C", setting.lib / soname(version)).splitlines()
+    expect(any(" tutti::" in line for line in symbols), "the library has no names to look at")
+    made = [line for line in symbols if "guard variable for tutti::" in line and "(" in line]
+    expect(not made, "made when first reached, see process/process_object.h: " + "; ".join(made))
+
+
 def check_header(setting):
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror", "-fsyntax-only"]
     use = setting.work / "use.c"
@@ -156,7 +165,9 @@ def check_pkgconfig(setting):
         env=environment({"LD_LIBRARY_PATH": str(setting.lib)}), stdin=subprocess.DEVNULL)
 
 
-CASES = {"tree": check_tree, "exports": check_exports, "header": check_header, "profiler": check_profiler, "cmake": check_cmake, "pkgconfig": check_pkgconfig}
+CASES = {
+    "tree": check_tree, "exports": check_exports, "statics": check_statics, "header": check_header, "profiler": check_profiler,
+    "cmake": check_cmake, "pkgconfig": check_pkgconfig}
 
 
 def main():

@@ -2,8 +2,10 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "support/patience.h"
 #include "support/run_ranks.h"
@@ -25,6 +27,21 @@ inline tuttiConfig_t testConfig() {
   tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
   config.joinTimeoutMs = config.operationTimeoutMs = static_cast<int>(longWait().count());
   return config;
+}
+
+inline tuttiConfig_t inBackground() {
+  tuttiConfig_t config = testConfig();
+  config.nonBlocking = 1;
+  return config;
+}
+
+// Of what is made, or finalised, in the background: when it is over.
+inline tuttiResult_t outcomeOf(tuttiComm_t comm) {
+  tuttiResult_t state = tuttiInProgress;
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
+    if (state != tuttiInProgress) return state;
+  }
 }
 
 template <class Body>

@@ -463,7 +463,7 @@ class Led : public Surrounded {
     like.heartbeat = std::chrono::milliseconds(0);
     owner_ = std::thread([this, like] {
       try {
-        result_ = world_.member().shrink(like);
+        result_ = world_.member().shrink(like, {}, {});
       } catch (const Error& e) {
         error_ = e.what();
       }
