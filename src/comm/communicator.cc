@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "comm/host_executor.h"
 #include "diagnose/banner.h"
@@ -42,6 +44,12 @@ std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::s
   if (!config.dumpDirectory.empty()) Dumper::instance().add(executorOf(made));
   introduce(made->executor(), network);
   return made;
+}
+
+// Where a rank of this communicator has died, its own tree says so; but perhaps a moment after the root's end is seen.
+void awaitNews(const Team& team) {
+  const Deadline enough = Deadline::in(std::chrono::milliseconds(500));
+  while (!team.broken() && !enough.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 }  // namespace
@@ -158,7 +166,8 @@ std::shared_ptr<Communicator> Communicator::grow(const Growth& growth, const Con
     throw;
   }
   return joinGrown(request, config, self, recorder, cancelled);
-} catch (const Error&) {
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::kRemote) awaitNews(team_);
   if (team_.broken()) throw team_.failure("grow");
   throw;
 }

@@ -49,12 +49,14 @@ const FileSettings& fileSettings() {
   struct Snapshot {
     SettingsFiles files;
     FileSettings settings;
+    const Snapshot* before = nullptr;  // out of use, but no leak
   };
   static constinit std::atomic<const Snapshot*> current{nullptr};
   const SettingsFiles files = namedFiles();
   const Snapshot* now = current.load(std::memory_order_acquire);  // pairs with the exchange below
   if (now != nullptr && now->files == files) return now->settings;
   auto fresh = std::make_unique<Snapshot>(files, ::getauxval(AT_SECURE) != 0 ? FileSettings() : readSettings(files));
+  fresh->before = now;
   if (current.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel)) return fresh.release()->settings;
   return now->settings;
 }

@@ -121,7 +121,8 @@ TEST_P(DeviceMaking, WithoutTheGpuOfOneRank) {
   CHECK_TUTTI(tuttiCommInitRankConfig(&good, 2, id, 0, &config));
   config.device = "cuda:4711";
   EXPECT_EQ(tuttiCommInitRankConfig(&bad, 2, id, 1, &config), tuttiSuccess) << "those who come are to hear of it";
-  EXPECT_EQ(tuttiGroupEnd(), tuttiInvalidArgument);
+  const tuttiResult_t first = tuttiGroupEnd();  // of the two that fail
+  EXPECT_TRUE(first == tuttiInvalidArgument || first == tuttiRemoteError) << first;
   EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find("4711"), std::string::npos) << tuttiGetLastError(nullptr);
   CHECK_TUTTI(tuttiCommDestroy(good));
   CHECK_TUTTI(tuttiCommDestroy(bad));
