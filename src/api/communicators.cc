@@ -78,8 +78,10 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     const auto self = comm::Self::find(settings);
     tellSettings(settings, rank);
     const auto join = [=](const auto& cancelled, const auto& begun) {
-      const auto whole = control::withSecret(where, secret, rank);
-      return Communicator::join(whole, rank, ranks, settings, self, cancelled, begun);
+      return control::orTellRootHere(where.job, rank, ranks, [&] {
+        const auto whole = control::withSecret(where, secret, rank);
+        return Communicator::join(whole, rank, ranks, settings, self, cancelled, begun);
+      });
     };
     return make(comm, {name, rank, ranks, settings.nonBlocking, join});
   });
@@ -152,7 +154,7 @@ class RootHere {
  public:
   explicit RootHere(const Rank& first) : network_(first.self.network), timeout_(first.settings.joinTimeout) {}
   ~RootHere() {
-    if (id_) control::closeRootHere(*id_);
+    if (id_) control::closeRootHere(id_->job);
   }
   RootHere(const RootHere&) = delete;
   RootHere& operator=(const RootHere&) = delete;

@@ -45,18 +45,34 @@ Error revokedWhileJoining(const tuttiComm& comm) noexcept {
   });
 }
 
-void stopAborted(const std::weak_ptr<comm::Communicator>& stopper) noexcept {
-  // A thread that is inside may leave, and let its reference go, at any moment; this one has its own.
-  const auto communicator = stopper.lock();
-  if (communicator) communicator->team().stop(control::Stop::kAbort, abortBy(communicator->team()));
+Error endedBy(const comm::Team& team) noexcept {
+  return errorOrOutOfMemory([&] {
+    return Error(ErrorCode::kRemote,
+                 fmt::format("{} left while it made a communicator: its process ended", team.rankName(team.rank())));
+  });
 }
 
 void stopRevoked(comm::Team& team) noexcept { team.stop(control::Stop::kRevoke, revokedBy(team)); }
 
+// A thread that is inside may leave, and let its reference go, at any moment; this one has its own.
+void stopAborted(const std::weak_ptr<comm::Communicator>& stopper) noexcept {
+  const auto communicator = stopper.lock();
+  if (communicator) communicator->team().stop(control::Stop::kAbort, abortBy(communicator->team()));
+}
+
+// For what was made of it, and why that is given up.
+void stopParent(const std::weak_ptr<comm::Communicator>& parent, uint32_t why) noexcept {
+  const auto communicator = parent.lock();
+  if (!communicator) return;
+  comm::Team& team = communicator->team();
+  if (why == kHurried) return team.stop(control::Stop::kDeath, endedBy(team));
+  team.stop(control::Stop::kGivenUp, why == kRevoked ? revokedBy(team) : abortBy(team));
+}
+
 // What a parent does for its child waits for other ranks, which wait for this one: it ends when the parent is stopped
 // on all. Afterwards the child's own join asks isGivenUp().
-void stopWaiting(const tuttiComm& pending, uint32_t before) noexcept {
-  if (!(before & kDeferred) && !pending.joinsByItself.load(std::memory_order_relaxed)) stopAborted(pending.parent);
+void stopWaiting(const tuttiComm& pending, uint32_t before, uint32_t why) noexcept {
+  if (!(before & kDeferred) && !pending.joinsByItself.load(std::memory_order_relaxed)) stopParent(pending.parent, why);
 }
 
 // Sets a bit of one that is still joining; false when it is not, or not any more.
@@ -65,17 +81,20 @@ bool giveUp(tuttiComm& comm, uint32_t bit) noexcept {
   do {
     if (!(before & kJoining)) return false;
   } while (!comm.state.compare_exchange_weak(before, before | bit, kBoth));
-  stopWaiting(comm, before);
+  stopWaiting(comm, before, bit);
   return true;
+}
+
+void freeShell(tuttiComm& comm) {
+  comm.communicator.reset();
+  poolOf<tuttiComm>.putBack(&comm);
 }
 
 void leave(tuttiComm& comm) {
   // Acquire-release: pairs with the same operation in abortHandle; exactly one of the two sees the other's bit and
   // frees.
   const uint32_t before = comm.state.fetch_and(~(kInside | kSplitting | kSplittingOn), kBoth);
-  if (!(before & (kAborted | kGone))) return;
-  comm.communicator.reset();
-  poolOf<tuttiComm>.putBack(&comm);
+  if (before & (kAborted | kGone)) freeShell(comm);
 }
 
 [[noreturn]] void refuse(const tuttiComm& comm, const char* call, uint32_t state) {
@@ -137,12 +156,16 @@ void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> commun
   if (communicator) comm->rank = communicator->team().rank(), comm->size = communicator->team().size();
   comm->stopper = communicator;
   comm->communicator = std::move(communicator);
-  // Acquire-release: pairs with the operations of CallGuard and abortHandle; they see the communicator, this sees an
-  // abort.
-  const uint32_t before = comm->state.fetch_and(~(kJoining | kRevoked | kHurried), kBoth);
-  if (before & kAborted) stopAborted(comm->stopper);
-  if (before & kRevoked) stopRevoked(comm->communicator->team());
-  leave(*comm);
+  // In one step: whoever sees that it has joined finds nobody inside. Acquire-release: pairs with the operations of
+  // CallGuard and abortHandle; they see the communicator, this sees an abort.
+  bool revoked = false;
+  uint32_t before = comm->state.load(std::memory_order_acquire);
+  do {
+    if ((before & kRevoked) && !std::exchange(revoked, true)) stopRevoked(comm->communicator->team());
+  } while (!comm->state.compare_exchange_weak(before, before & ~(kInside | kJoining | kRevoked | kHurried), kBoth));
+  if (!(before & kAborted)) return;
+  stopAborted(comm->stopper);
+  freeShell(*comm);
 }
 
 void failHandle(tuttiComm_t comm, const Error& error) noexcept {
@@ -163,7 +186,8 @@ void failHandle(tuttiComm_t comm, const Error& error) noexcept {
 
 void undefer(tuttiComm_t comm) noexcept {
   const uint32_t before = comm->state.fetch_and(~kDeferred, kBoth);
-  if (before & (kAborted | kRevoked)) stopWaiting(*comm, before & ~kDeferred);
+  for (const uint32_t bit : {kAborted, kRevoked})
+    if (before & bit) stopWaiting(*comm, before & ~kDeferred, bit);
 }
 
 bool isGivenUp(const tuttiComm& comm) noexcept {
@@ -235,7 +259,7 @@ void abortHandle(tuttiComm_t comm, const char* call) {
     if (dropStray(comm)) return;                                   // it has become one just now
     return refuseGone(*comm, call, before);
   }
-  if (before & kJoining) return stopWaiting(*comm, before);  // whoever joins ends it
+  if (before & kJoining) return stopWaiting(*comm, before, kAborted);  // whoever joins ends it
   stopAborted(comm->stopper);
   if (!(before & kInside)) leave(*comm);
 }

@@ -36,14 +36,22 @@ std::shared_ptr<Executor> executorOf(std::shared_ptr<Communicator> whole) {
   return {std::move(whole), &executor};
 }
 
-std::shared_ptr<Communicator> make(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
-                                   const Config& config, const Network& network) {
+// The others have joined it too, and could wait for a rank that lacks something now.
+std::shared_ptr<Communicator> make(const std::shared_ptr<control::Plane>& plane, std::shared_ptr<Recorder> recorder,
+                                   const Config& config, const Network& network) try {
   // In memory of its own: handles keep weak references for ever, which must not keep all of it.
-  auto made = std::shared_ptr<Communicator>(new Communicator(std::move(plane), std::move(recorder), config));
+  auto made = std::shared_ptr<Communicator>(new Communicator(plane, std::move(recorder), config));
   Neighbours::instance().add(teamOf(made));
   if (!config.dumpDirectory.empty()) Dumper::instance().add(executorOf(made));
   introduce(made->executor(), network);
   return made;
+} catch (const std::exception& thrown) {
+  const Error why = errorOrOutOfMemory([&] {
+    return Error(ErrorCode::kRemote,
+                 fmt::format("rank {} has joined, but cannot go on: {}", plane->rank(), thrown.what()));
+  });
+  plane->fail({plane->rank(), control::Stop::kError, ErrorCode::kRemote, why.what()});
+  throw;
 }
 
 // Where a rank of this communicator has died, its own tree says so; but perhaps a moment after the root's end is seen.
@@ -51,6 +59,28 @@ void awaitNews(const Team& team) {
   const Deadline enough = Deadline::in(std::chrono::milliseconds(500));
   while (!team.broken() && !enough.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
+
+// The root of a split's leader. Until that one has begun to join there, nobody can have joined, and all hear of the
+// parent why.
+class LedRoot {
+ public:
+  LedRoot() = default;
+  ~LedRoot() {
+    if (waits_) control::closeRootHere(root_.job);
+  }
+  LedRoot(const LedRoot&) = delete;
+  LedRoot& operator=(const LedRoot&) = delete;
+  void open(control::ChildRoot root) noexcept {
+    root_ = std::move(root);
+    waits_ = true;
+  }
+  void begun() noexcept { waits_ = false; }
+  const Bytes& told() const noexcept { return root_.told; }
+
+ private:
+  control::ChildRoot root_;
+  bool waits_ = false;
+};
 
 }  // namespace
 
@@ -67,13 +97,16 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   if (!config.dumpDirectory.empty()) Dumper::instance().begin();
   constexpr std::chrono::milliseconds kLook(10);
   const control::BoundedWait patience(request.deadline, cancelled, rank);
+  if (cancelled && cancelled())
+    control::tellRoot(request, [&] { return fmt::format("rank {} has given up joining", rank); });
+  patience.check();
   auto plane = control::Plane::begin(request);
   if (begun) begun();
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(std::move(plane), recorder, config, self.network);
 }
 
-Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
+Communicator::Communicator(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
                            const Config& config)
     : team_(std::move(plane), std::move(recorder), config, [this](const Error& why) { leaveRecord(why); }),
       executor_(executorFor(team_)) {}
@@ -82,7 +115,7 @@ Communicator::Communicator(std::unique_ptr<control::Plane> plane, std::shared_pt
 // waits for this one: it must hear first that this one has left.
 void Communicator::leave() noexcept {
   for (const uint64_t job : std::exchange(rootsToGrow_, {}))
-    control::tellRootHere(job, team_.rank(), [this] {
+    control::tellRootHere(job, team_.rank(), 0, [this] {
       return fmt::format("{} has left the communicator that was to grow", team_.rankName(team_.rank()));
     });
   executor_->end();
@@ -131,14 +164,19 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
   for (const auto& [theirKey, theirRank] : members) ranks.push_back(theirRank);
   const bool joins = color >= 0 || color == kSplitByHost;
   const bool leads = joins && ranks.front() == team_.rank();
-  const auto told = plane.allGather(leads ? plane.openChildRoot(self.network, deadline, ranks) : Bytes{}, deadline);
+  LedRoot root;
+  if (leads) root.open(plane.openChildRoot(self.network, deadline, ranks));
+  const auto told = plane.allGather(root.told(), deadline);
   if (!joins) return nullptr;
   const int leader = ranks.front();
   const auto place = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), team_.rank()) - ranks.begin());
   return join(
       plane.childId(told[static_cast<size_t>(leader)], leader, place), static_cast<int>(place),
       static_cast<int>(ranks.size()), config, self, [&] { return team_.broken() || (cancelled && cancelled()); },
-      begun);
+      [&] {
+        root.begun();
+        if (begun) begun();
+      });
 } catch (const Error&) {
   if (team_.broken()) throw team_.failure("split");
   throw;
@@ -151,7 +189,14 @@ control::UniqueId Communicator::openRootToGrow() {
 }
 
 std::shared_ptr<Communicator> Communicator::grow(const Growth& growth, const Config& config, const Self& self,
-                                                 const Cancelled& cancelled, const Begun& begun) try {
+                                                 const Cancelled& cancelled, const Begun& begun) {
+  const uint64_t job = growth.id ? growth.id->job : 0;
+  return control::orTellRootHere(job, team_.rank(), growth.ranks,
+                                 [&] { return growInOrder(growth, config, self, cancelled, begun); });
+}
+
+std::shared_ptr<Communicator> Communicator::growInOrder(const Growth& growth, const Config& config, const Self& self,
+                                                        const Cancelled& cancelled, const Begun& begun) try {
   const auto recorder = std::make_shared<Recorder>();
   control::JoinRequest request = requestFor(config, self, recorder);
   request.rank = team_.rank();

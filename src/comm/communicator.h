@@ -28,7 +28,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // calls `begun`, what becomes of this rank is told to the others where they meet.
   static std::shared_ptr<Communicator> join(const control::UniqueId& id, int rank, int size, const Config& config,
                                             const Self& self, const Cancelled& cancelled = {}, const Begun& begun = {});
-  Communicator(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
+  Communicator(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config);
   ~Communicator();
 
   // A child of the ranks with the same color, or for kSplitByHost of those of a host that say so too; null for any
@@ -75,6 +75,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   std::shared_ptr<Communicator> split(Meeting call, int color, int key, const Config& config, const Self& self,
                                       const Cancelled& cancelled, const Begun& begun);
+  std::shared_ptr<Communicator> growInOrder(const Growth& growth, const Config& config, const Self& self,
+                                            const Cancelled& cancelled, const Begun& begun);
   std::shared_ptr<Communicator> joinGrown(const control::JoinRequest& request, const Config& config, const Self& self,
                                           std::shared_ptr<Recorder> recorder, const Cancelled& cancelled);
 

@@ -87,10 +87,12 @@ int rankWithTheId(const Team& team, const std::vector<GrowthShare>& shares) {
 
 }  // namespace
 
-std::vector<Bytes> meet(Team& team, Meeting call, std::span<const std::byte> mine, Deadline deadline) {
+std::vector<Bytes> meet(Team& team, Meeting call, std::span<const std::byte> mine, Deadline deadline,
+                        const std::function<void()>& met) {
   Bytes told = Writer().value(call).take();
   told.insert(told.end(), mine.begin(), mine.end());
   std::vector<Bytes> all = team.plane().allGather(told, deadline);
+  if (met) met();
   const auto callOf = [&](size_t r) { return Reader(all[r]).oneOf(Meeting::kSplit, Meeting::kGrow); };
   for (size_t r = 1; r < all.size(); ++r)
     if (callOf(r) != callOf(0))
@@ -102,8 +104,7 @@ std::vector<Bytes> meet(Team& team, Meeting call, std::span<const std::byte> min
 }
 
 control::UniqueId meetToGrow(Team& team, const Growth& growth, Deadline deadline, const std::function<void()>& begun) {
-  const auto all = meet(team, Meeting::kGrow, encodeShare(growth, team.plane()), deadline);
-  if (begun) begun();
+  const auto all = meet(team, Meeting::kGrow, encodeShare(growth, team.plane()), deadline, begun);
   std::vector<GrowthShare> shares;
   for (const Bytes& one : all) shares.push_back(decodeShare(one));
   requireNoLack(team, shares);

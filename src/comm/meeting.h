@@ -15,9 +15,10 @@ namespace tutti::comm {
 // Which call they are in.
 enum class Meeting : uint8_t { kSplit, kDuplicate, kGrow };
 
-// Everyone's bytes at everyone, in rank order. Collective. Throws Error: kInvalidUsage on all when they are in
-// different calls, else as Plane::allGather().
-std::vector<Bytes> meet(Team& team, Meeting call, std::span<const std::byte> mine, Deadline deadline);
+// Everyone's bytes at everyone, in rank order. Collective; `met` once they are. Throws Error: kInvalidUsage on all when
+// they are in different calls, else as Plane::allGather().
+std::vector<Bytes> meet(Team& team, Meeting call, std::span<const std::byte> mine, Deadline deadline,
+                        const std::function<void()>& met = {});
 
 // One rank's part in growing.
 struct Growth {

@@ -122,7 +122,7 @@ void ControlNode::enter() {
 // An exchange that waits for someone who has left, in good order, would wait for ever.
 void ControlNode::checkShares() {
   const auto absent = [&](Gathering::Source source, bool left, const RankAddress& who) {
-    if (!left || mailbox_.failed()) return;
+    if (!left || flooded_) return;
     if (const auto sequence = gathering_.waitingFor(source))
       learn({who.rank, Stop::kError, ErrorCode::kRemote,
              fmt::format("{} {} before set-up exchange #{}, which others have begun", describe(who),

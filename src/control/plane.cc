@@ -59,18 +59,21 @@ class TreePlane : public Plane {
   const std::atomic<bool>& failed() const noexcept override { return node_->mailbox().failed(); }
   std::optional<Failure> failure() const override { return node_->mailbox().failure(); }
   void fail(const Failure& failure) noexcept override { node_->fail(failure); }
-  std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut,
+  std::shared_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut,
                                 const std::function<bool()>& cancelled) override {
-    auto plane = std::make_unique<TreePlane>();
+    auto plane = std::make_shared<TreePlane>();
     plane->own(node_->shrink(like, leftOut, cancelled));
     return plane;
   }
-  Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
+  ChildRoot openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) override {
     RootPlace place = anyRootPlace();
     const Secret drawn = place.id.secret;
     place.id = node_->childId(place.id);
-    const UniqueId id = openRootAt(place, network, lifetime);
-    return invite(id, drawn, keysOf(members), node_->key());
+    const auto keys = keysOf(members);
+    const auto root = makeRoot(place, network, lifetime);
+    ChildRoot opened{invite(root->id(), drawn, keys, node_->key()), root->id().job};
+    start(root);
+    return opened;
   }
   UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {
     return node_->childId(invitationOf(told, place, node_->who(leader).endpoint.key, node_->key()));
@@ -101,11 +104,11 @@ class TreePlane : public Plane {
 
 }  // namespace
 
-std::unique_ptr<Plane> Plane::begin(const JoinRequest& request) {
+std::shared_ptr<Plane> Plane::begin(const JoinRequest& request) {
   if (const auto wrong = wrongPlace(request.rank, request.size))
     throw Error(ErrorCode::kInvalidArgument, fmt::format("rank {} of {}: {}", request.rank, request.size, *wrong));
   try {
-    auto plane = std::make_unique<TreePlane>();
+    auto plane = std::make_shared<TreePlane>();
     auto node = std::make_shared<ControlNode>(request);
     BackgroundThreads::instance().start(node);
     plane->own(std::move(node));

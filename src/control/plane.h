@@ -24,11 +24,16 @@
 
 namespace tutti::control {
 
+struct ChildRoot {
+  Bytes told;  // may be told to all: only members can read in it the secret by which they join
+  uint64_t job = 0;
+};
+
 class Plane {
  public:
   // Begins to join, in the background. Until awaitJoined() has returned true, only rank(), size(), fail() and failed()
   // may be called.
-  static std::unique_ptr<Plane> begin(const JoinRequest& request);
+  static std::shared_ptr<Plane> begin(const JoinRequest& request);
   // Blocks until all ranks are there. Throws Error: kTimeout naming the ranks that are missing, kInvalidUsage for two
   // ranks with one number or for differing sizes, kRemote when another rank gave up or when fail() was called here.
   // False: not before `until`, the join goes on.
@@ -88,13 +93,13 @@ class Plane {
   // fail() is called meanwhile. `leftOut`: other ranks that are to stay behind, whether they live or not, and do not
   // call; the same on all survivors, else kInvalidUsage for all. `cancelled`: whether fail() has been called for this
   // shrink's sake, which can come before it begins; asked on another thread.
-  virtual std::unique_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut = {},
+  virtual std::shared_ptr<Plane> shrink(const JoinRequest& like, std::span<const int> leftOut = {},
                                         const std::function<bool()>& cancelled = {}) = 0;
 
-  // A root for a communicator of some of these ranks. What it returns may be told to all: only `members` can read in it
-  // the secret by which they join.
-  virtual Bytes openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) = 0;
-  // The id in what openChildRoot() returned on rank `leader`, for this rank, which stands at `place` among the members.
+  // A root for a communicator of some of these ranks. Who opens it and then does not begin to join closes it
+  // (join/open_root.h).
+  virtual ChildRoot openChildRoot(const Network& network, Deadline lifetime, std::span<const int> members) = 0;
+  // The id in what openChildRoot() told on rank `leader`, for this rank, which stands at `place` among the members.
   // Throws Error(kRemote) when it is not from there or not for this rank.
   virtual UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const = 0;
 

@@ -6,6 +6,7 @@
 #include "base/deadline_names.h"
 #include "job/remedies.h"
 #include "join/last_call.h"
+#include "join/open_root.h"
 #include "join/root.h"
 #include "join/root_call.h"
 #include "join/used_jobs.h"
@@ -190,7 +191,7 @@ void Joining::fail(ErrorCode code, const std::string& text) {
 void Joining::giveUp(ErrorCode code, const std::string& text) {
   if (over_) return;
   stop();
-  if (isUnheard()) tellRootHere(request_.id.job, request_.rank, [&] { return text; });
+  if (isUnheard()) tellRootHere(request_.id.job, request_.rank, request_.size, [&] { return text; });
   end(code, text);
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "join/open_root.h"
 #include "join/root.h"
 #include "join/root_call.h"
 #include "net/network.h"
@@ -56,7 +57,7 @@ class LastCall {
 }  // namespace
 
 void tellRoot(const JoinRequest& request, const std::function<std::string()>& why) noexcept try {
-  if (!tellRootHere(request.id.job, request.rank, why) && !request.led) LastCall(request, why()).make();
+  if (!tellRootHere(request.id.job, request.rank, request.size, why) && !request.led) LastCall(request, why()).make();
 } catch (const std::exception& e) {
   log::warn("the other ranks could not be told: {}", e.what());
 }

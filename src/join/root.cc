@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "base/deadline_names.h"
@@ -11,6 +12,7 @@
 #include "job/remedies.h"
 #include "join/open_root.h"
 #include "join/tree.h"
+#include "join/used_jobs.h"
 #include "net/network.h"
 #include "process/log.h"
 #include "process/process_object.h"
@@ -44,7 +46,10 @@ UniqueId openRootHere(const Network& network, Deadline lifetime) {
 }
 
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime) {
-  return startRoot(place, network, lifetime)->id();
+  const auto root = makeRoot(place, network, lifetime);
+  UniqueId id = root->id();  // while nobody has to end it, should there be no memory
+  start(root);
+  return id;
 }
 
 namespace {
@@ -71,25 +76,29 @@ class RootsHere {
 
 }  // namespace
 
-std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
-  auto root = std::make_shared<Root>(place, network, lifetime);
+std::shared_ptr<Root> makeRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
+  return std::make_shared<Root>(place, network, lifetime);
+}
+
+void start(const std::shared_ptr<Root>& root) {
   ofThisProcess<RootsHere>().add(root);
   BackgroundThreads::instance().start(root);
+}
+
+std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
+  auto root = makeRoot(place, network, lifetime);
+  start(root);
   return root;
 }
 
-void closeRootHere(const UniqueId& id) noexcept {
-  try {
-    if (const auto root = ofThisProcess<RootsHere>().of(id.job)) root->halt();
-  } catch (const std::exception& e) {
-    log::warn("a place where ranks were to meet stays open until its deadline: {}", e.what());
-  }
+void closeRootHere(uint64_t job) noexcept {
+  if (const auto root = ofThisProcess<RootsHere>().of(job)) root->halt();
 }
 
-bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept {
+bool tellRootHere(uint64_t job, int rank, int size, const std::function<std::string()>& why) noexcept {
   try {
     const auto root = ofThisProcess<RootsHere>().of(job);
-    if (root) root->giveUp(rank, why());
+    if (root) root->giveUp(rank, size, why());
     return root != nullptr;
   } catch (const std::exception& e) {
     log::warn("the other ranks could not be told: {}", e.what());
@@ -98,9 +107,13 @@ bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& wh
 }
 
 // One that has come has a line of its own to say so over: this is of another job that met here before.
-void Root::giveUp(int rank, const std::string& why) {
-  reactor_.post([this, rank, why] {
-    if (!pendingRanks_.contains(rank)) refuse(ErrorCode::kRemote, why);
+void Root::giveUp(int rank, int size, const std::string& why) {
+  reactor_.post([this, rank, size, why] {
+    if (pendingRanks_.contains(rank)) return;
+    if (size_ == 0) size_ = size;
+    account(rank);
+    refuse(ErrorCode::kRemote, why);
+    endIfIdle();
   });
 }
 
@@ -157,15 +170,16 @@ void Root::hurry() {
   });
 }
 
-void Root::halt() {
-  reactor_.post([this] { reactor_.stop(); });
-}
+void Root::halt() { reactor_.stop(); }
 
 void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
   Hello hello = decodeHello(first.payload);
   if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
-  if (refused_) return tellLate(line);
+  if (refused_) {
+    account(hello.who.rank);
+    return tellLate(line);
+  }
   if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
     tell(line, *objection);
     return refuse(objection->code, objection->text);
@@ -281,7 +295,9 @@ void Root::onFrame(int rank, Frame& frame) {
   if (static_cast<Kind>(frame.type) == Kind::kDone && !pendingRank.done) {
     pendingRank.done = true;
     pendingRank.line->close();
-    if (++done_ == size_) reactor_.stop();
+    if (++done_ < size_) return;
+    reactor_.stop();
+    UsedJobs::instance().note(id_.job);
   } else if (static_cast<Kind>(frame.type) == Kind::kRefuse) {
     std::string why = "it gave up";
     try {
@@ -365,9 +381,17 @@ void Root::tellLate(const std::shared_ptr<Line>& line) {
   tell(line, *refused_);
 }
 
+void Root::account(int rank) {
+  if (rank >= 0 && rank < size_) accounted_.insert(rank);
+}
+
+bool Root::awaitsAnybody() const {
+  return size_ == 0 || std::ranges::any_of(missing(), [this](int rank) { return !accounted_.contains(rank); });
+}
+
 // After a refusal the root stays for those who have yet to come, as long as it knows that there are any.
 void Root::endIfIdle() {
-  if (refused_ && parting_ == 0 && size_ > 0 && missing().empty()) reactor_.stop();
+  if (refused_ && parting_ == 0 && !awaitsAnybody()) reactor_.stop();
 }
 
 }  // namespace tutti::control

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,16 +26,15 @@ struct RootPlace {
 
 class Root;
 
-// Throws Error. The root keeps itself alive until it is done; halt() ends it early.
+// Listens; who calls is answered once it is started. Throws Error.
+std::shared_ptr<Root> makeRoot(const RootPlace& place, const Network& network, Deadline lifetime);
+// From here on it keeps itself alive until it is done; halt() ends it early. Throws Error.
+void start(const std::shared_ptr<Root>& root);
 std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime);
 RootPlace anyRootPlace();
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime);
 // What both ends of a connection to the root prove. The root itself encrypts as its callers do.
 HandshakeContext rootContext(const UniqueId& id);
-
-// A rank of this process fails before it has a connection to say so over: the root of that job, if it is here as well,
-// tells the others; false: it is not. Never fails: where there is no memory, they wait for their deadline.
-bool tellRootHere(uint64_t job, int rank, const std::function<std::string()>& why) noexcept;
 
 class Root : public Service {
  public:
@@ -44,8 +44,8 @@ class Root : public Service {
   void hurry() override;
   void halt() override;
   const UniqueId& id() const noexcept { return id_; }
-  // Any thread. That rank will not come.
-  void giveUp(int rank, const std::string& why);
+  // Any thread. That rank, of `size`, will not come; 0: how many there are is not known.
+  void giveUp(int rank, int size, const std::string& why);
 
  private:
   struct PendingRank {
@@ -68,6 +68,8 @@ class Root : public Service {
   void onSilence(int rank, const std::string& how);
   void onDeadline(int rank, int64_t afterMs);
   std::vector<int> missing() const;
+  void account(int rank);
+  bool awaitsAnybody() const;
   std::string suspicion() const;
   std::string ownProcess() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
@@ -89,7 +91,8 @@ class Root : public Service {
   Hello first_;  // of the one that came first
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
-  UniqueFd reserve_;  // given up for those who have yet to hear of a refusal, where there is no other descriptor
+  std::set<int> accounted_;  // that came since, or said that they will not
+  UniqueFd reserve_;         // given up for those who have yet to hear of a refusal, where there is no other descriptor
 };
 
 }  // namespace tutti::control

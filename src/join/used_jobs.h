@@ -1,5 +1,5 @@
-// Jobs in which a rank of this process has met all others: who joins one of them again is told so at once. Of those
-// that were long ago, nothing is known any more.
+// Jobs in which a rank of this process has met all others, or whose root has brought them together here: who joins one
+// of them again is told so at once. Of those that were long ago, nothing is known any more.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -317,7 +317,7 @@ UniqueId withSecret(UniqueId id, const std::optional<std::string>& secret, int r
   try {
     id.beside = secretFromText(*secret, fmt::format("unique id {:016x}", id.job));
   } catch (const std::exception& error) {  // for lack of memory: the others would wait for this rank
-    tellRootHere(id.job, rank, [&] { return fmt::format("rank {} could not join: {}", rank, error.what()); });
+    tellRootHere(id.job, rank, 0, [&] { return fmt::format("rank {} could not join: {}", rank, error.what()); });
     throw;
   }
   return id;

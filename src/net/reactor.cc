@@ -93,7 +93,10 @@ void Reactor::close() noexcept {
   dropped.swap(tasks_);
 }
 
-void Reactor::stop() noexcept { stopped_ = true; }
+void Reactor::stop() noexcept {
+  stopped_ = true;
+  wake();
+}
 
 int Reactor::timeoutMs() const noexcept {
   if (timers_.empty()) return -1;

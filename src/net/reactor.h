@@ -1,5 +1,6 @@
 // One thread's event loop: sockets, timers, and tasks from other threads. Sleeps in epoll; an eventfd wakes it.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -17,7 +18,8 @@
 
 namespace tutti {
 
-// post() and wake() may be called by any thread; everything else by the loop's thread, or by the maker before run().
+// post(), wake() and stop() may be called by any thread; everything else by the loop's thread, or by the maker before
+// run().
 class Reactor {
  public:
   using Token = uint64_t;
@@ -42,7 +44,7 @@ class Reactor {
   void post(Task task);
   // What every wake() calls, whatever else woke the loop: for news that nothing can be posted for.
   void whenWoken(Task task) { woken_ = std::move(task); }
-  void wake() noexcept;  // any thread
+  void wake() noexcept;
   // `onTrouble` hears what a handler or a task threw; the others go on, and a handler that threw is forgotten. Until
   // stop(); false: until `onTrouble` threw as well.
   bool run(const Fault& onFault) noexcept;
@@ -70,7 +72,8 @@ class Reactor {
   std::map<std::pair<Clock::time_point, Token>, Task> timers_;
   std::unordered_map<Token, Clock::time_point> timerTimes_;
   Task woken_;
-  bool stopped_ = false, broken_ = false;
+  std::atomic<bool> stopped_{false};
+  bool broken_ = false;
   const Fault* onFault_ = nullptr;
 
   std::mutex mutex_;  // guards what follows

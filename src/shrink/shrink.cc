@@ -53,8 +53,10 @@ std::unique_ptr<Prober> Shrink::reach(int rank, Prober::Won won, std::function<v
 bool Shrink::isCancelled(const std::function<bool()>& asked) {
   std::lock_guard lock(mutex_);
   if (pending_ && !(asked && asked())) return false;
-  if (pending_) pending_->fail(ErrorCode::kRemote, "shrink was given up: this rank called tuttiCommAbort or is ending");
+  if (!pending_) return true;
+  pending_->fail(ErrorCode::kRemote, "shrink was given up: this rank called tuttiCommAbort or is ending");
   pending_.reset();
+  tellGivenUp(describe(home_.who(home_.rank())) + " has given its call up");
   return true;
 }
 
@@ -64,6 +66,7 @@ void Shrink::begin(JoinRequest&& like, std::set<int>&& leftOut) {
   call_.emplace(Call{std::move(like), std::move(leftOut), 0});
   call_->deadline = reactor_.after(call_->like.deadline.left(), [this] { onDeadline(); });
   leaderSays_.clear();
+  gaveUp_.clear();
   nextProbe_ = std::chrono::milliseconds(2);
   nextPause_ = std::chrono::milliseconds(5);
   failures_ = 0;
@@ -75,12 +78,14 @@ void Shrink::begin(JoinRequest&& like, std::set<int>&& leftOut) {
 // Whoever waits hears of it first: what follows may take memory that is not there.
 void Shrink::end(ErrorCode code, std::string_view text) {
   if (!call_) return;
-  {
-    std::lock_guard lock(mutex_);
-    if (pending_) pending_->fail(code, text);
-    pending_.reset();
-  }
+  tellOwner(code, text);
   stopCall();
+}
+
+void Shrink::tellOwner(ErrorCode code, std::string_view text) {
+  std::lock_guard lock(mutex_);
+  if (pending_) pending_->fail(code, text);
+  pending_.reset();
 }
 
 // What is under way ends; those who wait here for another call of this rank's owner stay. The call goes last: what
@@ -103,7 +108,26 @@ void Shrink::stopCall() {
   call_.reset();
 }
 
-void Shrink::interrupt(const Failure& failure) { end(failure.code, failure.text); }
+// Who has aborted the communicator, or ends, is gone in a moment, and the others go on without it.
+void Shrink::interrupt(const Failure& failure) {
+  if (!call_) return;
+  tellOwner(failure.code, failure.text);
+  if (failure.stop == Stop::kGivenUp) tellGivenUp(failure.text);
+  stopCall();
+}
+
+// Over the lines that there are; who comes later hears it then.
+void Shrink::tellGivenUp(Text why) {
+  gaveUp_ = why;
+  const Bytes news = encodeWords(why);
+  if (up_) tellLast(leader_, std::exchange(up_, nullptr), Kind::kShrinkGaveUp, news);
+  for (auto at = callers_.begin(); at != callers_.end();) {
+    const auto here = at++;
+    if (here->second.call.serial != serial()) continue;
+    tellLast(here->first, here->second.line, Kind::kShrinkGaveUp, news);
+    callers_.erase(here);
+  }
+}
 
 std::string Shrink::tooLate() const {
   return fmt::format("the survivors could not go on together before the deadline of shrink on rank {}, {}",

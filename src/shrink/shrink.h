@@ -17,6 +17,9 @@
 // committed to, and that is then passed on to all. So that it can be asked, it stays a while after its owner has left
 // when it has not heard from the leader that all know (kShrinkDone).
 //
+// Given up. A rank whose owner gives its call up, and stays, says so (kShrinkGaveUp) over its lines and to who still
+// calls or probes it: the call ends for all whom its leader knows. One whose owner leaves hangs up, and is gone.
+//
 // Left out. A survivor may name ranks that are to stay behind though they are alive: they are neither called nor waited
 // for, and cannot lead; should they call, they are told. All must name the same: a call and a probe say whom, as a
 // digest. Who sees two that differ ends that round of calls for all (kShrinkDiffer): its callers and its leader hear it
@@ -58,7 +61,7 @@ class Shrink {
   void arrived(const std::shared_ptr<Line>& line, const Frame& first);
   // The rank is taken for gone from now on; the own rank: by the others.
   void giveUp(int rank, const std::string& why);
-  // The owner's fail(): ends its shrink().
+  // The owner's fail(): ends its shrink(); Stop::kGivenUp: and that of those who wait for it.
   void interrupt(const Failure& failure);
   // The owner has left; `left` is called, by settle(), when nobody can have to ask this rank any more.
   void leave(std::function<void()> left);
@@ -102,6 +105,8 @@ class Shrink {
   bool isCancelled(const std::function<bool()>& asked);
   void begin(JoinRequest&& like, std::set<int>&& leftOut);
   void end(ErrorCode code, std::string_view text);
+  void tellOwner(ErrorCode code, std::string_view text);
+  void tellGivenUp(Text why);
   void stopCall();
   void onDeadline();
   std::string tooLate() const;
@@ -121,6 +126,7 @@ class Shrink {
   void tellLast(int rank, const std::shared_ptr<Line>& line, Kind kind, Bytes payload);
   void keepCaller(const std::shared_ptr<Line>& line, const ShrinkCall& call);
   void onCaller(int rank, Frame& frame);
+  void onGivenUp(int rank, Text why);
   void callerGone(int rank);
   std::string waitText() const;
   std::vector<int> missing() const;
@@ -164,6 +170,8 @@ class Shrink {
   std::optional<Call> call_;
   std::vector<uint64_t> committed_;  // the jobs of all shrinks that this rank has behind it
   std::map<int, std::string> gone_;  // and why
+  std::string gaveUp_;               // why the last call was given up, until the next
+  bool ownerLeft_ = false;
 
   uint64_t round_ = 0;            // since the last of them
   std::string differed_;          // how, in the round before

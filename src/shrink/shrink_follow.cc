@@ -94,6 +94,8 @@ void Shrink::onLeader(Frame& frame) try {
       const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
       return roundOver(differ.round, differ.text, false);
     }
+    case Kind::kShrinkGaveUp:
+      return end(ErrorCode::kRemote, decodeWords(frame.payload));
     default:
       throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
   }

@@ -46,7 +46,10 @@ void Shrink::arrived(const std::shared_ptr<Line>& line, const Frame& first) {
     inform(call.rank, line, committed_[call.serial]);
     return settle();
   }
+  if (ownerLeft_) return line->close();  // it finds this rank gone when it calls again
   if (call.serial == serial() && !belongs(line, call, probes)) return;
+  if (call.serial == serial() && !call_ && !gaveUp_.empty())
+    return tellLast(call.rank, line, Kind::kShrinkGaveUp, encodeWords(gaveUp_));
   if (probes) return tellLast(call.rank, line, Kind::kShrinkWait, encodeWords(waitText()));
   keepCaller(line, call);
 }
@@ -82,9 +85,19 @@ void Shrink::onCaller(int rank, Frame& frame) try {
     const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
     return roundOver(differ.round, differ.text, false);
   }
+  if (static_cast<Kind>(frame.type) == Kind::kShrinkGaveUp) return onGivenUp(rank, decodeWords(frame.payload));
   throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
 } catch (const Error& e) {
   giveUp(rank, fmt::format("{} said what cannot be understood: {}", describe(home_.who(rank)), e.what()));
+}
+
+// Nobody can go on without one that is there, and does not come.
+void Shrink::onGivenUp(int rank, Text why) {
+  if (const auto at = callers_.find(rank); at != callers_.end()) {
+    at->second.line->close();
+    callers_.erase(at);
+  }
+  if (leads()) endAll(ErrorCode::kRemote, why);
 }
 
 // It may be there all the same, and call again.
@@ -225,6 +238,7 @@ void Shrink::onProbed(int rank, Frame& frame) {
       const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
       return roundOver(differ.round, differ.text, false);
     }
+    if (static_cast<Kind>(frame.type) == Kind::kShrinkGaveUp) return onGivenUp(rank, decodeWords(frame.payload));
     if (static_cast<Kind>(frame.type) != Kind::kShrinkEnd) return;
     const Refusal refusal = decodeRefusal(frame.payload);
     end(refusal.code, refusal.text);

@@ -105,6 +105,8 @@ void Shrink::partFrom(Line& informed) const noexcept try {
 
 void Shrink::leave(std::function<void()> left) {
   end(ErrorCode::kRemote, "the communicator was left");
+  ownerLeft_ = true;
+  for (const auto& [rank, caller] : std::exchange(callers_, {})) caller.line->close();
   left_ = std::move(left);
 }
 

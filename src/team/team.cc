@@ -28,7 +28,7 @@ void tryTo(Body body) noexcept {
 
 }  // namespace
 
-Team::Team(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config,
+Team::Team(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config,
            OnFailure onFailure)
     : config_(config),
       plane_(std::move(plane)),
@@ -73,7 +73,8 @@ void Team::stop(control::Stop how, const Error& error) noexcept {
   bool first = true;
   tryTo([&] { first = noteFailure(error); });
   broken_.store(true, std::memory_order_release);
-  if (how == control::Stop::kAbort || (first && !stopped_.load())) tell(how, error);
+  const bool always = how != control::Stop::kError && how != control::Stop::kRevoke;
+  if (always || (first && !stopped_.load())) tell(how, error);
   if (!first) return;
   log::info("{}", error.what());
   if (onFailure_) tryTo([&] { onFailure_(error); });

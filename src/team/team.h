@@ -23,7 +23,7 @@ class Team {
  public:
   // What the first failure that is met here sets off beside. Any thread; what it throws is lost.
   using OnFailure = std::function<void(const Error& why)>;
-  Team(std::unique_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config,
+  Team(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder, const Config& config,
        OnFailure onFailure = {});
 
   int rank() const noexcept { return rank_; }
@@ -62,7 +62,7 @@ class Team {
   bool noteFailure(const Error& error);  // false when there was one before
 
   Config config_;
-  std::unique_ptr<control::Plane> plane_;
+  std::shared_ptr<control::Plane> plane_;
   std::shared_ptr<Recorder> recorder_;
   int rank_, size_;
   std::vector<topology::PeerInfo> infos_;

@@ -13,7 +13,8 @@ enum class Stop : uint8_t {
   kSilence,  // nothing was heard of a rank for a heartbeat
   kAbort,    // a rank called abort
   kRevoke,   // a rank called revoke: nobody is gone
-  kError     // an operation failed on a rank, which is still there
+  kError,    // an operation failed on a rank, which is still there
+  kGivenUp   // a rank gave up what was made of the communicator, and is still there
 };
 
 // The first thing that stopped a communicator, as every rank is told it.

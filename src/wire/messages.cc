@@ -123,6 +123,7 @@ size_t mostBytes(Kind kind, int ranks) noexcept {
     case Kind::kRefuse:
     case Kind::kFailure:
     case Kind::kShrinkWait:
+    case Kind::kShrinkGaveUp:
     case Kind::kShrinkTried:
     case Kind::kShrinkEnd:
     case Kind::kShrinkCall:
@@ -307,7 +308,7 @@ Failure decodeFailure(std::span<const std::byte> bytes) {
   Reader in(bytes);
   Failure failure;
   failure.rank = in.value<int32_t>();
-  failure.stop = in.oneOf(Stop::kDeath, Stop::kError);
+  failure.stop = in.oneOf(Stop::kDeath, Stop::kGivenUp);
   failure.code = getCode(in);
   failure.text = getReason(in);
   return failure;

@@ -3,9 +3,7 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <new>
 #include <span>
@@ -14,7 +12,7 @@
 #include <vector>
 
 #include "support/api_ranks.h"
-#include "support/patience.h"
+#include "support/lacking.h"
 #include "support/sanitized.h"
 #include "support/scarce_memory.h"
 #include "support/variables.h"
@@ -53,11 +51,6 @@ int failEachAllocation(Shortage lack, Body body) {
   }
 }
 
-size_t threadsOfThisProcess() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
-}
-
 // What was used of what was given.
 int initAll(int given) {
   tuttiComm_t comms[3] = {};
@@ -77,14 +70,11 @@ int initAll(int given) {
 TEST(ScarceMemoryOfAll, LeavesNoRankBehind) {
   constexpr int kPlenty = 1'000'000, kForHandles = 7;
   std::thread([] {}).join();  // a sanitizer's own thread comes with the first
-  const size_t before = threadsOfThisProcess();
+  const int before = threadsNow();
   initAll(kPlenty);
   const int used = initAll(kPlenty);
   for (int less = 1; less <= kForHandles; ++less) initAll(used - less);
-  const auto until = std::chrono::steady_clock::now() + longWait();
-  while (threadsOfThisProcess() > before && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_LE(threadsOfThisProcess(), before);
+  EXPECT_TRUE(comesTrue([&] { return threadsNow() <= before; })) << threadsNow() << " for " << before;
 }
 
 // The tests below, with one allocation that fails and with all that fail from there on.
@@ -380,6 +370,9 @@ TEST_P(ScarceMemory, ASplitOfTwoFailsOnBothRanksOrSucceeds) {
       },
       [](tuttiComm_t parent, int rank, int*) {
         return ended([&](auto made) { return tuttiCommSplit(parent, 0, -rank, made, nullptr); });
+      },
+      [](tuttiComm_t parent, int, int*) {
+        return ended([&](auto made) { return tuttiCommDuplicate(parent, made, nullptr); });
       }};
   for (const Step split : kSplits) EXPECT_GT(failEachAllocation([split] { return runPair(split); }), 20);
 }

@@ -3,41 +3,27 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
-#include <functional>
-#include <iterator>
 #include <memory>
-#include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "control/plane.h"
 #include "join/root.h"
+#include "support/lacking.h"
 #include "support/patience.h"
-#include "support/scarce_memory.h"
 #include "wire/dial.h"
 #include "wire/heartbeat.h"
 
 namespace tutti::control {
 namespace {
 
+using tutti::test::comesTrue;
+using tutti::test::lackEach;
 using tutti::test::longWait;
-using tutti::test::OthersLackOne;
-using Planes = std::vector<std::unique_ptr<Plane>>;
+using tutti::test::threadsNow;
+using Planes = std::vector<std::shared_ptr<Plane>>;
 
 constexpr const char* kLongReason = "rank 0 gave up, for a reason that takes more room than there is in place";
-
-bool comesTrue(const std::function<bool()>& look) {
-  for (const auto until = Deadline::in(longWait()); !look(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-    if (until.passed()) return false;
-  return true;
-}
-
-int threadsNow() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-}
 
 std::shared_ptr<Root> openPlace() {
   RootPlace place = anyRootPlace();
@@ -63,17 +49,6 @@ Planes joinPair() {
   Planes planes = beginPair(openPlace()->id());
   for (const auto& plane : planes) plane->awaitJoined(Deadline::never());
   return planes;
-}
-
-// `body` with each allocation of the others failing in its turn, until it gets by without that, or fails.
-void lackEach(const std::function<void()>& prepare, const std::function<void()>& body) {
-  for (int given = 0; !testing::Test::HasFailure(); ++given) {
-    SCOPED_TRACE("after " + std::to_string(given) + " allocations");
-    prepare();
-    const OthersLackOne lacking(given);
-    body();
-    if (!OthersLackOne::lacked()) return;
-  }
 }
 
 TEST(ScarceMemoryOfPlanes, TheOthersHearOfAFailureAllTheSame) {

@@ -91,7 +91,7 @@ class Offers : public device::test::OnGpu {
  private:
   static constexpr uint64_t kMark = ~uint64_t{0};
   struct End {
-    std::unique_ptr<control::Plane> plane;
+    std::shared_ptr<control::Plane> plane;
     std::unique_ptr<DevicePeers> peers;
   };
   void begin(int rank, const control::UniqueId& id) try {
@@ -237,11 +237,11 @@ class Balky : public control::Plane {
   const std::atomic<bool>& failed() const noexcept override { return plane_.failed(); }
   std::optional<control::Failure> failure() const override { return plane_.failure(); }
   void fail(const control::Failure& failure) noexcept override { plane_.fail(failure); }
-  std::unique_ptr<control::Plane> shrink(const control::JoinRequest& like, std::span<const int> leftOut,
+  std::shared_ptr<control::Plane> shrink(const control::JoinRequest& like, std::span<const int> leftOut,
                                          const std::function<bool()>& cancelled) override {
     return plane_.shrink(like, leftOut, cancelled);
   }
-  Bytes openChildRoot(const Network& network, Deadline until, std::span<const int> members) override {
+  control::ChildRoot openChildRoot(const Network& network, Deadline until, std::span<const int> members) override {
     return plane_.openChildRoot(network, until, members);
   }
   control::UniqueId childId(std::span<const std::byte> told, int leader, size_t place) const override {

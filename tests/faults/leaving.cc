@@ -155,9 +155,12 @@ constexpr Ending kEndings[] = {
 };
 
 // What the others do when the rank has ended.
-enum class After { kWithoutIt, kNeedIt, kWaitAlready, kEndToo };
-constexpr const char* kAfters[] = {"others go on without it", "others begin what needs it",
-                                   "others wait for it already", "others end as well"};
+enum class After { kWithoutIt, kNeedIt, kWaitAlready, kEndToo, kSplit, kSplitAlready };
+constexpr const char* kAfters[] = {"others go on without it",    "others begin what needs it",
+                                   "others wait for it already", "others end as well",
+                                   "others begin a split",       "others are in a split already"};
+bool waitsAlready(After after) { return after == After::kWaitAlready || after == After::kSplitAlready; }
+bool splits(After after) { return after == After::kSplit || after == After::kSplitAlready; }
 
 std::string outcome(tuttiComm_t comm, tuttiResult_t result) {
   tuttiResult_t state = tuttiSuccess;
@@ -176,14 +179,24 @@ tuttiResult_t goOnWithout(tuttiComm_t comm, int rank, int leaver) {
   return tuttiSuccess;
 }
 
+tuttiResult_t split(tuttiComm_t comm) {
+  tuttiComm_t child = nullptr;
+  return tuttiCommSplit(comm, 0, 0, &child, nullptr);
+}
+
+tuttiResult_t goOn(tuttiComm_t comm, int rank, int leaver, After after) {
+  if (after == After::kWithoutIt) return goOnWithout(comm, rank, leaver);
+  return splits(after) ? split(comm) : addUp(comm, nullptr);
+}
+
 int serve(const Wire& wire, tuttiComm_t comm, int rank, int leaver, After after) {
   wire.send("ready");
-  if (after == After::kWaitAlready) {
-    wire.send(outcome(comm, addUp(comm, nullptr)));
+  if (waitsAlready(after)) {
+    wire.send(outcome(comm, goOn(comm, rank, leaver, after)));
   } else {
     if (wire.receive(limit()) != "go on") return 2;
     if (after == After::kEndToo) return 0;
-    wire.send(outcome(comm, after == After::kNeedIt ? addUp(comm, nullptr) : goOnWithout(comm, rank, leaver)));
+    wire.send(outcome(comm, goOn(comm, rank, leaver, after)));
   }
   if (wire.receive(limit()) != "end") return 2;
   return tuttiCommDestroy(comm) == tuttiSuccess ? 0 : 3;
@@ -233,11 +246,11 @@ class Case {
   std::string run() {
     begin();
     if (!faults_.empty()) return faults_;
-    if (after_ == After::kWaitAlready) std::this_thread::sleep_for(milliseconds(50));
+    if (waitsAlready(after_)) std::this_thread::sleep_for(milliseconds(50));
     child(leaver_).wire().send("end");
     // Rank 0, above all others in the tree, stays until they are done, or for ten seconds.
     if (leaver_ != 0 || ending_.dies()) expectEnd(leaver_, ending_.status);
-    if (after_ != After::kWaitAlready) tellOthers("go on");
+    if (!waitsAlready(after_)) tellOthers("go on");
     if (after_ != After::kEndToo) {
       for (int rank = 0; rank < kRanks; ++rank)
         if (rank != leaver_) judge(rank, child(rank).wire().receive(limit()));
@@ -256,7 +269,7 @@ class Case {
   Child& child(int rank) { return ranks_[static_cast<size_t>(rank)]; }
   void fault(const std::string& text) { faults_ += "  " + text + "\n"; }
   // Whether anybody is to hear of an error.
-  bool hears() const { return ending_.dies() || after_ == After::kNeedIt || after_ == After::kWaitAlready; }
+  bool hears() const { return ending_.dies() || (after_ != After::kWithoutIt && after_ != After::kEndToo); }
 
   void begin() {
     const std::string id = child(0).wire().receive(limit());
@@ -283,11 +296,11 @@ class Case {
     }
     // Who goes on without one that died may be done before it hears of that, and who makes the call that it is in may
     // meet it there.
-    if ((after_ == After::kWithoutIt || state_.calls) && text.starts_with("result 0")) return;
+    if ((after_ == After::kWithoutIt || (state_.calls && !splits(after_))) && text.starts_with("result 0")) return;
     const std::string name = fmt::format("rank {} (host ", leaver_), pid = fmt::format("pid {})", child(leaver_).pid());
     const std::string how = ending_.dies() ? " left: "
                             : ending_.name == kDestroys
-                                ? " has left"
+                                ? splits(after_) ? " left" : " has left"
                                 : " left without destroying the communicator (its process ended)";
     for (const std::string& wanted : {std::string("result 6 state 6 "), name, pid + how})
       if (text.find(wanted) == std::string::npos) fault(fmt::format("rank {}: no \"{}\" in: {}", rank, wanted, text));
@@ -320,10 +333,12 @@ int main(int argc, char** argv) {
     for (int leaver = 0; leaver < kRanks; ++leaver)
       for (size_t state = 0; state < std::size(kStates); ++state)
         for (size_t ending = 0; ending < std::size(kEndings); ++ending)
-          for (const After after : {After::kWithoutIt, After::kNeedIt, After::kWaitAlready, After::kEndToo}) {
+          for (const After after : {After::kWithoutIt, After::kNeedIt, After::kWaitAlready, After::kEndToo,
+                                    After::kSplit, After::kSplitAlready}) {
             // A few of all: neighbours in this order differ in everything.
             if (options.has("short") && turn++ % 29 != 0) continue;
             if (kEndings[ending].name == kDestroys && kStates[state].isInside) continue;
+            if (kStates[state].calls && splits(after)) continue;  // calls that do not match
             faulty += tally(Case(leaver, state, ending, after, transports));
             ++cases;
           }

@@ -34,11 +34,11 @@ class Hearsay : public control::Plane {
   const std::atomic<bool>& failed() const noexcept override { return failed_; }
   std::optional<control::Failure> failure() const override { return std::nullopt; }
   void fail(const control::Failure&) noexcept override {}
-  std::unique_ptr<control::Plane> shrink(const control::JoinRequest&, std::span<const int>,
+  std::shared_ptr<control::Plane> shrink(const control::JoinRequest&, std::span<const int>,
                                          const std::function<bool()>&) override {
     return nullptr;
   }
-  Bytes openChildRoot(const Network&, Deadline, std::span<const int>) override { return {}; }
+  control::ChildRoot openChildRoot(const Network&, Deadline, std::span<const int>) override { return {}; }
   control::UniqueId childId(std::span<const std::byte>, int, size_t) const override { return {}; }
   Bytes sealId(const control::UniqueId&) const override { return {}; }
   control::UniqueId openId(std::span<const std::byte>, int) const override { return {}; }

@@ -47,7 +47,7 @@ void step(control::Root& root, Running& running, std::vector<Hostile>& lines, In
     case 4:
       return line.say(control::Kind::kDone, {});
     case 5:
-      return root.giveUp(in.take<int8_t>(), "the input wants it");
+      return root.giveUp(in.take<int8_t>(), 0, "the input wants it");
     default:
       return sayAny(line, running, in);
   }

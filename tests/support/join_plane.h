@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-inline std::unique_ptr<control::Plane> joinPlane(const control::JoinRequest& request) {
+inline std::shared_ptr<control::Plane> joinPlane(const control::JoinRequest& request) {
   auto plane = control::Plane::begin(request);
   plane->awaitJoined(Deadline::never());
   return plane;

@@ -25,7 +25,7 @@ void killAtOnce(int size, const std::set<int>& victims, bool stay) {
   const UniqueId id = openRoot({}, soon());
   std::vector<pid_t> pids;
   for (const int victim : victims) pids.push_back(startRank(id, victim, size, "wait"));
-  std::vector<std::unique_ptr<Plane>> planes(static_cast<size_t>(size));
+  std::vector<std::shared_ptr<Plane>> planes(static_cast<size_t>(size));
   inThreads(size, [&](int r) {
     if (!victims.contains(r)) planes[size_t(r)] = joinPlane(requestFor(id, r, size));
   });
@@ -69,7 +69,7 @@ TEST(Deaths, WhoAbortsAndLeavesIsHeardWithItsReason) {
 TEST(Deaths, AProcessThatEndsRightAfterItsRankHasLeftIsToldAsSuch) {
   const UniqueId id = openRoot({}, soon());
   const pid_t pid = startRank(id, 0, 3, "vanish");
-  std::vector<std::unique_ptr<Plane>> planes(3);
+  std::vector<std::shared_ptr<Plane>> planes(3);
   inThreads(2, [&](int i) { planes[size_t(i) + 1] = joinPlane(requestFor(id, i + 1, 3)); });
   EXPECT_EQ(exitOf(pid), 0);
   for (const int r : {1, 2}) {
@@ -131,7 +131,7 @@ TEST(Revoke, StopsTheWorkAndLeavesTheTree) {
 TEST(Revoke, ADeathAfterwardsHoldsNobodyUp) {
   const UniqueId id = openRoot({}, soon());
   const pid_t pid = startRank(id, 1, 7, "wait");
-  std::vector<std::unique_ptr<Plane>> planes(7);
+  std::vector<std::shared_ptr<Plane>> planes(7);
   inThreads(7, [&](int r) {
     if (r != 1) planes[size_t(r)] = joinPlane(requestFor(id, r, 7));
   });

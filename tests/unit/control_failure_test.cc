@@ -188,7 +188,7 @@ void joinAgainAfter(const std::function<void(Plane&)>& end) {
   auto first = Plane::begin(requestFor(place.id, 1, 3));
   end(*first);
   first.reset();
-  std::vector<std::unique_ptr<Plane>> planes(3);
+  std::vector<std::shared_ptr<Plane>> planes(3);
   planes[1] = Plane::begin(requestFor(place.id, 1, 3));
   Root root(place, {}, soon());  // as in another process: nobody here knows of it
   std::thread running([&] { root.run(); });
@@ -348,7 +348,7 @@ TEST_P(DeathOf, IsKnownToAllOthers) {
   const int victim = GetParam();
   const UniqueId id = openRoot({}, soon());
   const pid_t pid = startRank(id, victim, kSize, "wait");
-  std::vector<std::unique_ptr<Plane>> planes(kSize);
+  std::vector<std::shared_ptr<Plane>> planes(kSize);
   inThreads(kSize, [&](int r) {
     if (r != victim) planes[size_t(r)] = joinPlane(requestFor(id, r, kSize));
   });
@@ -380,7 +380,7 @@ Answer awaitAnswer(Plane& plane, int rank) {
 }
 
 // Every rank says its own number, and what it was asked.
-std::vector<std::unique_ptr<Plane>> joinTalkative(int size) {
+std::vector<std::shared_ptr<Plane>> joinTalkative(int size) {
   return joinAll(size, [](JoinRequest& request) {
     request.respond = [rank = request.rank](std::span<const std::byte> question) {
       return toBytes(fmt::format("rank {} hears {}", rank, toText(Bytes(question.begin(), question.end()))));

@@ -25,9 +25,9 @@ Failure awaitFailure(Plane& plane) {
 }
 
 // The others, as threads, beside one rank in a process of its own.
-std::vector<std::unique_ptr<Plane>> joinBeside(const UniqueId& id, int size, int absent, milliseconds heartbeat,
+std::vector<std::shared_ptr<Plane>> joinBeside(const UniqueId& id, int size, int absent, milliseconds heartbeat,
                                                const Network& network = {}) {
-  std::vector<std::unique_ptr<Plane>> planes(static_cast<size_t>(size));
+  std::vector<std::shared_ptr<Plane>> planes(static_cast<size_t>(size));
   inThreads(size, [&](int r) {
     if (r == absent) return;
     JoinRequest request = withHeartbeat(id, r, size, heartbeat);

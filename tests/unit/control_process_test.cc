@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "control_processes.h"
+#include "join/open_root.h"
 #include "join/root.h"
 #include "support/join_plane.h"
 
@@ -22,7 +23,7 @@ constexpr const char* kVariable = "TUTTI_TEST_PROCESS";
 // Shrinks, and shrinks again what fails, until it is killed.
 [[noreturn]] void shrinkForEver(Plane& first, std::chrono::milliseconds heartbeat) {
   const Bytes info = toBytes(fmt::format("was {}", first.rank()));
-  std::unique_ptr<Plane> last;
+  std::shared_ptr<Plane> last;
   for (Plane* plane = &first;;) {
     awaitFrom([&] { return plane->failure(); });
     JoinRequest like;
@@ -96,7 +97,7 @@ TEST(OtherProcess, DISABLED_Rank) {
   const std::string mode = in.text(), expect = in.text();
   if (mode == "dooms" || mode == "hoards" || mode == "crowded") openRootFor(id);
   if (mode == "dooms") {
-    tellRootHere(id.job, rank, [&] { return std::string(expect); });
+    tellRootHere(id.job, rank, 0, [&] { return std::string(expect); });
     std::atexit([] { ::raise(SIGSTOP); });  // before what the library does at the end
     return;
   }

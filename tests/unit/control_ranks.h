@@ -69,9 +69,9 @@ inline void inThreads(int n, const std::function<void(int)>& body) {
 
 // All ranks of one job, joined; `adjust` may change what each asks for.
 using Adjust = std::function<void(JoinRequest&)>;
-inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& network, const Adjust& adjust) {
+inline std::vector<std::shared_ptr<Plane>> joinAll(int size, const Network& network, const Adjust& adjust) {
   const UniqueId id = decode(encode(openRoot(network, soon())));
-  std::vector<std::unique_ptr<Plane>> planes(static_cast<size_t>(size));
+  std::vector<std::shared_ptr<Plane>> planes(static_cast<size_t>(size));
   inThreads(size, [&](int r) {
     JoinRequest request = requestFor(id, r, size, soon(), network);
     if (adjust) adjust(request);
@@ -79,10 +79,10 @@ inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& netw
   });
   return planes;
 }
-inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Network& network = {}) {
+inline std::vector<std::shared_ptr<Plane>> joinAll(int size, const Network& network = {}) {
   return joinAll(size, network, {});
 }
-inline std::vector<std::unique_ptr<Plane>> joinAll(int size, const Adjust& adjust) { return joinAll(size, {}, adjust); }
+inline std::vector<std::shared_ptr<Plane>> joinAll(int size, const Adjust& adjust) { return joinAll(size, {}, adjust); }
 
 // The Error that `body` throws, as code and text; fails the test when it throws none.
 struct Thrown {

@@ -19,7 +19,7 @@ namespace tutti::control::test {
 namespace {
 
 using std::chrono::milliseconds;
-using Planes = std::vector<std::unique_ptr<Plane>>;
+using Planes = std::vector<std::shared_ptr<Plane>>;
 
 constexpr int kShrinkRounds = kSanitized ? 5 : 15;
 
@@ -142,6 +142,38 @@ TEST(Shrink, WhoseOwnerHasLeftIsLeftOut) {
     auto planes = joinAll(5);
     planes[size_t(leaver)].reset();
     shrinkAll(planes, without(5, {leaver}));
+  }
+}
+
+TEST(Shrink, WhoseOwnerLeavesMeanwhileIsLeftOut) {
+  for (const int leaver : {0, 2, 4}) {
+    auto planes = joinAll(5);
+    auto leaving = std::move(planes[size_t(leaver)]);
+    std::thread owner([&] {
+      std::this_thread::sleep_for(milliseconds(30));
+      leaving->leave();
+    });
+    shrinkAll(planes, without(5, {leaver}));
+    owner.join();
+  }
+}
+
+// Those who wait for a rank that gives up, and stays, hear why, and who comes to it later. A fourth never calls.
+TEST(Shrink, WhoGivesUpIsNotWaitedFor) {
+  for (const int quitter : {0, 1, 2}) {
+    const auto planes = joinAll(4);
+    std::thread quits([&] {
+      std::this_thread::sleep_for(milliseconds(60));
+      planes[size_t(quitter)]->fail({quitter, Stop::kGivenUp, ErrorCode::kRemote, "changed my mind"});
+    });
+    inThreads(3, [&](int r) {
+      if (quitter == 0 && r == 2) std::this_thread::sleep_for(milliseconds(120));
+      const Thrown thrown = thrownBy([&] { planes[size_t(r)]->shrink(like(r)); });
+      EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
+      EXPECT_EQ(thrown.text, "changed my mind") << "rank " << r << " for " << quitter;
+    });
+    quits.join();
+    shrinkAll(planes, without(4, {}));
   }
 }
 

@@ -54,7 +54,7 @@ TEST_P(Stranger, DoesNotDisturbAJoinInProgress) {
   const bool unix = GetParam();
   std::vector<UniqueFd> idle;
   for (int i = 0; i < 50; ++i) idle.push_back(call(id, unix));
-  std::vector<std::unique_ptr<Plane>> planes(6);
+  std::vector<std::shared_ptr<Plane>> planes(6);
   inThreads(12, [&](int i) {
     if (i < 6) {
       planes[size_t(i)] = joinPlane(requestFor(id, i, 6));

@@ -332,13 +332,13 @@ TEST(WithoutASecretAtAnAddress, ChildrenCannotEncryptEither) {
   RootPlace place;
   place.id.job = randomNumber();
   const UniqueId id = openRootAt(place, {}, soon());
-  std::vector<std::unique_ptr<Plane>> planes(2);
+  std::vector<std::shared_ptr<Plane>> planes(2);
   inThreads(2, [&](int r) { planes[size_t(r)] = joinPlane(requestFor(id, r, 2)); });
   const auto expectRefused = [](const Thrown& thrown) {
     EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << thrown.text;
     EXPECT_NE(thrown.text.find("TUTTI_ENCRYPT=1 needs a secret"), std::string::npos) << thrown.text;
   };
-  const Bytes told = planes[0]->openChildRoot({}, soon(), std::vector<int>{0, 1});
+  const Bytes told = planes[0]->openChildRoot({}, soon(), std::vector<int>{0, 1}).told;
   inThreads(2, [&](int r) {
     JoinRequest request = requestFor(planes[size_t(r)]->childId(told, 0, size_t(r)), r, 2);
     request.encrypt = true;

@@ -40,7 +40,7 @@ TEST_F(Parcel, IsNotOpenedByAnotherNorFromAnotherNorForAnotherJob) {
 // What is told of a child's root is told to all, and admits its members only.
 TEST(ChildId, IsReadByMembersOnly) {
   const auto planes = joinAll(3);
-  const Bytes told = planes[1]->openChildRoot({}, soon(), std::vector<int>{1, 2});
+  const Bytes told = planes[1]->openChildRoot({}, soon(), std::vector<int>{1, 2}).told;
   const UniqueId own = planes[1]->childId(told, 1, 0);
   EXPECT_EQ(planes[2]->childId(told, 1, 1).secret, own.secret);
   for (const size_t place : {0u, 1u, 2u})

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "control_ranks.h"
+#include "join/open_root.h"
 #include "join/root.h"
 #include "launch/rendezvous.h"
 #include "net/network.h"
@@ -402,7 +403,7 @@ TEST(Rendezvous, TheRootOutlivesThePatienceOfRank0) {
     LaunchInfo launch = aloneAt(0, "127.0.0.1", freePort());
     launch.oneHost = oneHost;
     const UniqueId id = meetingPlace(launch, {}, Deadline::in(std::chrono::milliseconds(0)), soon());
-    EXPECT_TRUE(tellRootHere(id.job, 0, [] { return "rank 0 lacks something"; }));
+    EXPECT_TRUE(tellRootHere(id.job, 0, 0, [] { return "rank 0 lacks something"; }));
     const std::string text = thrownBy([&] { joinPlane(requestFor(id, 1, 2)); }).text;
     expectWords(text, {"rank 0 lacks something"});
   }

@@ -1,0 +1,134 @@
+// An allocation of the library's own threads fails, now this one and now that, while communicators are made on them:
+// each is made or fails, nobody waits for a deadline, and no thread stays.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/api_ranks.h"
+#include "support/lacking.h"
+
+namespace {
+
+using namespace tutti::test;
+
+using Comms = std::vector<tuttiComm_t>;
+
+// Which allocation fails depends on how the threads run: in time it is each of them.
+constexpr int kStep = 11;
+
+// What may wait for a rank that could not say that it does not come: nothing, other ranks, the root of a unique id.
+enum class Waits { kNowhere, kToTheDeadline, kAtItsRoot };
+
+tuttiResult_t stateNow(tuttiComm_t comm) {
+  tuttiResult_t state = tuttiSuccess;
+  CHECK_TUTTI(tuttiCommGetAsyncError(comm, &state));
+  return state;
+}
+
+// As long as somebody could wait for a rank that has failed, that one has to hear of it.
+void expectOneFate(const Comms& comms, Waits waits) {
+  bool anyFailed = false;
+  for (const tuttiComm_t comm : comms) {
+    const tuttiResult_t outcome = outcomeOf(comm);
+    EXPECT_TRUE(waits == Waits::kToTheDeadline || outcome != tuttiTimeout) << tuttiGetLastError(comm);
+    anyFailed = anyFailed || outcome != tuttiSuccess;
+  }
+  for (const tuttiComm_t comm : comms)
+    EXPECT_TRUE(!anyFailed || comesTrue([&] { return stateNow(comm) != tuttiSuccess; }));
+}
+
+void endAll(Comms& comms) {
+  for (tuttiComm_t& comm : comms) {
+    if (comm != nullptr) tuttiCommAbort(comm);
+    comm = nullptr;
+  }
+}
+
+Comms newPair() {
+  tuttiConfig_t config = testConfig();
+  config.heartbeatMs = 5000;  // a survivor stays so long, and a little, for one that could not say that it knows
+  Comms comms(2);
+  CHECK_TUTTI(tuttiCommInitAllConfig(comms.data(), 2, nullptr, &config));
+  return comms;
+}
+
+// `make` begins to make communicators of a pair in the background, or at the end of a group.
+void expectWholeOrNot(const std::function<void(const Comms& parents, Comms& made)>& make,
+                      Waits waits = Waits::kNowhere) {
+  std::thread([] {}).join();  // a sanitizer's own thread comes with the first
+  const int before = threadsNow();
+  Comms parents, made(3);
+  lackEach([&] { parents = newPair(); },
+           [&] {
+             make(parents, made);
+             Comms begun;
+             for (const tuttiComm_t comm : made)
+               if (comm != nullptr) begun.push_back(comm);
+             expectOneFate(begun, waits);
+             endAll(made);
+             endAll(parents);
+             if (waits != Waits::kAtItsRoot) {
+               EXPECT_TRUE(comesTrue([&] { return threadsNow() <= before; })) << threadsNow() << " for " << before;
+             }
+           },
+           kStep);
+}
+
+void expectBegins(tuttiResult_t result) {
+  EXPECT_TRUE(result == tuttiInProgress || result == tuttiSuccess) << result << ": " << tuttiGetLastError(nullptr);
+}
+
+TEST(ScarceMemoryOfMakings, ASplitInTheBackground) {
+  const tuttiConfig_t config = inBackground();
+  expectWholeOrNot([&](const Comms& parents, Comms& made) {
+    for (const size_t r : {0, 1}) expectBegins(tuttiCommSplit(parents[r], 0, 0, &made[r], &config));
+  });
+}
+
+// A rank that could not call may call again, and is waited for.
+TEST(ScarceMemoryOfMakings, AShrinkInTheBackground) {
+  tuttiConfig_t config = inBackground();
+  config.joinTimeoutMs = 300;
+  expectWholeOrNot(
+      [&](const Comms& parents, Comms& made) {
+        for (const size_t r : {0, 1}) expectBegins(tuttiCommShrink(parents[r], nullptr, 0, &made[r], &config, 0));
+      },
+      Waits::kToTheDeadline);
+}
+
+TEST(ScarceMemoryOfMakings, AGroupOfJoins) {
+  const tuttiConfig_t config = testConfig();
+  expectWholeOrNot(
+      [&](const Comms&, Comms& made) {
+        tuttiUniqueId id;
+        CHECK_TUTTI(tuttiGetUniqueId(&id));
+        CHECK_TUTTI(tuttiGroupStart());
+        for (const int r : {0, 1})
+          CHECK_TUTTI(tuttiCommInitRankConfig(&made[static_cast<size_t>(r)], 2, id, r, &config));
+        tuttiGroupEnd();
+      },
+      Waits::kAtItsRoot);
+}
+
+TEST(ScarceMemoryOfMakings, AllRanksInTheBackground) {
+  const tuttiConfig_t config = inBackground();
+  expectWholeOrNot(
+      [&](const Comms&, Comms& made) { expectBegins(tuttiCommInitAllConfig(made.data(), 2, nullptr, &config)); });
+}
+
+TEST(ScarceMemoryOfMakings, Growing) {
+  const tuttiConfig_t config = inBackground();
+  expectWholeOrNot(
+      [&](const Comms& parents, Comms& made) {
+        tuttiUniqueId id;
+        CHECK_TUTTI(tuttiCommGetUniqueId(parents[0], &id));
+        expectBegins(tuttiCommGrow(parents[0], 3, &id, -1, &made[0], &config));
+        expectBegins(tuttiCommGrow(parents[1], 3, nullptr, -1, &made[1], &config));
+        expectBegins(tuttiCommGrow(nullptr, 3, &id, 2, &made[2], &config));
+      },
+      Waits::kAtItsRoot);
+}
+
+}  // namespace
