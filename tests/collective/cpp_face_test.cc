@@ -202,6 +202,64 @@ TEST(CppFace, RefusesSpansThatDoNotFit) {
   });
 }
 
+// Every call whose spans are held against the number of ranks, or the own rank.
+std::vector<std::function<void(Communicator&)>> callsThatCountRanks() {
+  static std::array<float, 4> in{}, out{};
+  static const std::vector<size_t> none;
+  return {
+      [](Communicator& comm) { comm.reduce<float>(in, out, tuttiSum, 0); },
+      [](Communicator& comm) { comm.allGather<float>(in, out); },
+      [](Communicator& comm) { comm.reduceScatter<float>(in, out); },
+      [](Communicator& comm) { comm.gather<float>(in, out, 0); },
+      [](Communicator& comm) { comm.scatter<float>(in, out, 0); },
+      [](Communicator& comm) { comm.allToAll<float>(in, out); },
+      [](Communicator& comm) { comm.allToAll<float>(in); },
+      [](Communicator& comm) { comm.allGatherV<float>(in, out, none, none); },
+      [](Communicator& comm) { comm.reduceScatterV<float>({}, out, none); },
+      [](Communicator& comm) { comm.allToAllV<float>(in, none, none, out, none, none); },
+      [](Communicator& comm) { comm.gatherV<float>(in, out, none, none, 0); },
+      [](Communicator& comm) { comm.scatterV<float>(in, none, none, out, 0); },
+  };
+}
+
+TEST(CppFace, WithoutAHandleItsCallsThrow) {
+  Communicator gone = Communicator::joinAll(1)[0].split(TUTTI_SPLIT_NOCOLOR, 0);
+  Communicator moved = std::move(Communicator::joinAll(1)[0]);
+  const Communicator taken = std::move(moved);
+  Communicator aborted = std::move(Communicator::joinAll(1)[0]);
+  aborted.abort();
+  for (Communicator* comm : {&gone, &moved, &aborted}) {
+    EXPECT_EQ(comm->rank(), -1);
+    EXPECT_EQ(comm->size(), 0);
+    for (const auto& call : callsThatCountRanks()) EXPECT_EQ(codeOf([&] { call(*comm); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm->barrier(); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { (void)comm->asyncError(); }), tuttiInvalidArgument);
+  }
+}
+
+TEST(CppFace, WhileItJoinsItsCallsThrow) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  Communicator joining = Communicator::join(2, tutti::UniqueId::create(), 0, config);
+  for (const auto& call : callsThatCountRanks()) EXPECT_EQ(codeOf([&] { call(joining); }), tuttiInvalidUsage);
+}
+
+TEST(CppFace, TakesOverWhatCouldNotJoin) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  config.joinTimeoutMs = 1;
+  tuttiComm_t handle = nullptr;
+  const tutti::UniqueId id = tutti::UniqueId::create();
+  EXPECT_EQ(tuttiCommInitRankConfig(&handle, 2, id.native(), 0, &config), tuttiInProgress);
+  tuttiResult_t now = tuttiInProgress;
+  while (now == tuttiInProgress) EXPECT_EQ(tuttiCommGetAsyncError(handle, &now), tuttiSuccess);
+  const std::string why = tuttiGetLastError(handle);
+  Communicator failed(handle);
+  EXPECT_EQ(failed.asyncError(), tuttiTimeout);
+  EXPECT_EQ(tuttiGetLastError(handle), why);
+  EXPECT_EQ(failed.rank(), -1);
+}
+
 TEST(CppFace, AFailedCallThrowsItsCodeAndText) {
   onRanks(1, [](Communicator& comm) {
     std::vector<float> data(2);
