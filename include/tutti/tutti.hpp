@@ -58,9 +58,12 @@ class Memory {
     detail::check(tuttiMemAllocDevice(&data_, bytes, device, 0));
   }
   ~Memory() { reset(); }
-  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Memory(Memory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Memory& operator=(Memory&& other) noexcept {
-    if (this != &other) reset(), data_ = std::exchange(other.data_, nullptr), bytes_ = other.bytes_;
+    if (this == &other) return *this;
+    reset();
+    data_ = std::exchange(other.data_, nullptr), bytes_ = std::exchange(other.bytes_, 0);
     return *this;
   }
 
@@ -166,7 +169,8 @@ class [[nodiscard]] Operator {
   ~Operator() {
     if (comm_ != nullptr) tuttiRedOpDestroy(op_, comm_);
   }
-  Operator(Operator&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  Operator(Operator&& other) noexcept
+      : comm_(std::exchange(other.comm_, nullptr)), op_(std::exchange(other.op_, tuttiMaxRedOp)) {}
   Operator& operator=(Operator&&) = delete;
   operator tuttiRedOp_t() const noexcept { return op_; }
 

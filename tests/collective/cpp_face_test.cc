@@ -330,6 +330,24 @@ TEST(CppFace, OwnersMoveAndAnIdTravelsAsBytes) {
   EXPECT_EQ(tutti::version(), TUTTI_VERSION_CODE);
 }
 
+TEST(CppFace, WhatWasMovedFromIsEmpty) {
+  tutti::Memory first(64), second(32);
+  tutti::Memory third = std::move(first);
+  EXPECT_EQ(first.size(), 0U);
+  EXPECT_TRUE(first.as<char>().empty());
+  second = std::move(third);
+  EXPECT_EQ(second.size(), 64U);
+  EXPECT_EQ(third.size(), 0U);
+  onRanks(1, [](Communicator& comm) {
+    tutti::Operator scaled = comm.preMulSum(2.0F);
+    const tutti::Operator kept = std::move(scaled);
+    std::vector<float> data(1, 3.0F);
+    EXPECT_EQ(codeOf([&] { comm.allReduce<float>(data, scaled); }), tuttiInvalidArgument);
+    comm.allReduce<float>(data, kept);
+    EXPECT_EQ(data[0], 6.0F);
+  });
+}
+
 TEST(CppFace, CallsTakeAConfigurationAndGiveRequests) {
   onRanks(2, [](Communicator& comm) {
     std::array<int, 3> data{comm.rank() + 1, 0, 0}, sum{};
