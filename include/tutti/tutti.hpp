@@ -85,8 +85,8 @@ class Memory {
 
 class Request;
 
-// What one call is to have that others have not, as the last argument of an operation: see tuttiCallConfig_t.
-// `algorithm` is read during the call.
+// What one call is to have that others have not, as the last argument of an operation: see tuttiCallConfig_t. It can
+// be given to several calls. `algorithm` is read during the call.
 //
 //   tutti::Request done;
 //   comm.allReduce(data, tuttiSum, stream, tutti::CallConfig().into(done));
@@ -95,15 +95,19 @@ class CallConfig {
  public:
   CallConfig& algorithm(const char* name) noexcept { return config_.algorithm = name, *this; }
   CallConfig& channels(int count) noexcept { return config_.channels = count, *this; }
+  CallConfig& reproducible(bool wanted = true) noexcept { return config_.reproducible = wanted, *this; }
   CallConfig& tag(uint64_t value) noexcept { return config_.tag = value, *this; }
-  // The request gets the operation. What it had before is freed.
+  // The request gets the operation, of several calls the last one's. What it had before is freed. It has to live until
+  // the last call has returned.
   CallConfig& into(Request& request);
   // The call is not run but made ready, for Request::start().
   CallConfig& persistentInto(Request& request);
-  const tuttiCallConfig_t* native() const noexcept { return &config_; }
+  // For one call, which writes to the request: what that has is freed.
+  const tuttiCallConfig_t* native() const noexcept;
 
  private:
   tuttiCallConfig_t config_ = TUTTI_CALL_CONFIG_INITIALIZER;
+  Request* request_ = nullptr;
 };
 
 // One operation, or a call that was made ready; freed with the object, also while it runs. It stays where it is: the
@@ -136,6 +140,7 @@ class Request {
 
 inline CallConfig& CallConfig::into(Request& request) {
   request.reset();
+  request_ = &request;
   config_.request = &request.request_;
   config_.flags = 0;
   return *this;
@@ -144,6 +149,11 @@ inline CallConfig& CallConfig::into(Request& request) {
 inline CallConfig& CallConfig::persistentInto(Request& request) {
   into(request).config_.flags = TUTTI_CALL_PERSISTENT;
   return *this;
+}
+
+inline const tuttiCallConfig_t* CallConfig::native() const noexcept {
+  if (request_ != nullptr) request_->reset();
+  return &config_;
 }
 
 // A buffer that a communicator knows of (Communicator::registerBuffer), until the object goes: before its communicator.

@@ -348,6 +348,38 @@ TEST(CppFace, WhatWasMovedFromIsEmpty) {
   });
 }
 
+TEST(CppFace, OneConfigurationServesSeveralCalls) {
+  onRanks(1, [](Communicator& comm) {
+    Stream on;
+    tutti::Request request;
+    const tutti::CallConfig config = tutti::CallConfig().into(request);
+    comm.barrier(on, config);
+    const tuttiRequest_t first = request.native();
+    request.wait();
+    comm.barrier(on, config);
+    EXPECT_NE(request.native(), first);
+    EXPECT_EQ(tuttiRequestTest(first), tuttiInvalidArgument) << "it was freed";
+    request.wait();
+    EXPECT_EQ(codeOf([&] { comm.allReduce(nullptr, nullptr, 1, tuttiInt8, tuttiSum, on, config); }),
+              tuttiInvalidArgument);
+    EXPECT_FALSE(request) << "a call that was refused gives none";
+  });
+}
+
+TEST(CppFace, AConfigurationSetsEveryField) {
+  tutti::Request request;
+  const tutti::CallConfig config =
+      tutti::CallConfig().algorithm("ring").channels(2).tag(4).reproducible().persistentInto(request);
+  const tuttiCallConfig_t& c = *config.native();
+  EXPECT_STREQ(c.algorithm, "ring");
+  EXPECT_EQ(c.channels, 2);
+  EXPECT_EQ(c.tag, 4U);
+  EXPECT_EQ(c.reproducible, 1);
+  EXPECT_EQ(c.flags, TUTTI_CALL_PERSISTENT);
+  EXPECT_NE(c.request, nullptr);
+  EXPECT_EQ(tutti::CallConfig(config).reproducible(false).native()->reproducible, 0);
+}
+
 TEST(CppFace, CallsTakeAConfigurationAndGiveRequests) {
   onRanks(2, [](Communicator& comm) {
     std::array<int, 3> data{comm.rank() + 1, 0, 0}, sum{};
