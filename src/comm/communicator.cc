@@ -140,7 +140,7 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
       static_cast<int>(ranks.size()), config, self, [&] { return team_.broken() || (cancelled && cancelled()); },
       begun);
 } catch (const Error&) {
-  if (team_.broken()) throw team_.failure("split");
+  if (team_.broken()) throw team_.failure(call == Meeting::kDuplicate ? "duplicate" : "split");
   throw;
 }
 

@@ -63,7 +63,8 @@ TEST(BackgroundMaking, ASplitGoesOnAndTheParentIsOccupied) {
   ASSERT_NE(children[0], nullptr);
   int rank = -1;
   EXPECT_EQ(tuttiCommUserRank(parents[0], &rank), tuttiInvalidUsage);
-  expectWords(tuttiGetLastError(parents[0]), {"tuttiCommUserRank: a split or a shrink", "(rank 0) is under way"});
+  expectWords(tuttiGetLastError(parents[0]),
+              {"tuttiCommUserRank: a split, duplicate, shrink or grow", "(rank 0) is under way"});
   EXPECT_EQ(tuttiCommDestroy(parents[0]), tuttiInvalidUsage);
   EXPECT_EQ(tuttiCommUserRank(children[0], &rank), tuttiInvalidUsage);
   expectWords(tuttiGetLastError(children[0]), {"comm (rank 0 of its parent) is still joining"});
@@ -449,7 +450,8 @@ TEST(GroupMaking, OperationsOnOthersGoBesideIt) {
               EXPECT_EQ(tuttiBarrier(comms[0], nullptr), tuttiInvalidUsage);
             }),
             tuttiInvalidUsage);
-  expectWords(tuttiGetLastError(nullptr), {"a split or a shrink of this communicator (rank 0) is under way"});
+  expectWords(tuttiGetLastError(nullptr),
+              {"a split, duplicate, shrink or grow of this communicator (rank 0) is under way"});
   CHECK_TUTTI(tuttiCommDestroy(children[0]));
   expectWorks(comms, 2);
   destroyEach(made);
