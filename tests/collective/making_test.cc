@@ -1,6 +1,7 @@
 // Communicators that are made of others in the background, and those that are made together at the end of a group.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -51,6 +52,40 @@ std::vector<tuttiComm_t> newRanks(int ranks) {
   std::vector<tuttiComm_t> comms(static_cast<size_t>(ranks));
   CHECK_TUTTI(tuttiCommInitAll(comms.data(), ranks, nullptr));
   return comms;
+}
+
+// Blocking, in the background, or in a group.
+TEST(Making, WhatFailsLeavesTheHandleAsItWas) {
+  const tuttiUniqueId noId{};
+  tuttiConfig_t wrong = TUTTI_CONFIG_INITIALIZER;
+  wrong.transports = "smoke";
+  const tuttiComm_t before = reinterpret_cast<tuttiComm_t>(&wrong);
+  const auto expectUntouched = [&](const auto& call) {
+    std::array<tuttiComm_t, 2> made{before, before};
+    EXPECT_NE(call(made.data()), tuttiSuccess);
+    EXPECT_NE(groupOf([&] { EXPECT_NE(call(made.data()), tuttiSuccess); }), tuttiSuccess);
+    EXPECT_EQ(made, (std::array{before, before}));
+  };
+  for (wrong.nonBlocking = 0; wrong.nonBlocking < 2; ++wrong.nonBlocking) {
+    const auto parents = newRanks(1);
+    expectUntouched([&](auto made) { return tuttiCommInitRank(made, 2, noId, 0); });
+    expectUntouched([&](auto made) { return tuttiCommInitRankConfig(made, 2, noId, 0, &wrong); });
+    expectUntouched([&](auto made) { return tuttiCommInitEnv(made, &wrong); });
+    expectUntouched([&](auto made) { return tuttiCommInitAllConfig(made, 2, nullptr, &wrong); });
+    expectUntouched([&](auto made) { return tuttiCommShrink(parents[0], nullptr, 0, made, &wrong, 0); });
+    expectUntouched([&](auto made) { return tuttiCommGrow(parents[0], 2, nullptr, 0, made, nullptr); });
+    expectUntouched([&](auto made) { return tuttiCommGrow(nullptr, 2, &noId, 1, made, nullptr); });
+    expectUntouched([&](auto made) { return tuttiCommSplit(parents[0], -7, 0, made, nullptr); });
+    expectUntouched([&](auto made) { return tuttiCommDuplicate(parents[0], made, &wrong); });
+    destroyEach(parents);
+  }
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiConfig_t brief = TUTTI_CONFIG_INITIALIZER;
+  brief.joinTimeoutMs = 1;
+  tuttiComm_t alone = before;
+  EXPECT_EQ(tuttiCommInitRankConfig(&alone, 2, id, 0, &brief), tuttiTimeout);
+  EXPECT_EQ(alone, before);
 }
 
 // ---- In the background --------------------------------------------------------------------------------------------
@@ -219,6 +254,7 @@ TEST(BackgroundMaking, AFailureIsToldByTheChildAndByTheParent) {
   EXPECT_EQ(outcomeOf(child), tuttiTimeout);
   expectWords(tuttiGetLastError(child), {"TUTTI_JOIN_TIMEOUT_MS"});
   EXPECT_EQ(outcomeOf(parents[0]), tuttiTimeout) << "as everybody who would wait for it hears";
+  while (outcomeOf(parents[1]) == tuttiSuccess) std::this_thread::yield();  // until it has heard
   EXPECT_EQ(outcomeOf(parents[1]), tuttiTimeout);
   CHECK_TUTTI(tuttiCommDestroy(child));
   destroyEach(parents);
@@ -358,6 +394,7 @@ TEST(GroupMaking, ASpoiledGroupMakesNothing) {
     EXPECT_EQ(outcomeOf(stray), tuttiInvalidArgument);
     expectWords(tuttiGetLastError(stray), {"the group made nothing: tuttiCommInitRank: rank is 2"});
   }
+  expectWords(tuttiGetLastError(parents[0]), {"the group made nothing: tuttiCommInitRank: rank is 2"});
   CHECK_TUTTI(tuttiCommDestroy(good));
   CHECK_TUTTI(tuttiCommAbort(child));
   expectWorks(parents, 2);
