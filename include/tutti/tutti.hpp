@@ -340,8 +340,13 @@ class Communicator {
     const tuttiResult_t result = tuttiCommFinalize(comm_);
     if (result != tuttiInProgress) check(result);
   }
-  // Ends in good order like the destructor, but says when that failed.
-  void destroy() { detail::check(tuttiCommDestroy(release())); }
+  // Ends in good order like the destructor, but says when that failed. What still joins, or another is made of, throws
+  // tuttiInvalidUsage and stays.
+  void destroy() {
+    const tuttiResult_t result = tuttiCommDestroy(comm_);
+    if (result != tuttiInvalidUsage) release();
+    detail::check(result);
+  }
   void abort() { detail::check(tuttiCommAbort(release())); }
 
   // See tuttiCommRegister.

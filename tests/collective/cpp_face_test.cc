@@ -242,6 +242,8 @@ TEST(CppFace, WhileItJoinsItsCallsThrow) {
   config.nonBlocking = 1;
   Communicator joining = Communicator::join(2, tutti::UniqueId::create(), 0, config);
   for (const auto& call : callsThatCountRanks()) EXPECT_EQ(codeOf([&] { call(joining); }), tuttiInvalidUsage);
+  EXPECT_EQ(codeOf([&] { joining.destroy(); }), tuttiInvalidUsage);
+  EXPECT_EQ(joining.asyncError(), tuttiInProgress) << "it has stayed";
 }
 
 TEST(CppFace, TakesOverWhatCouldNotJoin) {
