@@ -133,7 +133,9 @@ TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
  * calling thread's next call of this function or of tuttiGetLastError. Any thread, to the very end of the process. */
 TUTTI_API const char* tuttiGetLastProcessError(void);
 
-/* ---- Communicators ----------------------------------------------------------------------------------------------- */
+/* ---- Communicators -----------------------------------------------------------------------------------------------
+ * The functions that make one write its handle to *comm, *child or comms[] when they return tuttiSuccess or
+ * tuttiInProgress. After an error that is as it was. */
 
 #define TUTTI_UNIQUE_ID_BYTES 128
 /* Carries the root's addresses and a secret: whoever has it can join. */
@@ -141,7 +143,8 @@ typedef struct {
   char internal[TUTTI_UNIQUE_ID_BYTES];
 } tuttiUniqueId;
 
-/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default". A struct may be shorter
+/* Set size and version with TUTTI_CONFIG_INITIALIZER; every other field's zero means "default", of texts NULL and "";
+ * but in what a child is made with, 0 and NULL mean what its parent has, and "" the default. A struct may be shorter
  * or longer than this one: of an older header, what it lacks is at its default; of a newer one, what this library does
  * not know has to be zero. Fields called reserved are zero. The same on every
  * rank must be channels, transports, algorithm, heartbeatMs, encrypt, reproducible and the kind of device. The
@@ -408,7 +411,7 @@ typedef struct {
   size_t size;
   unsigned int version;
   int channels;            /* as in tuttiConfig_t, for this call; not of a send or receive */
-  const char* algorithm;   /* the same; one that the collective has, or tuttiInvalidArgument */
+  const char* algorithm;   /* the same; one that the collective has, or tuttiInvalidArgument. NULL, "": none */
   int reproducible;        /* as in tuttiConfig_t, for this call; 0: as the communicator has it */
   unsigned int flags;      /* 0 or TUTTI_CALL_PERSISTENT */
   uint64_t tag;            /* the caller's own meaning; shown in error texts and records of the call. 0: none */

@@ -58,9 +58,12 @@ class Memory {
     detail::check(tuttiMemAllocDevice(&data_, bytes, device, 0));
   }
   ~Memory() { reset(); }
-  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Memory(Memory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Memory& operator=(Memory&& other) noexcept {
-    if (this != &other) reset(), data_ = std::exchange(other.data_, nullptr), bytes_ = other.bytes_;
+    if (this == &other) return *this;
+    reset();
+    data_ = std::exchange(other.data_, nullptr), bytes_ = std::exchange(other.bytes_, 0);
     return *this;
   }
 
@@ -82,8 +85,8 @@ class Memory {
 
 class Request;
 
-// What one call is to have that others have not, as the last argument of an operation: see tuttiCallConfig_t.
-// `algorithm` is read during the call.
+// What one call is to have that others have not, as the last argument of an operation: see tuttiCallConfig_t. It can
+// be given to several calls. `algorithm` is read during the call.
 //
 //   tutti::Request done;
 //   comm.allReduce(data, tuttiSum, stream, tutti::CallConfig().into(done));
@@ -92,15 +95,19 @@ class CallConfig {
  public:
   CallConfig& algorithm(const char* name) noexcept { return config_.algorithm = name, *this; }
   CallConfig& channels(int count) noexcept { return config_.channels = count, *this; }
+  CallConfig& reproducible(bool wanted = true) noexcept { return config_.reproducible = wanted, *this; }
   CallConfig& tag(uint64_t value) noexcept { return config_.tag = value, *this; }
-  // The request gets the operation. What it had before is freed.
+  // The request gets the operation, of several calls the last one's. What it had before is freed. It has to live until
+  // the last call has returned.
   CallConfig& into(Request& request);
   // The call is not run but made ready, for Request::start().
   CallConfig& persistentInto(Request& request);
-  const tuttiCallConfig_t* native() const noexcept { return &config_; }
+  // For one call, which writes to the request: what that has is freed.
+  const tuttiCallConfig_t* native() const noexcept;
 
  private:
   tuttiCallConfig_t config_ = TUTTI_CALL_CONFIG_INITIALIZER;
+  Request* request_ = nullptr;
 };
 
 // One operation, or a call that was made ready; freed with the object, also while it runs. It stays where it is: the
@@ -133,6 +140,7 @@ class Request {
 
 inline CallConfig& CallConfig::into(Request& request) {
   request.reset();
+  request_ = &request;
   config_.request = &request.request_;
   config_.flags = 0;
   return *this;
@@ -141,6 +149,11 @@ inline CallConfig& CallConfig::into(Request& request) {
 inline CallConfig& CallConfig::persistentInto(Request& request) {
   into(request).config_.flags = TUTTI_CALL_PERSISTENT;
   return *this;
+}
+
+inline const tuttiCallConfig_t* CallConfig::native() const noexcept {
+  if (request_ != nullptr) request_->reset();
+  return &config_;
 }
 
 // A buffer that a communicator knows of (Communicator::registerBuffer), until the object goes: before its communicator.
@@ -166,7 +179,8 @@ class [[nodiscard]] Operator {
   ~Operator() {
     if (comm_ != nullptr) tuttiRedOpDestroy(op_, comm_);
   }
-  Operator(Operator&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  Operator(Operator&& other) noexcept
+      : comm_(std::exchange(other.comm_, nullptr)), op_(std::exchange(other.op_, tuttiMaxRedOp)) {}
   Operator& operator=(Operator&&) = delete;
   operator tuttiRedOp_t() const noexcept { return op_; }
 
@@ -234,28 +248,28 @@ class Communicator {
     return all;
   }
   // Takes over a handle that was made in C; null is a communicator without one.
-  explicit Communicator(tuttiComm_t owned) : comm_(owned) {
-    if (comm_ == nullptr || joins()) return;
-    detail::check(tuttiCommUserRank(comm_, &rank_));
-    detail::check(tuttiCommCount(comm_, &size_));
+  explicit Communicator(tuttiComm_t owned) noexcept : comm_(owned) {
+    if (comm_ != nullptr && isMade()) rank(), size();
   }
 
   ~Communicator() { reset(); }
-  Communicator(Communicator&& other) noexcept
-      : comm_(std::exchange(other.comm_, nullptr)), rank_(other.rank_), size_(other.size_) {}
+  Communicator(Communicator&& other) noexcept : rank_(other.rank_), size_(other.size_) { comm_ = other.release(); }
   Communicator& operator=(Communicator&& other) noexcept {
     if (this == &other) return *this;
     reset();
-    comm_ = std::exchange(other.comm_, nullptr), rank_ = other.rank_, size_ = other.size_;
+    rank_ = other.rank_, size_ = other.size_, comm_ = other.release();
     return *this;
   }
 
   tuttiComm_t native() const noexcept { return comm_; }
   // Gives the handle up: the caller destroys it.
-  tuttiComm_t release() noexcept { return std::exchange(comm_, nullptr); }
+  tuttiComm_t release() noexcept {
+    rank_ = -1, size_ = 0;
+    return std::exchange(comm_, nullptr);
+  }
 
   explicit operator bool() const noexcept { return comm_ != nullptr; }
-  // -1 and 0 while it joins, or until its group ends.
+  // -1 and 0 while it joins, or until its group ends; and without a handle.
   int rank() const noexcept {
     if (rank_ < 0 && comm_ != nullptr) tuttiCommUserRank(comm_, &rank_);
     return rank_;
@@ -326,8 +340,13 @@ class Communicator {
     const tuttiResult_t result = tuttiCommFinalize(comm_);
     if (result != tuttiInProgress) check(result);
   }
-  // Ends in good order like the destructor, but says when that failed.
-  void destroy() { detail::check(tuttiCommDestroy(release())); }
+  // Ends in good order like the destructor, but says when that failed. What still joins, or another is made of, throws
+  // tuttiInvalidUsage and stays.
+  void destroy() {
+    const tuttiResult_t result = tuttiCommDestroy(comm_);
+    if (result != tuttiInvalidUsage) release();
+    detail::check(result);
+  }
   void abort() { detail::check(tuttiCommAbort(release())); }
 
   // See tuttiCommRegister.
@@ -371,7 +390,7 @@ class Communicator {
   template <typename T>
   void reduce(std::span<const std::type_identity_t<T>> in, std::span<T> out, tuttiRedOp_t op, int root,
               const Stream& on = Stream::none(), const CallConfig& config = {}) {
-    require(rank() != root || in.size() == out.size(), "reduce", "the spans have different sizes");
+    require(self() != root || in.size() == out.size(), "reduce", "the spans have different sizes");
     check(tuttiReduceConfig(in.data(), out.data(), in.size(), kDataTypeOf<T>, op, root, comm_, on.native(),
                             config.native()));
   }
@@ -392,7 +411,7 @@ class Communicator {
   template <typename T>
   void gather(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
               const Stream& on = Stream::none(), const CallConfig& config = {}) {
-    require(rank() != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
+    require(self() != root || out.size() == in.size() * ranks(), "gather", "the output must hold one input a rank");
     check(
         tuttiGatherConfig(in.data(), out.data(), in.size(), kDataTypeOf<T>, root, comm_, on.native(), config.native()));
   }
@@ -400,7 +419,7 @@ class Communicator {
   template <typename T>
   void scatter(std::span<const std::type_identity_t<T>> in, std::span<T> out, int root,
                const Stream& on = Stream::none(), const CallConfig& config = {}) {
-    require(rank() != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
+    require(self() != root || in.size() == out.size() * ranks(), "scatter", "the input must hold one output a rank");
     check(tuttiScatterConfig(in.data(), out.data(), out.size(), kDataTypeOf<T>, root, comm_, on.native(),
                              config.native()));
   }
@@ -423,7 +442,7 @@ class Communicator {
   void allGatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
                   std::span<const size_t> places, const Stream& on = Stream::none(), const CallConfig& config = {}) {
     requireParts("allGatherV", out.size(), counts, places);
-    require(in.size() == counts[self()], "allGatherV", "the input must hold this rank's count");
+    require(in.size() == counts[static_cast<size_t>(self())], "allGatherV", "the input must hold this rank's count");
     check(tuttiAllGatherVConfig(in.data(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, comm_, on.native(),
                                 config.native()));
   }
@@ -436,7 +455,8 @@ class Communicator {
       require(count <= left, "reduceScatterV", "the input must hold the parts of all ranks");
       left -= count;
     }
-    require(left == 0 && out.size() == counts[self()], "reduceScatterV", "the spans do not fit the counts");
+    require(left == 0 && out.size() == counts[static_cast<size_t>(self())], "reduceScatterV",
+            "the spans do not fit the counts");
     check(tuttiReduceScatterVConfig(in.data(), out.data(), counts.data(), kDataTypeOf<T>, op, comm_, on.native(),
                                     config.native()));
   }
@@ -454,7 +474,7 @@ class Communicator {
   void gatherV(std::span<const std::type_identity_t<T>> in, std::span<T> out, std::span<const size_t> counts,
                std::span<const size_t> places, int root, const Stream& on = Stream::none(),
                const CallConfig& config = {}) {
-    if (rank() == root) requireParts("gatherV", out.size(), counts, places);
+    if (self() == root) requireParts("gatherV", out.size(), counts, places);
     check(tuttiGatherVConfig(in.data(), in.size(), out.data(), counts.data(), places.data(), kDataTypeOf<T>, root,
                              comm_, on.native(), config.native()));
   }
@@ -463,7 +483,7 @@ class Communicator {
   void scatterV(std::span<const std::type_identity_t<T>> in, std::span<const size_t> counts,
                 std::span<const size_t> places, std::span<T> out, int root, const Stream& on = Stream::none(),
                 const CallConfig& config = {}) {
-    if (rank() == root) requireParts("scatterV", in.size(), counts, places);
+    if (self() == root) requireParts("scatterV", in.size(), counts, places);
     check(tuttiScatterVConfig(in.data(), counts.data(), places.data(), out.data(), out.size(), kDataTypeOf<T>, root,
                               comm_, on.native(), config.native()));
   }
@@ -526,11 +546,18 @@ class Communicator {
   void reset() noexcept {
     if (comm_ != nullptr && tuttiCommDestroy(comm_) == tuttiInvalidUsage) tuttiCommAbort(comm_);
   }
-  size_t ranks() const noexcept { return static_cast<size_t>(size()); }
-  size_t self() const noexcept { return static_cast<size_t>(rank()); }
-  bool joins() const noexcept {
+  // What spans are held against: of one that is null, or joins still, the library's error.
+  size_t ranks() const {
+    if (size_ == 0) check(tuttiCommCount(comm_, &size_));
+    return static_cast<size_t>(size_);
+  }
+  int self() const {
+    if (rank_ < 0) check(tuttiCommUserRank(comm_, &rank_));
+    return rank_;
+  }
+  bool isMade() const noexcept {
     tuttiResult_t now = tuttiSuccess;
-    return tuttiCommGetAsyncError(comm_, &now) == tuttiSuccess && now == tuttiInProgress;
+    return tuttiCommGetAsyncError(comm_, &now) == tuttiSuccess && now == tuttiSuccess;
   }
   void requireParts(const char* call, size_t room, std::span<const size_t> counts,
                     std::span<const size_t> places) const {

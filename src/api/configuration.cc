@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -72,7 +73,8 @@ void checkReserved(const tuttiConfig_t& full, const char* call) {
   const std::pair<const char*, int> all[] = {
       {"reserved0", full.reserved0}, {"reserved1", full.reserved1}, {"reserved2", full.reserved2}};
   for (const auto& [name, value] : all)
-    if (value != 0) invalid(call, fmt::format("config.{} is {}: 0; start from TUTTI_CONFIG_INITIALIZER", name, value));
+    if (value != 0)
+      invalid(call, fmt::format("config.{} is {}; it has to be 0: start from TUTTI_CONFIG_INITIALIZER", name, value));
 }
 
 tuttiConfig_t checked(const tuttiConfig_t& given, const char* call) {
@@ -139,7 +141,9 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
     fields.set("transports", "TUTTI_TRANSPORT", config.transports, list, full.transports);
   }
   if (full.algorithm) {
-    const auto algorithm = field(call, "algorithm", [&] { return schedule::algorithmByName(full.algorithm); });
+    std::optional<schedule::Algorithm> algorithm;  // of an empty name: the plan decides
+    if (*full.algorithm != '\0')
+      algorithm = field(call, "algorithm", [&] { return schedule::algorithmByName(full.algorithm); });
     fields.set("algorithm", "TUTTI_ALGO", config.algorithm, algorithm, full.algorithm);
   }
   if (full.device) {
@@ -218,7 +222,7 @@ CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, 
       full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options);
   if (full.channels > 0 && counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options))
     options.wish.channels = static_cast<uint8_t>(full.channels);
-  if (full.algorithm == nullptr) return options;
+  if (full.algorithm == nullptr || *full.algorithm == '\0') return options;
   const auto algorithm = field(call, "algorithm", [&] { return algorithmOf(full.algorithm, collective); });
   if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options))
     options.wish.algorithm = static_cast<uint8_t>(1 + static_cast<int>(algorithm));

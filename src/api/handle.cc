@@ -108,8 +108,8 @@ void leave(tuttiComm& comm) {
                             call, nameOfPending(comm)));
   if ((state & kSplitting) && !(state & kAborted))
     throw Error(ErrorCode::kInvalidUsage,
-                fmt::format("{}: a split or a shrink of this communicator (rank {}) is under way; wait for what it "
-                            "makes, or abort that",
+                fmt::format("{}: a split, duplicate, shrink or grow of this communicator (rank {}) is under way; wait "
+                            "for what it makes, or abort that",
                             call, comm.rank));
   if ((state & kInside) && !(state & kAborted))  // whoever aborts is inside for a moment
     throw Error(ErrorCode::kInvalidUsage,

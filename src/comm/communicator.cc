@@ -178,7 +178,7 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
         if (begun) begun();
       });
 } catch (const Error&) {
-  if (team_.broken()) throw team_.failure("split");
+  if (team_.broken()) throw team_.failure(call == Meeting::kDuplicate ? "duplicate" : "split");
   throw;
 }
 

@@ -50,9 +50,11 @@ FILE* openFile(const std::string& path, std::string& refusal) {
   return stderr;
 }
 
-FILE* openOutput(std::string& refusal) {
+FILE* openOutput(std::string& path, std::string& refusal) {
   const auto pattern = settings::find("TUTTI_DEBUG_FILE");
-  return pattern ? openFile(filledIn(*pattern), refusal) : stderr;
+  if (!pattern) return stderr;
+  path = filledIn(*pattern);
+  return openFile(path, refusal);
 }
 
 // The mutex is ours and not the sink's, which all programs' sinks share and a child of fork would inherit taken.
@@ -60,16 +62,27 @@ struct Output {
   Output() {
     logger.set_pattern("tutti %v");
     logger.set_level(toSpdlog(level));
-    if (!refusal.empty()) logger.log(spdlog::level::warn, "warn: {}", refusal);
+    if (!refusal.empty()) logger.log(spdlog::level::warn, "warning: {}", refusal);
   }
   // An unknown name must not switch the warnings off.
   const Level level = levelByName(settings::text("TUTTI_DEBUG")).value_or(Level::kWarn);
-  std::mutex mutex;     // guards what follows
-  std::string refusal;  // of the file that was asked for
-  spdlog::logger logger{"tutti", std::make_shared<Sink>(openOutput(refusal))};
+  std::mutex mutex;           // guards what follows
+  std::string path, refusal;  // of the file that was asked for
+  FILE* const file = openOutput(path, refusal);
+  spdlog::logger logger{"tutti", std::make_shared<Sink>(file)};
+  bool loses = false;  // lines, which has been told
 };
 
 Output& output() { return ofThisProcess<Output>(); }
+
+// After a line, whose errno it tells; once, and where somebody may see it.
+void tellLoss(Output& out) {
+  const int error = errno;
+  if (out.loses || out.file == stderr || std::ferror(out.file) == 0) return;
+  out.loses = true;
+  fmt::print(stderr, "tutti warning: TUTTI_DEBUG_FILE={}: {}; lines are missing there\n", out.path,
+             std::strerror(error));
+}
 
 std::string_view nameOf(Level level) noexcept {
   if (level == Level::kVersion) return "version";
@@ -128,6 +141,7 @@ void write(Level level, const std::string& said) noexcept {
       logger.log(toSpdlog(level), "[rank {}] {}: {}", threadRank, nameOf(level), text);
     else
       logger.log(toSpdlog(level), "{}: {}", nameOf(level), text);
+    tellLoss(out);
   } catch (...) {  // a line that cannot be written is no reason to fail the call it speaks of
   }
 }

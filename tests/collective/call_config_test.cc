@@ -108,6 +108,10 @@ void expectRefused(tuttiComm_t comm, const tuttiCallConfig_t& config, const std:
 TEST(CallConfigOf, WhatIsWrongInItIsNamed) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     tuttiCallConfig_t config = callConfig();
+    config.algorithm = "";
+    config.channels = 0;
+    int value = 1;
+    EXPECT_EQ(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config), tuttiSuccess);
     config.algorithm = "nonsense";
     expectRefused(comm, config, "tuttiAllReduceConfig: config.algorithm: 'nonsense' is no algorithm; choose one of: ");
     config.algorithm = "bruck";

@@ -202,6 +202,66 @@ TEST(CppFace, RefusesSpansThatDoNotFit) {
   });
 }
 
+// Every call whose spans are held against the number of ranks, or the own rank.
+std::vector<std::function<void(Communicator&)>> callsThatCountRanks() {
+  static std::array<float, 4> in{}, out{};
+  static const std::vector<size_t> none;
+  return {
+      [](Communicator& comm) { comm.reduce<float>(in, out, tuttiSum, 0); },
+      [](Communicator& comm) { comm.allGather<float>(in, out); },
+      [](Communicator& comm) { comm.reduceScatter<float>(in, out); },
+      [](Communicator& comm) { comm.gather<float>(in, out, 0); },
+      [](Communicator& comm) { comm.scatter<float>(in, out, 0); },
+      [](Communicator& comm) { comm.allToAll<float>(in, out); },
+      [](Communicator& comm) { comm.allToAll<float>(in); },
+      [](Communicator& comm) { comm.allGatherV<float>(in, out, none, none); },
+      [](Communicator& comm) { comm.reduceScatterV<float>({}, out, none); },
+      [](Communicator& comm) { comm.allToAllV<float>(in, none, none, out, none, none); },
+      [](Communicator& comm) { comm.gatherV<float>(in, out, none, none, 0); },
+      [](Communicator& comm) { comm.scatterV<float>(in, none, none, out, 0); },
+  };
+}
+
+TEST(CppFace, WithoutAHandleItsCallsThrow) {
+  Communicator gone = Communicator::joinAll(1)[0].split(TUTTI_SPLIT_NOCOLOR, 0);
+  Communicator moved = std::move(Communicator::joinAll(1)[0]);
+  const Communicator taken = std::move(moved);
+  Communicator aborted = std::move(Communicator::joinAll(1)[0]);
+  aborted.abort();
+  for (Communicator* comm : {&gone, &moved, &aborted}) {
+    EXPECT_EQ(comm->rank(), -1);
+    EXPECT_EQ(comm->size(), 0);
+    for (const auto& call : callsThatCountRanks()) EXPECT_EQ(codeOf([&] { call(*comm); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { comm->barrier(); }), tuttiInvalidArgument);
+    EXPECT_EQ(codeOf([&] { (void)comm->asyncError(); }), tuttiInvalidArgument);
+  }
+}
+
+TEST(CppFace, WhileItJoinsItsCallsThrow) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  Communicator joining = Communicator::join(2, tutti::UniqueId::create(), 0, config);
+  for (const auto& call : callsThatCountRanks()) EXPECT_EQ(codeOf([&] { call(joining); }), tuttiInvalidUsage);
+  EXPECT_EQ(codeOf([&] { joining.destroy(); }), tuttiInvalidUsage);
+  EXPECT_EQ(joining.asyncError(), tuttiInProgress) << "it has stayed";
+}
+
+TEST(CppFace, TakesOverWhatCouldNotJoin) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.nonBlocking = 1;
+  config.joinTimeoutMs = 1;
+  tuttiComm_t handle = nullptr;
+  const tutti::UniqueId id = tutti::UniqueId::create();
+  EXPECT_EQ(tuttiCommInitRankConfig(&handle, 2, id.native(), 0, &config), tuttiInProgress);
+  tuttiResult_t now = tuttiInProgress;
+  while (now == tuttiInProgress) EXPECT_EQ(tuttiCommGetAsyncError(handle, &now), tuttiSuccess);
+  const std::string why = tuttiGetLastError(handle);
+  Communicator failed(handle);
+  EXPECT_EQ(failed.asyncError(), tuttiTimeout);
+  EXPECT_EQ(tuttiGetLastError(handle), why);
+  EXPECT_EQ(failed.rank(), -1);
+}
+
 TEST(CppFace, AFailedCallThrowsItsCodeAndText) {
   onRanks(1, [](Communicator& comm) {
     std::vector<float> data(2);
@@ -270,6 +330,56 @@ TEST(CppFace, OwnersMoveAndAnIdTravelsAsBytes) {
   second.destroy();
   EXPECT_FALSE(second);
   EXPECT_EQ(tutti::version(), TUTTI_VERSION_CODE);
+}
+
+TEST(CppFace, WhatWasMovedFromIsEmpty) {
+  tutti::Memory first(64), second(32);
+  tutti::Memory third = std::move(first);
+  EXPECT_EQ(first.size(), 0U);
+  EXPECT_TRUE(first.as<char>().empty());
+  second = std::move(third);
+  EXPECT_EQ(second.size(), 64U);
+  EXPECT_EQ(third.size(), 0U);
+  onRanks(1, [](Communicator& comm) {
+    tutti::Operator scaled = comm.preMulSum(2.0F);
+    const tutti::Operator kept = std::move(scaled);
+    std::vector<float> data(1, 3.0F);
+    EXPECT_EQ(codeOf([&] { comm.allReduce<float>(data, scaled); }), tuttiInvalidArgument);
+    comm.allReduce<float>(data, kept);
+    EXPECT_EQ(data[0], 6.0F);
+  });
+}
+
+TEST(CppFace, OneConfigurationServesSeveralCalls) {
+  onRanks(1, [](Communicator& comm) {
+    Stream on;
+    tutti::Request request;
+    const tutti::CallConfig config = tutti::CallConfig().into(request);
+    comm.barrier(on, config);
+    const tuttiRequest_t first = request.native();
+    request.wait();
+    comm.barrier(on, config);
+    EXPECT_NE(request.native(), first);
+    EXPECT_EQ(tuttiRequestTest(first), tuttiInvalidArgument) << "it was freed";
+    request.wait();
+    EXPECT_EQ(codeOf([&] { comm.allReduce(nullptr, nullptr, 1, tuttiInt8, tuttiSum, on, config); }),
+              tuttiInvalidArgument);
+    EXPECT_FALSE(request) << "a call that was refused gives none";
+  });
+}
+
+TEST(CppFace, AConfigurationSetsEveryField) {
+  tutti::Request request;
+  const tutti::CallConfig config =
+      tutti::CallConfig().algorithm("ring").channels(2).tag(4).reproducible().persistentInto(request);
+  const tuttiCallConfig_t& c = *config.native();
+  EXPECT_STREQ(c.algorithm, "ring");
+  EXPECT_EQ(c.channels, 2);
+  EXPECT_EQ(c.tag, 4U);
+  EXPECT_EQ(c.reproducible, 1);
+  EXPECT_EQ(c.flags, TUTTI_CALL_PERSISTENT);
+  EXPECT_NE(c.request, nullptr);
+  EXPECT_EQ(tutti::CallConfig(config).reproducible(false).native()->reproducible, 0);
 }
 
 TEST(CppFace, CallsTakeAConfigurationAndGiveRequests) {

@@ -176,8 +176,9 @@ TEST(InterfaceLayout, PaddingOfOldProgramsIsNotLookedAt) {
     EXPECT_EQ(joinWith(old), tuttiSuccess) << tuttiGetLastError(nullptr);
     old.put("version", 200u);
     EXPECT_EQ(joinWith(old), tuttiInvalidArgument);
-    EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find(std::string("config.") + name + " is 1515870810: 0;"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(tuttiGetLastError(nullptr)).find(std::string("config.") + name + " is 1515870810; it has to be 0:"),
+        std::string::npos)
         << tuttiGetLastError(nullptr);
   }
 }

@@ -130,7 +130,12 @@ class Told(Programs):
             os.mkfifo(os.path.join(folder, "pipe"))
             for path, text in ((f"{folder}/none/log", "No such file"), (f"{folder}/pipe", "No such device"), (folder, "Is a directory")):
                 outcome = run("all_reduce_perf", ("-t", "2", *SMALL), {"TUTTI_DEBUG": "version", "TUTTI_DEBUG_FILE": path})
-                self.expect(outcome, 0, f"warn: TUTTI_DEBUG_FILE={path}: {text}.*; going on with standard error", "version: tutti ")
+                self.expect(outcome, 0, f"warning: TUTTI_DEBUG_FILE={path}: {text}.*; going on with standard error", "version: tutti ")
+
+    def test_to_a_file_that_is_full(self):
+        outcome = run("all_reduce_perf", ("-t", "2", *SMALL), {"TUTTI_DEBUG": "debug", "TUTTI_DEBUG_FILE": "/dev/full"})
+        self.expect(outcome, 0, "0 OK")
+        self.assertEqual(outcome.errors, "tutti warning: TUTTI_DEBUG_FILE=/dev/full: No space left on device; lines are missing there\n")
 
     def test_what_a_file_of_settings_says(self):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:

@@ -1,6 +1,7 @@
 // Communicators that are made of others in the background, and those that are made together at the end of a group.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -53,6 +54,40 @@ std::vector<tuttiComm_t> newRanks(int ranks) {
   return comms;
 }
 
+// Blocking, in the background, or in a group.
+TEST(Making, WhatFailsLeavesTheHandleAsItWas) {
+  const tuttiUniqueId noId{};
+  tuttiConfig_t wrong = TUTTI_CONFIG_INITIALIZER;
+  wrong.transports = "smoke";
+  const tuttiComm_t before = reinterpret_cast<tuttiComm_t>(&wrong);
+  const auto expectUntouched = [&](const auto& call) {
+    std::array<tuttiComm_t, 2> made{before, before};
+    EXPECT_NE(call(made.data()), tuttiSuccess);
+    EXPECT_NE(groupOf([&] { EXPECT_NE(call(made.data()), tuttiSuccess); }), tuttiSuccess);
+    EXPECT_EQ(made, (std::array{before, before}));
+  };
+  for (wrong.nonBlocking = 0; wrong.nonBlocking < 2; ++wrong.nonBlocking) {
+    const auto parents = newRanks(1);
+    expectUntouched([&](auto made) { return tuttiCommInitRank(made, 2, noId, 0); });
+    expectUntouched([&](auto made) { return tuttiCommInitRankConfig(made, 2, noId, 0, &wrong); });
+    expectUntouched([&](auto made) { return tuttiCommInitEnv(made, &wrong); });
+    expectUntouched([&](auto made) { return tuttiCommInitAllConfig(made, 2, nullptr, &wrong); });
+    expectUntouched([&](auto made) { return tuttiCommShrink(parents[0], nullptr, 0, made, &wrong, 0); });
+    expectUntouched([&](auto made) { return tuttiCommGrow(parents[0], 2, nullptr, 0, made, nullptr); });
+    expectUntouched([&](auto made) { return tuttiCommGrow(nullptr, 2, &noId, 1, made, nullptr); });
+    expectUntouched([&](auto made) { return tuttiCommSplit(parents[0], -7, 0, made, nullptr); });
+    expectUntouched([&](auto made) { return tuttiCommDuplicate(parents[0], made, &wrong); });
+    destroyEach(parents);
+  }
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiConfig_t brief = TUTTI_CONFIG_INITIALIZER;
+  brief.joinTimeoutMs = 1;
+  tuttiComm_t alone = before;
+  EXPECT_EQ(tuttiCommInitRankConfig(&alone, 2, id, 0, &brief), tuttiTimeout);
+  EXPECT_EQ(alone, before);
+}
+
 // ---- In the background --------------------------------------------------------------------------------------------
 
 TEST(BackgroundMaking, ASplitGoesOnAndTheParentIsOccupied) {
@@ -63,7 +98,8 @@ TEST(BackgroundMaking, ASplitGoesOnAndTheParentIsOccupied) {
   ASSERT_NE(children[0], nullptr);
   int rank = -1;
   EXPECT_EQ(tuttiCommUserRank(parents[0], &rank), tuttiInvalidUsage);
-  expectWords(tuttiGetLastError(parents[0]), {"tuttiCommUserRank: a split or a shrink", "(rank 0) is under way"});
+  expectWords(tuttiGetLastError(parents[0]),
+              {"tuttiCommUserRank: a split, duplicate, shrink or grow", "(rank 0) is under way"});
   EXPECT_EQ(tuttiCommDestroy(parents[0]), tuttiInvalidUsage);
   EXPECT_EQ(tuttiCommUserRank(children[0], &rank), tuttiInvalidUsage);
   expectWords(tuttiGetLastError(children[0]), {"comm (rank 0 of its parent) is still joining"});
@@ -218,6 +254,7 @@ TEST(BackgroundMaking, AFailureIsToldByTheChildAndByTheParent) {
   EXPECT_EQ(outcomeOf(child), tuttiTimeout);
   expectWords(tuttiGetLastError(child), {"TUTTI_JOIN_TIMEOUT_MS"});
   EXPECT_EQ(outcomeOf(parents[0]), tuttiTimeout) << "as everybody who would wait for it hears";
+  while (outcomeOf(parents[1]) == tuttiSuccess) std::this_thread::yield();  // until it has heard
   EXPECT_EQ(outcomeOf(parents[1]), tuttiTimeout);
   CHECK_TUTTI(tuttiCommDestroy(child));
   destroyEach(parents);
@@ -357,6 +394,7 @@ TEST(GroupMaking, ASpoiledGroupMakesNothing) {
     EXPECT_EQ(outcomeOf(stray), tuttiInvalidArgument);
     expectWords(tuttiGetLastError(stray), {"the group made nothing: tuttiCommInitRank: rank is 2"});
   }
+  expectWords(tuttiGetLastError(parents[0]), {"the group made nothing: tuttiCommInitRank: rank is 2"});
   CHECK_TUTTI(tuttiCommDestroy(good));
   CHECK_TUTTI(tuttiCommAbort(child));
   expectWorks(parents, 2);
@@ -449,7 +487,8 @@ TEST(GroupMaking, OperationsOnOthersGoBesideIt) {
               EXPECT_EQ(tuttiBarrier(comms[0], nullptr), tuttiInvalidUsage);
             }),
             tuttiInvalidUsage);
-  expectWords(tuttiGetLastError(nullptr), {"a split or a shrink of this communicator (rank 0) is under way"});
+  expectWords(tuttiGetLastError(nullptr),
+              {"a split, duplicate, shrink or grow of this communicator (rank 0) is under way"});
   CHECK_TUTTI(tuttiCommDestroy(children[0]));
   expectWorks(comms, 2);
   destroyEach(made);

@@ -327,6 +327,17 @@ TEST(Trouble, ASplitAgainstACallIsNoHang) {
   }
 }
 
+TEST(Trouble, ADuplicateThatOneRankCannotBeginSaysWhatItWas) {
+  tuttiConfig_t wrong = testConfig();
+  wrong.transports = "smoke";
+  withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+    tuttiComm_t child = nullptr;
+    EXPECT_EQ(tuttiCommDuplicate(comm, &child, rank == 1 ? &wrong : nullptr),
+              rank == 1 ? tuttiInvalidArgument : tuttiRemoteError);
+    if (rank == 0) expectText(lastText(comm), {"rank 1 (", ") gave up: tuttiCommDuplicate: ", ", during duplicate"});
+  });
+}
+
 // Whatever it is that keeps one rank from its part of a split: nobody waits for it.
 TEST(Trouble, ASplitThatOneRankCannotBeginFailsOnAll) {
   tuttiConfig_t wrong = testConfig();

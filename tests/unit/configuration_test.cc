@@ -92,6 +92,16 @@ TEST(Configuration, WhatSaysTheSameOverridesNothing) {
   EXPECT_TRUE(resolved(everything()).overridden.empty());
 }
 
+TEST(Configuration, AnEmptyTextIsTheDefault) {
+  tuttiConfig_t given = TUTTI_CONFIG_INITIALIZER;
+  given.transports = given.algorithm = given.device = "";
+  for (const comm::Config& config : {resolved(given), resolve(&given, resolved(everything()), "call")}) {
+    EXPECT_EQ(config.transports, "");
+    EXPECT_FALSE(config.algorithm);
+    EXPECT_EQ(config.device, -1);
+  }
+}
+
 TEST(Configuration, TheEnvironmentWinsInChildrenToo) {
   comm::Config parent;
   {

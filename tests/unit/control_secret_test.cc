@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "base/random.h"
 #include "control/control_node.h"
@@ -59,11 +60,13 @@ TEST(SecretBesideAnId, CountsWithTuttiId) {
 }
 
 TEST(SecretBesideAnId, CountsWithTuttiIdFile) {
-  const std::string path = testing::TempDir() + "tutti-id-" + std::to_string(randomNumber());
+  const std::string folder = testing::TempDir() + "tutti-id-" + std::to_string(randomNumber());
+  std::filesystem::create_directory(folder);
   expectToCount([&](LaunchInfo& launch, const UniqueId& id) {
-    if (launch.rank == 0) writePrivateFile(AT_FDCWD, path + toHex(encode(id)).substr(8, 32), toHex(encode(id)));
-    launch.idFile = path + toHex(encode(id)).substr(8, 32);
+    launch.idFile = folder + "/" + toHex(encode(id)).substr(8, 32);
+    if (launch.rank == 0) writePrivateFile(AT_FDCWD, *launch.idFile, toHex(encode(id)));
   });
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SecretBesideAnId, IsToldAsAMarkThatDoesNotTellIt) {

@@ -16,8 +16,8 @@ TEST(PlainText, KeepsWhatPeopleWrite) {
 }
 
 TEST(PlainText, ShowsWhatWouldSteerATerminal) {
-  EXPECT_EQ(plainText("\x1b[2Jn1\r\n\ttutti warn: all is well\x7f", 100),
-            "\\x1b[2Jn1\\x0d\\x0a\\x09tutti warn: all is well\\x7f");
+  EXPECT_EQ(plainText("\x1b[2Jn1\r\n\ttutti warning: all is well\x7f", 100),
+            "\\x1b[2Jn1\\x0d\\x0a\\x09tutti warning: all is well\\x7f");
   EXPECT_EQ(plainText(std::string("a\0b", 3), 100), "a\\x00b");
   EXPECT_EQ(plainText("\xc2\x9b"
                       "2J",
