@@ -223,11 +223,13 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
 
 /* The survivors' way on after tuttiRemoteError: agrees with the others on who is still there, and makes a new
  * communicator of them, with ranks in the old order. Collective over the survivors; those that die meanwhile are left
- * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. `comm` may have lost ranks,
+ * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. One that has come and gives up,
+ * by an abort or a revoke of its child, ends it for all who have come: tuttiRemoteError. `comm` may have lost ranks,
  * been revoked, or be healthy, and is to be destroyed as ever. `config` may be NULL: inherited. Waits first for what is
  * queued on streams, which fails by itself once the communicator has. With nonBlocking as tuttiCommSplit.
  * `leftOut` points to `leftOutCount` ranks of comm, in any order, that stay behind though they may be alive; read
- * during the call. They do not call: one that does gets tuttiRemoteError. NULL and 0: nobody is left out but the dead,
+ * during the call. They do not call: one that does gets tuttiRemoteError, or tuttiInvalidArgument where it names
+ * itself. NULL and 0: nobody is left out but the dead,
  * who are in any case. The same on every survivor: where lists differ, tuttiInvalidUsage on all, and `comm` stays as it
  * was. Of comm nothing changes for who was left out until the survivors destroy theirs. */
 TUTTI_API tuttiResult_t tuttiCommShrink(tuttiComm_t comm, const int* leftOut, int leftOutCount, tuttiComm_t* child,
@@ -244,11 +246,12 @@ TUTTI_API tuttiResult_t tuttiCommGetUniqueId(tuttiComm_t comm, tuttiUniqueId* id
  * these. Ranks of comm give it, and rank -1; one of them the id, the others NULL. Those who join give comm NULL, the
  * same id, and as rank one number each from the size of comm to ranks - 1. `ranks` is more than the size of comm, and
  * the same on all. `config` may be NULL: inherited by ranks of comm; for who joins as the environment says.
- * `comm` stays as it was, and usable, whatever becomes of this; only in a group an error in a rank's arguments fails
- * it. Errors: an argument that is wrong on one rank is tuttiRemoteError on the others; tuttiInvalidUsage on all where
- * `ranks` differ or are too few, or where not exactly one rank of comm brings an id; tuttiRemoteError when a rank dies
- * on the way; tuttiTimeout naming those who did not come. All who have come hear of each, and why. The next attempt
- * needs a new id. With nonBlocking as tuttiCommSplit. */
+ * `comm` stays as it was, and usable, whatever becomes of this, but where one of its own ranks does not come, lacks
+ * memory, gives up or dies, and, in a group, where an argument of one is wrong. Errors: an argument that is wrong on a
+ * rank of comm is tuttiRemoteError on the others; tuttiInvalidUsage on all where `ranks` differ or are too few, or
+ * where not exactly one rank of comm brings an id; tuttiRemoteError when a rank dies on the way; tuttiTimeout naming
+ * those who did not come, as those who join with wrong arguments, of which only they are told. All who have come hear
+ * of each, and why. The next attempt needs a new id. With nonBlocking as tuttiCommSplit. */
 TUTTI_API tuttiResult_t tuttiCommGrow(tuttiComm_t comm, int ranks, const tuttiUniqueId* id, int rank,
                                       tuttiComm_t* child, const tuttiConfig_t* config);
 
@@ -488,8 +491,9 @@ TUTTI_API tuttiResult_t tuttiRequestFree(tuttiRequest_t request);
  * sets its handle, which may be aborted, but not used until the group has ended. tuttiGroupEnd makes them side by side,
  * each on a thread of its own, waits for those that are not nonBlocking, and then runs the operations; its error names
  * the call, and each communicator has its own text. tuttiInProgress: nothing is wrong, and nonBlocking ones go on.
- * Where a call of the group was refused, nothing is made: the handles are to be destroyed or aborted. What is split or
- * shrunk in a group can have no operations in it: tuttiInvalidUsage. Everything else runs at once. */
+ * Where a call of the group was refused, nothing is made: the handles are to be destroyed or aborted; and the other
+ * ranks wait for this one, which may call again. Of what a communicator is made in a group, no operations can be in it:
+ * tuttiInvalidUsage. Everything else runs at once. */
 TUTTI_API tuttiResult_t tuttiGroupStart(void);
 TUTTI_API tuttiResult_t tuttiGroupEnd(void);
 

@@ -206,6 +206,29 @@ TEST(BackgroundMaking, ARevokeOfTheChildEndsIt) {
     expectEnds(shrinks, revokeChild, {"rank 0 of its parent stopped joining: it was revoked"});
 }
 
+TEST(BackgroundMaking, WhoWaitsHearsHowItWasGivenUp) {
+  const tuttiConfig_t config = inBackground();
+  const std::pair<tuttiResult_t (*)(tuttiComm_t), const char*> ways[] = {
+      {tuttiCommAbort, "called tuttiCommAbort"},
+      {[](tuttiComm_t child) { return tuttiCommRevoke(child, 0); }, "revoked the communicator"}};
+  for (const auto& [giveUp, words] : ways)
+    for (const bool shrinks : {false, true}) {
+      const auto parents = newRanks(3);  // rank 2 never comes
+      std::vector<tuttiComm_t> children(2);
+      for (const size_t r : {0, 1})
+        EXPECT_EQ(shrinks ? tuttiCommShrink(parents[r], nullptr, 0, &children[r], &config, 0)
+                          : tuttiCommSplit(parents[r], 0, 0, &children[r], &config),
+                  tuttiInProgress);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for both to get to their wait, as a rule
+      CHECK_TUTTI(giveUp(children[1]));
+      EXPECT_EQ(outcomeOf(children[0]), tuttiRemoteError);
+      expectWords(tuttiGetLastError(children[0]), {"rank 1 (", words});
+      tuttiCommAbort(children[0]);
+      if (giveUp != tuttiCommAbort) tuttiCommAbort(children[1]);
+      for (const tuttiComm_t parent : parents) tuttiCommAbort(parent);
+    }
+}
+
 TEST(BackgroundMaking, AnAbortOrARevokeOfTheParentEndsIt) {
   const auto abortParent = [](tuttiComm_t parent, tuttiComm_t) { CHECK_TUTTI(tuttiCommAbort(parent)); };
   const auto revokeParent = [](tuttiComm_t parent, tuttiComm_t) { CHECK_TUTTI(tuttiCommRevoke(parent, 0)); };
@@ -419,6 +442,23 @@ TEST(GroupMaking, ARankThatDoesNotComeEndsItAtTheDeadline) {
   for (const tuttiComm_t stray : lacking) {
     EXPECT_EQ(outcomeOf(stray), tuttiTimeout);
     CHECK_TUTTI(tuttiCommDestroy(stray));
+  }
+}
+
+TEST(GroupMaking, AJoinThatWasAbortedBeforeTheEndFailsForAll) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  const tuttiConfig_t config = testConfig();
+  std::vector<tuttiComm_t> comms(3);
+  EXPECT_EQ(groupOf([&] {
+              for (int r = 0; r < 3; ++r)
+                CHECK_TUTTI(tuttiCommInitRankConfig(&comms[static_cast<size_t>(r)], 3, id, r, &config));
+              CHECK_TUTTI(tuttiCommAbort(comms[1]));
+            }),
+            tuttiRemoteError);
+  for (const size_t r : {0, 2}) {
+    EXPECT_EQ(outcomeOf(comms[r]), tuttiRemoteError);
+    CHECK_TUTTI(tuttiCommAbort(comms[r]));
   }
 }
 

@@ -40,6 +40,19 @@ void killAtOnce(int size, const std::set<int>& victims, bool stay) {
   for (const pid_t pid : pids) exitOf(pid);
 }
 
+TEST(ControlPlane, AnIdThatWasUsedUpIsKnownWhereItWasMade) {
+  const UniqueId id = openRoot({}, soon());
+  for (const pid_t pid : {startRank(id, 0, 2, "leave"), startRank(id, 1, 2, "leave")}) EXPECT_EQ(exitOf(pid), 0);
+  JoinRequest late = requestFor(id, 0, 2);
+  Thrown thrown;
+  do {  // the root may have yet to hear that both have joined
+    late.deadline = Deadline::in(std::chrono::milliseconds(100));
+    thrown = thrownBy([&] { joinPlane(late); });
+  } while (thrown.code == codeOf(ErrorCode::kTimeout));
+  EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage));
+  EXPECT_NE(thrown.text.find("has been made with this unique id already"), std::string::npos) << thrown.text;
+}
+
 TEST(Deaths, SeveralAtOnceReachEveryPartOfTheTree) {
   std::mt19937 random(7);
   for (int round = 0; round < kDeathRounds; ++round) {
