@@ -466,9 +466,11 @@ TUTTI_API tuttiResult_t tuttiBarrierConfig(tuttiComm_t comm, tuttiStream_t strea
  * the call returns. What an operation on a GPU could not end is known soon after, and it counts as failed where the
  * communicator fails in that moment. None is given of what a CUDA graph captures: tuttiInvalidUsage. Any thread may ask
  * and wait, also after the communicator's end. */
-/* tuttiSuccess, tuttiInProgress, or the error of the operation, of which tuttiGetLastError tells. */
+/* tuttiSuccess, tuttiInProgress, or the error of the operation, of which tuttiGetLastError tells. In an open group that
+ * has collected the call it stays at tuttiInProgress. */
 TUTTI_API tuttiResult_t tuttiRequestTest(tuttiRequest_t request);
-/* Waits until it has ended, which the deadline of the operation sees to once it runs, and returns its result. */
+/* Waits until it has ended, which the deadline of the operation sees to once it runs, and returns its result.
+ * tuttiInvalidUsage in the group of the calling thread that has collected the call: it runs when that ends. */
 TUTTI_API tuttiResult_t tuttiRequestWait(tuttiRequest_t request);
 /* Runs a persistent call once more, with the same arguments, on the same stream, or with a NULL stream in the calling
  * thread to its end; in a group it is collected as a call is. It is a call in the order of calls, as is making it

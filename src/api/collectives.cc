@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "api/check.h"
+#include "api/configuration.h"
 #include "api/guard.h"
 #include "api/submit.h"
 #include "api/tables.h"
@@ -34,6 +35,7 @@ struct How {
 template <class Fill>
 [[gnu::always_inline]] inline tuttiResult_t operation(const char* name, Collective collective, const Given& given,
                                                       tuttiComm_t comm, const How& how, Fill&& fill) noexcept {
+  if (how.config != nullptr) clearRequest(*how.config);
   return guarded(
       comm, [&]() __attribute__((always_inline)) {
         spoiling([&]() __attribute__((always_inline)) {

@@ -30,9 +30,13 @@ auto field(const char* call, const char* name, Read&& read) {
 }
 
 // Versions are numbers like 102 (0.1.2). A program may be newer than the library, but not by a major version.
-void checkVersion(unsigned int version, const char* kind, const char* call) {
+bool isKnown(unsigned int version) noexcept {
   constexpr unsigned int kMajor = 10'000, kOldest = 100;
-  if (version >= kOldest && version / kMajor <= TUTTI_MAJOR) return;
+  return version >= kOldest && version / kMajor <= TUTTI_MAJOR;
+}
+
+void checkVersion(unsigned int version, const char* kind, const char* call) {
+  if (isKnown(version)) return;
   invalid(call, fmt::format("config.version is {}, which tutti {}.{}.{} does not know; start from TUTTI_{}_INITIALIZER",
                             version, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH, kind));
 }
@@ -205,6 +209,12 @@ bool counts(const comm::Config& config, const char* variable, const char* field,
 }
 
 }  // namespace
+
+void clearRequest(const tuttiCallConfig_t& given) noexcept {
+  constexpr size_t kNeeded = offsetof(tuttiCallConfig_t, request) + sizeof given.request;
+  if (given.size < kNeeded || given.size > kLargestStruct || !isKnown(given.version)) return;
+  if (given.request != nullptr) *given.request = nullptr;
+}
 
 CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, Collective collective,
                     const char* call) {

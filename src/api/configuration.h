@@ -19,6 +19,8 @@ struct CallOptions {
   std::string overridden;  // what the environment has won over, in words
 };
 
+// Its `request` is NULL from here on, whatever becomes of the call. A struct that resolve() does not believe stays.
+void clearRequest(const tuttiCallConfig_t& given) noexcept;
 // For a call on a communicator with this configuration. Throws Error(kInvalidArgument), as above.
 CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, Collective collective,
                     const char* call);

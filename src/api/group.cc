@@ -22,10 +22,6 @@ using namespace tutti;
 namespace tutti::api {
 namespace {
 
-comm::Operation::Part partOf(const comm::Call& call) noexcept {
-  return call.onlyReadies ? comm::Operation::kReadying : comm::Operation::kRunning;
-}
-
 // What was collected and not taken will not come.
 void giveUp(std::span<const comm::PendingCall> calls, const Error& why) noexcept {
   for (const comm::PendingCall& one : calls)
@@ -181,6 +177,12 @@ void deferMakers(const Makers& makers) {
 }
 
 bool inGroup() noexcept { return current.depth > 0; }
+
+bool isCollected(const comm::Operation& operation) noexcept {
+  if (current.group == nullptr) return false;
+  return std::ranges::any_of(current.group->calls,
+                             [&](const comm::PendingCall& one) { return one.operation.get() == &operation; });
+}
 
 void spoilGroup(const Error& error) noexcept {
   if (!inGroup()) return;

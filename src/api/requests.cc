@@ -70,6 +70,15 @@ bool isSame(const Communicators& communicator, const std::weak_ptr<comm::Communi
   refuseRunning(request.persistent ? nameOf(request.persistent->call.collective) : "a single operation", call);
 }
 
+// Nobody but the caller could end the group in which it waits to run.
+void refuseCollected(const comm::Operation& operation, const char* call) {
+  if (isCollected(operation))
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: request is of a call that runs at the end of the group which this thread has open: "
+                            "end that group first (tuttiGroupEnd)",
+                            call));
+}
+
 // Until no thread is in tuttiRequestStart: an operation without a stream ends there.
 void awaitStart(tuttiRequest& request) noexcept {
   for (uint32_t state = request.state.load(std::memory_order_acquire); state & kStarting;
@@ -155,7 +164,6 @@ void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, t
   call.wish = options.wish;
   call.tag = options.tag;
   if (options.request == nullptr) return submit(visit, std::move(call), stream, comm, name);
-  *options.request = nullptr;
   comm::Executor& executor = visit->executor();
   comm::CallStream on = checkStream(executor, stream, name);
   const auto operation = executor.newOperation();
@@ -194,6 +202,7 @@ tuttiResult_t tuttiRequestTest(tuttiRequest_t request) {
 tuttiResult_t tuttiRequestWait(tuttiRequest_t request) {
   return recorded(request, guarded(nullptr, [&] {
                     const auto operation = operationOf(request, "tuttiRequestWait");
+                    refuseCollected(*operation, "tuttiRequestWait");
                     awaitStart(*request);
                     operation->wait();
                     operation->result();

@@ -116,7 +116,7 @@ void Task::finish(CallState how) noexcept {
 }
 
 void Task::tellOperation() noexcept {
-  const auto part = call_.onlyReadies ? Operation::kReadying : Operation::kRunning;
+  const auto part = partOf(call_);
   if (!failed_) return operation_->end(part);
   operation_->end(part, errorOrOutOfMemory([this] { return team().failure(describe()); }));
 }

@@ -127,6 +127,27 @@ TEST(RequestOf, AGroupThatDoesNotRunFailsWithIt) {
   });
 }
 
+TEST(RequestOf, ACallIsNotWaitedForInTheGroupThatHasCollectedIt) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    int value = 1, before = 1;
+    tuttiRequest_t request = nullptr, ended = nullptr;
+    tuttiCallConfig_t config = callConfig(&ended);
+    CHECK_TUTTI(tuttiAllReduceConfig(&before, &before, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
+    config = callConfig(&request, TUTTI_CALL_PERSISTENT);
+    CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
+    CHECK_TUTTI(tuttiGroupStart());
+    EXPECT_EQ(tuttiRequestWait(request), tuttiSuccess) << "it is ready, and nothing of it is in the group";
+    CHECK_TUTTI(tuttiRequestStart(request));
+    EXPECT_EQ(tuttiRequestWait(request), tuttiInvalidUsage);
+    expectText("end that group first (tuttiGroupEnd)");
+    EXPECT_EQ(tuttiRequestWait(ended), tuttiSuccess) << "it is of a call outside of the group";
+    CHECK_TUTTI(tuttiGroupEnd());
+    EXPECT_EQ(tuttiRequestWait(request), tuttiSuccess);
+    EXPECT_EQ(tuttiRequestFree(request), tuttiSuccess);
+    EXPECT_EQ(tuttiRequestFree(ended), tuttiSuccess);
+  });
+}
+
 TEST(RequestOf, AThreadThatEndsInItsGroupIsNotWaitedFor) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     int value = 1;
@@ -222,6 +243,27 @@ TEST(RequestOf, ACallThatFailsGivesNone) {
     const tuttiCallConfig_t config = callConfig(&request);
     EXPECT_EQ(tuttiBarrierConfig(comm, reinterpret_cast<tuttiStream_t>(uintptr_t{1}), &config), tuttiInvalidArgument);
     EXPECT_EQ(request, nullptr);
+  });
+}
+
+// Also where nobody comes to look at the configuration, or something else in it is wrong.
+TEST(RequestOf, ARefusedCallGivesNone) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    const auto none = reinterpret_cast<tuttiRequest_t>(uintptr_t{8});
+    tuttiRequest_t request = none;
+    tuttiCallConfig_t config = callConfig(&request);
+    int value = 0;
+    EXPECT_EQ(tuttiAllReduceConfig(nullptr, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config),
+              tuttiInvalidArgument);
+    EXPECT_EQ(std::exchange(request, none), nullptr);
+    EXPECT_EQ(tuttiBarrierConfig(nullptr, nullptr, &config), tuttiInvalidArgument);
+    EXPECT_EQ(std::exchange(request, none), nullptr);
+    config.flags = 2;
+    EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &config), tuttiInvalidArgument);
+    EXPECT_EQ(std::exchange(request, none), nullptr);
+    config.size = 1 << 20;  // of a struct that nobody has filled nothing is believed
+    EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &config), tuttiInvalidArgument);
+    EXPECT_EQ(request, none);
   });
 }
 
