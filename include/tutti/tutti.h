@@ -402,8 +402,10 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 /* What one call is to have that others have not. Set size and version with TUTTI_CALL_CONFIG_INITIALIZER; every other
  * field's zero means that the call is as any other. Sizes and reserved fields are as in tuttiConfig_t. The same on
  * every rank must be channels, algorithm, reproducible, tag, and whether the call is persistent: tuttiInvalidUsage
- * where the tag differs, or what is chosen by the rest. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS
- * and TUTTI_REPRODUCIBLE, where set, are for all calls. */
+ * where the tag differs, what is chosen by the rest, or on the host whether it is persistent (on GPUs the order of
+ * calls alone counts, of which making one ready is none there). It comes from this call or, for whoever only sends in
+ * it, from a later one. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS and TUTTI_REPRODUCIBLE, where
+ * set, are for all calls. */
 typedef struct {
   size_t size;
   unsigned int version;

@@ -369,6 +369,56 @@ TEST_P(Persistent, WithWhatTheCallAsksFor) {
   });
 }
 
+// Whoever only sends may be done without the other, which finds what was sent in the next call of that way.
+void expectNamedPersistent(size_t which, bool starts, const char* transport) {
+  withCommunicators(2, over(transport), [&](tuttiComm_t comm, int rank) {
+    EveryCallBuffers at(rank, 2);
+    const auto call = everyCollective(at, comm, nullptr)[which];
+    tuttiRequest_t request = nullptr;
+    const tuttiCallConfig_t config = callConfig(&request, rank == 0 ? TUTTI_CALL_PERSISTENT : 0);
+    tuttiResult_t result = call.make(&config);
+    EXPECT_TRUE(rank != 0 || result == tuttiSuccess) << call.name;
+    if (rank == 0 && starts && result == tuttiSuccess) result = tuttiRequestStart(request);
+    if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+    if (result == tuttiSuccess) result = call.make(nullptr);
+    if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+    EXPECT_EQ(result, tuttiInvalidUsage) << call.name;
+    expectText("the ranks differ in whether");
+    expectText("is persistent: rank 0 (");
+    if (request != nullptr) CHECK_TUTTI(tuttiRequestFree(request));
+  });
+}
+
+TEST_P(Persistent, OnOneRankAloneIsNamed) {
+  EveryCallBuffers at(0, 2);
+  const size_t calls = everyCollective(at, nullptr, nullptr).size();
+  for (size_t which = 0; which < calls; ++which)
+    for (const bool starts : {false, true}) expectNamedPersistent(which, starts, GetParam());
+}
+
+TEST_P(Persistent, AMessageOnOneSideAloneIsNamed) {
+  for (const int persistent : {0, 1})
+    for (const bool starts : {false, true})
+      withCommunicators(2, over(GetParam()), [&](tuttiComm_t comm, int rank) {
+        std::vector<int> value(500'000, rank);  // more than its slots hold
+        tuttiRequest_t request = nullptr;
+        const tuttiCallConfig_t config = callConfig(&request, rank == persistent ? TUTTI_CALL_PERSISTENT : 0);
+        const auto move = [&](const tuttiCallConfig_t* how) {
+          return rank == 0 ? tuttiSendConfig(value.data(), value.size(), tuttiInt32, 1, comm, nullptr, how)
+                           : tuttiRecvConfig(value.data(), value.size(), tuttiInt32, 0, comm, nullptr, how);
+        };
+        tuttiResult_t result = move(&config);
+        if (rank == persistent && starts) result = tuttiRequestStart(request);
+        if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+        if (result == tuttiSuccess) result = move(nullptr);
+        if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+        EXPECT_EQ(result, tuttiInvalidUsage);
+        expectText("the ranks differ in whether");
+        expectText("is persistent: rank " + std::to_string(persistent));
+        if (request != nullptr) CHECK_TUTTI(tuttiRequestFree(request));
+      });
+}
+
 TEST(PersistentCall, OneThatStillRunsIsNotStarted) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     OwnStream on;
