@@ -10,7 +10,9 @@
  * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
  *   again after tuttiStreamSynchronize. Communicators on a GPU take CUDA's streams and no others, those on the host
- *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument.
+ *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument. A process that ends normally waits for
+ *   what is queued on the latter, for a second or so, and drops the rest, before it destroys static objects that were
+ *   there before its first such stream.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
  *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommIdle and tuttiGetLastError,
