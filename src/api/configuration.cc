@@ -199,12 +199,12 @@ tuttiCallConfig_t checked(const tuttiCallConfig_t& given, const char* call) {
 
 // Whether the call's own word counts; else what has won over it is noted.
 bool counts(const comm::Config& config, const char* variable, const char* field, const std::string& value,
-            CallOptions& options) {
+            std::string& overridden) {
   const auto won = config.variables.find(variable);
   if (won == config.variables.end()) return true;
   if (won->second != value)
-    options.overridden += fmt::format("{}config.{}={} by {}={}", options.overridden.empty() ? "" : ", ", field, value,
-                                      won->first, won->second);
+    overridden +=
+        fmt::format("{}config.{}={} by {}={}", overridden.empty() ? "" : ", ", field, value, won->first, won->second);
   return false;
 }
 
@@ -225,12 +225,14 @@ CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, 
   options.request = full.request;
   checkCallChannels(full.channels, collective, call);
   options.wish.reproducible =
-      full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options);
-  if (full.channels > 0 && counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options))
+      full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options.unreproducible);
+  options.overridden = options.unreproducible;
+  if (full.channels > 0 &&
+      counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options.overridden))
     options.wish.channels = static_cast<uint8_t>(full.channels);
   if (full.algorithm == nullptr) return options;
   const auto algorithm = field(call, "algorithm", [&] { return algorithmOf(full.algorithm, collective); });
-  if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options))
+  if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options.overridden))
     options.wish.algorithm = static_cast<uint8_t>(1 + static_cast<int>(algorithm));
   return options;
 }

@@ -150,9 +150,13 @@ tuttiResult_t recorded(tuttiRequest_t request, tuttiResult_t result) noexcept {
   return result;
 }
 
-void tellOnce(tuttiComm& comm, const std::string& overridden) {
-  if (overridden.empty() || std::exchange(comm.toldOverridden, true)) return;
-  log::info("overridden, in this call and all of this communicator: {}", overridden);
+void tellOnce(tuttiComm& comm, const CallOptions& options) {
+  constexpr const char* kWhere = "overridden, in this call and all of this communicator";
+  const std::string& lost = options.unreproducible;
+  if (comm.rank == 0 && !lost.empty() && !std::exchange(comm.toldUnreproducible, true))
+    log::warn("{}: {}: bits may differ with what is chosen", kWhere, lost);
+  if (options.overridden.empty() || std::exchange(comm.toldOverridden, true)) return;
+  log::info("{}: {}", kWhere, options.overridden);
 }
 
 }  // namespace
@@ -160,7 +164,7 @@ void tellOnce(tuttiComm& comm, const std::string& overridden) {
 void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name,
                       const tuttiCallConfig_t& config) {
   const CallOptions options = resolve(config, visit->team().config(), call.collective, name);
-  tellOnce(*comm, options.overridden);
+  tellOnce(*comm, options);
   call.wish = options.wish;
   call.tag = options.tag;
   if (options.request == nullptr) return submit(visit, std::move(call), stream, comm, name);
