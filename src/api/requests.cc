@@ -95,19 +95,24 @@ class Starting {
     // Acquire-release: pairs with the same operation in tuttiRequestFree; exactly one of the two sees the other's bit.
     const uint32_t before = request.state.fetch_or(kStarting, kBothWays);
     if (!(before & (kStarting | kFreed))) return;
-    if (!(before & kStarting)) request.state.fetch_and(~kStarting, kBothWays);
+    if (!(before & kStarting)) leave();
     if (before & kFreed) refuseFreed(call);
     refuseRestart(request, call);
   }
   ~Starting() {
-    const uint32_t before = request_.state.fetch_and(~(kStarting | kAwaited), kBothWays);
-    if (before & kAwaited) request_.state.notify_all();
-    if (before & kFreed) letGo(request_);
+    if (leave() & kFreed) letGo(request_);
   }
   Starting(const Starting&) = delete;
   Starting& operator=(const Starting&) = delete;
 
  private:
+  // What the state was; a thread may have begun to wait for this one, however short it was here.
+  uint32_t leave() noexcept {
+    const uint32_t before = request_.state.fetch_and(~(kStarting | kAwaited), kBothWays);
+    if (before & kAwaited) request_.state.notify_all();
+    return before;
+  }
+
   tuttiRequest& request_;
 };
 
@@ -117,8 +122,8 @@ void startHere(tuttiRequest& request, comm::Executor& executor, const char* name
   if (!operation.renew()) refuseRestart(request, name);
   try {
     runHere(executor, request.persistent->call, name);
-  } catch (const Error& error) {
-    operation.end(comm::Operation::kRunning, error);
+  } catch (const std::exception& thrown) {
+    operation.end(comm::Operation::kRunning, errorOf(thrown));
     throw;
   }
 }

@@ -489,6 +489,39 @@ TEST(PersistentCall, FailsAfterAFailureAndAfterTheEnd) {
   }
 }
 
+// What a group did not come to is told once: what another thread starts then is its own.
+TEST(PersistentCall, AGroupThatIsRefusedEndsNoOtherStart) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    OwnStream on;
+    int value = 1;
+    tuttiRequest_t request = nullptr;
+    const tuttiCallConfig_t config = callConfig(&request, TUTTI_CALL_PERSISTENT);
+    CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, on.stream, &config));
+    CHECK_TUTTI(tuttiRequestWait(request));
+    std::atomic<bool> over{false};
+    int started = 0;
+    std::thread other([&] {
+      while (!over) {
+        CHECK_TUTTI(tuttiGroupStart());
+        const bool collected = tuttiRequestStart(request) == tuttiSuccess;
+        started += collected;
+        for (int i = 0; collected && i < 20; ++i) EXPECT_EQ(tuttiRequestTest(request), tuttiInProgress);
+        tuttiGroupEnd();
+      }
+    });
+    for (int i = 0; i < 20'000; ++i) {
+      CHECK_TUTTI(tuttiGroupStart());
+      tuttiRequestStart(request);
+      tuttiAllReduce(nullptr, &value, 1, tuttiInt32, tuttiSum, comm, nullptr);
+      EXPECT_NE(tuttiGroupEnd(), tuttiSuccess);
+    }
+    over = true;
+    other.join();
+    EXPECT_GT(started, 0);
+    CHECK_TUTTI(tuttiRequestFree(request));
+  });
+}
+
 // The one that frees it does not wait, the one that runs it sees to the rest.
 TEST(PersistentCall, MayBeFreedByAnotherThreadWhileItRuns) {
   std::atomic<bool> freed{false};
