@@ -10,7 +10,9 @@
  * Streams. A NULL stream runs the operation in the calling thread and returns when it is done. A stream made by
  *   tuttiStreamCreate is an in-order queue with a thread of its own: the call returns at once, buffers may be touched
  *   again after tuttiStreamSynchronize. Communicators on a GPU take CUDA's streams and no others, those on the host
- *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument.
+ *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument. A process that ends normally waits for
+ *   what is queued on the latter, for a second or so, and drops the rest, before it destroys static objects that were
+ *   there before its first such stream.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
  *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommIdle and tuttiGetLastError,
@@ -408,8 +410,10 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 /* What one call is to have that others have not. Set size and version with TUTTI_CALL_CONFIG_INITIALIZER; every other
  * field's zero means that the call is as any other. Sizes and reserved fields are as in tuttiConfig_t. The same on
  * every rank must be channels, algorithm, reproducible, tag, and whether the call is persistent: tuttiInvalidUsage
- * where the tag differs, or what is chosen by the rest. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS
- * and TUTTI_REPRODUCIBLE, where set, are for all calls. */
+ * where the tag differs, what is chosen by the rest, or on the host whether it is persistent (on GPUs the order of
+ * calls alone counts, of which making one ready is none there). It comes from this call or, for whoever only sends in
+ * it, from a later one. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS and TUTTI_REPRODUCIBLE, where
+ * set, are for all calls. */
 typedef struct {
   size_t size;
   unsigned int version;
@@ -472,9 +476,11 @@ TUTTI_API tuttiResult_t tuttiBarrierConfig(tuttiComm_t comm, tuttiStream_t strea
  * the call returns. What an operation on a GPU could not end is known soon after, and it counts as failed where the
  * communicator fails in that moment. None is given of what a CUDA graph captures: tuttiInvalidUsage. Any thread may ask
  * and wait, also after the communicator's end. */
-/* tuttiSuccess, tuttiInProgress, or the error of the operation, of which tuttiGetLastError tells. */
+/* tuttiSuccess, tuttiInProgress, or the error of the operation, of which tuttiGetLastError tells. In an open group that
+ * has collected the call it stays at tuttiInProgress. */
 TUTTI_API tuttiResult_t tuttiRequestTest(tuttiRequest_t request);
-/* Waits until it has ended, which the deadline of the operation sees to once it runs, and returns its result. */
+/* Waits until it has ended, which the deadline of the operation sees to once it runs, and returns its result.
+ * tuttiInvalidUsage in the group of the calling thread that has collected the call: it runs when that ends. */
 TUTTI_API tuttiResult_t tuttiRequestWait(tuttiRequest_t request);
 /* Runs a persistent call once more, with the same arguments, on the same stream, or with a NULL stream in the calling
  * thread to its end; in a group it is collected as a call is. It is a call in the order of calls, as is making it

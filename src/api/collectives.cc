@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "api/check.h"
+#include "api/configuration.h"
 #include "api/guard.h"
 #include "api/submit.h"
 #include "api/tables.h"
@@ -34,6 +35,7 @@ struct How {
 template <class Fill>
 [[gnu::always_inline]] inline tuttiResult_t operation(const char* name, Collective collective, const Given& given,
                                                       tuttiComm_t comm, const How& how, Fill&& fill) noexcept {
+  if (how.config != nullptr) clearRequest(*how.config);
   return guarded(
       comm, [&]() __attribute__((always_inline)) {
         spoiling([&]() __attribute__((always_inline)) {
@@ -226,7 +228,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
     const auto self = static_cast<size_t>(comm->rank);
     const size_t own = tables->outputCounts[self];
-    const size_t whole = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
+    const size_t whole = extent(tables->outputCounts, tables->outputOffsets, call.type, name, "recv");
     checkApart(tables->outputCounts, tables->outputOffsets, name);
     checkBuffer(send, own, name, "send");
     checkBuffer(recv, whole, name, "recv");
@@ -271,8 +273,8 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
     const auto self = static_cast<size_t>(comm->rank);
     checkOwnPart(tables->inputCounts[self], tables->outputCounts[self], "sendCounts and recvCounts", comm->rank, name);
-    const size_t sendExtent = extent(tables->inputCounts, tables->inputOffsets, name, "send");
-    const size_t recvExtent = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
+    const size_t sendExtent = extent(tables->inputCounts, tables->inputOffsets, call.type, name, "send");
+    const size_t recvExtent = extent(tables->outputCounts, tables->outputOffsets, call.type, name, "recv");
     checkApart(tables->outputCounts, tables->outputOffsets, name);
     checkBuffer(send, sendExtent, name, "send");
     checkBuffer(recv, recvExtent, name, "recv");
@@ -301,7 +303,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
     tables->outputOffsets = copyTable(recvDispls, ranks, name, "recvDispls");
     const auto self = static_cast<size_t>(root);
     checkOwnPart(sendCount, tables->outputCounts[self], "sendCount and recvCounts", root, name);
-    const size_t whole = extent(tables->outputCounts, tables->outputOffsets, name, "recv");
+    const size_t whole = extent(tables->outputCounts, tables->outputOffsets, call.type, name, "recv");
     checkApart(tables->outputCounts, tables->outputOffsets, name);
     checkBuffer(recv, whole, name, "recv");
     const size_t recvBytes = checkBytes(whole, 1, call.type, name);
@@ -328,7 +330,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
     tables->inputOffsets = copyTable(sendDispls, ranks, name, "sendDispls");
     const auto self = static_cast<size_t>(root);
     checkOwnPart(tables->outputCounts[self], recvCount, "sendCounts and recvCount", root, name);
-    const size_t whole = extent(tables->outputCounts, tables->inputOffsets, name, "send");
+    const size_t whole = extent(tables->outputCounts, tables->inputOffsets, call.type, name, "send");
     checkBuffer(send, whole, name, "send");
     const size_t sendBytes = checkBytes(whole, 1, call.type, name);
     const std::byte* place = bytes(send) + tables->inputOffsets[self] * sizeOf(call.type);

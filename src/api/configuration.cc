@@ -31,9 +31,13 @@ auto field(const char* call, const char* name, Read&& read) {
 }
 
 // Versions are numbers like 102 (0.1.2). A program may be newer than the library, but not by a major version.
-void checkVersion(unsigned int version, const char* kind, const char* call) {
+bool isKnown(unsigned int version) noexcept {
   constexpr unsigned int kMajor = 10'000, kOldest = 100;
-  if (version >= kOldest && version / kMajor <= TUTTI_MAJOR) return;
+  return version >= kOldest && version / kMajor <= TUTTI_MAJOR;
+}
+
+void checkVersion(unsigned int version, const char* kind, const char* call) {
+  if (isKnown(version)) return;
   invalid(call, fmt::format("config.version is {}, which tutti {}.{}.{} does not know; start from TUTTI_{}_INITIALIZER",
                             version, TUTTI_MAJOR, TUTTI_MINOR, TUTTI_PATCH, kind));
 }
@@ -199,16 +203,22 @@ tuttiCallConfig_t checked(const tuttiCallConfig_t& given, const char* call) {
 
 // Whether the call's own word counts; else what has won over it is noted.
 bool counts(const comm::Config& config, const char* variable, const char* field, const std::string& value,
-            CallOptions& options) {
+            std::string& overridden) {
   const auto won = config.variables.find(variable);
   if (won == config.variables.end()) return true;
   if (won->second != value)
-    options.overridden += fmt::format("{}config.{}={} by {}={}", options.overridden.empty() ? "" : ", ", field, value,
-                                      won->first, won->second);
+    overridden +=
+        fmt::format("{}config.{}={} by {}={}", overridden.empty() ? "" : ", ", field, value, won->first, won->second);
   return false;
 }
 
 }  // namespace
+
+void clearRequest(const tuttiCallConfig_t& given) noexcept {
+  constexpr size_t kNeeded = offsetof(tuttiCallConfig_t, request) + sizeof given.request;
+  if (given.size < kNeeded || given.size > kLargestStruct || !isKnown(given.version)) return;
+  if (given.request != nullptr) *given.request = nullptr;
+}
 
 CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, Collective collective,
                     const char* call) {
@@ -219,12 +229,14 @@ CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, 
   options.request = full.request;
   checkCallChannels(full.channels, collective, call);
   options.wish.reproducible =
-      full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options);
-  if (full.channels > 0 && counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options))
+      full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options.unreproducible);
+  options.overridden = options.unreproducible;
+  if (full.channels > 0 &&
+      counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options.overridden))
     options.wish.channels = static_cast<uint8_t>(full.channels);
   if (full.algorithm == nullptr || *full.algorithm == '\0') return options;
   const auto algorithm = field(call, "algorithm", [&] { return algorithmOf(full.algorithm, collective); });
-  if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options))
+  if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options.overridden))
     options.wish.algorithm = static_cast<uint8_t>(1 + static_cast<int>(algorithm));
   return options;
 }

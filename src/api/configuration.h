@@ -16,9 +16,12 @@ struct CallOptions {
   uint64_t tag = 0;
   bool persistent = false;
   tuttiRequest_t* request = nullptr;
-  std::string overridden;  // what the environment has won over, in words
+  std::string overridden;      // what the environment has won over, in words
+  std::string unreproducible;  // of that, what a program may rely on
 };
 
+// Its `request` is NULL from here on, whatever becomes of the call. A struct that resolve() does not believe stays.
+void clearRequest(const tuttiCallConfig_t& given) noexcept;
 // For a call on a communicator with this configuration. Throws Error(kInvalidArgument), as above.
 CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, Collective collective,
                     const char* call);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "api/check.h"
@@ -22,24 +21,19 @@ using namespace tutti;
 namespace tutti::api {
 namespace {
 
-comm::Operation::Part partOf(const comm::Call& call) noexcept {
-  return call.onlyReadies ? comm::Operation::kReadying : comm::Operation::kRunning;
-}
-
-// What was collected and not taken will not come.
-void giveUp(std::span<const comm::PendingCall> calls, const Error& why) noexcept {
-  for (const comm::PendingCall& one : calls)
-    if (one.operation) one.operation->giveUp(partOf(one.call), why);
-}
-
 struct Group {
   Group() = default;
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group() {
-    giveUp(calls, errorOrOutOfMemory([] {
-             return Error(ErrorCode::kInvalidUsage, "the group in which it was called has not come to its end");
-           }));
+    giveUp(errorOrOutOfMemory(
+        [] { return Error(ErrorCode::kInvalidUsage, "the group in which it was called has not come to its end"); }));
+  }
+  // What was collected and not taken will not come. Once: another thread may start it anew then.
+  void giveUp(const Error& why) noexcept {
+    for (const comm::PendingCall& one : calls)
+      if (one.operation) one.operation->giveUp(partOf(one.call), why);
+    calls.clear();
   }
   std::vector<comm::PendingCall> calls;
   std::vector<tuttiComm_t> handles;  // each once
@@ -132,7 +126,13 @@ void runCalls(Group& ended) {
   if (ended.calls.empty()) return;
   std::deque<CallGuard> visits;
   for (tuttiComm_t handle : ended.handles) visits.emplace_back(handle, "tuttiGroupEnd");
-  comm::launchGroup(ended.calls);
+  try {
+    comm::launchGroup(ended.calls);
+  } catch (const std::exception& thrown) {
+    ended.giveUp(errorOf(thrown));
+    throw;
+  }
+  ended.calls.clear();  // as long as nobody can start them anew
 }
 
 void recordInAll(const std::vector<tuttiComm_t>& handles, const Error& error) noexcept {
@@ -145,14 +145,14 @@ bool runGroup(Group& ended, bool lacksMemory) {
     check(ended, lacksMemory);
   } catch (const std::exception& why) {
     giveUpMakers(ended, why);
-    giveUp(ended.calls, errorOf(why));
+    ended.giveUp(errorOf(why));
     throw;
   }
   const auto failure = makeAll(ended.makers);
   try {
     runCalls(ended);
   } catch (const std::exception& thrown) {
-    giveUp(ended.calls, errorOf(thrown));
+    ended.giveUp(errorOf(thrown));
     if (!failure) throw;
     recordInAll(ended.handles, errorOf(thrown));
   }
@@ -181,6 +181,12 @@ void deferMakers(const Makers& makers) {
 }
 
 bool inGroup() noexcept { return current.depth > 0; }
+
+bool isCollected(const comm::Operation& operation) noexcept {
+  if (current.group == nullptr) return false;
+  return std::ranges::any_of(current.group->calls,
+                             [&](const comm::PendingCall& one) { return one.operation.get() == &operation; });
+}
 
 void spoilGroup(const Error& error) noexcept {
   if (!inGroup()) return;
@@ -237,11 +243,8 @@ void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* na
   if (!operation->begin(part)) refuseRunning(nameOf(pending.call.collective), name);
   try {
     sendOff(comm, std::move(pending));
-  } catch (const Error& error) {
-    operation->giveUp(part, error);
-    throw;
-  } catch (const std::bad_alloc&) {
-    operation->giveUp(part, outOfMemory);
+  } catch (const std::exception& thrown) {
+    operation->giveUp(part, errorOf(thrown));
     throw;
   }
 }

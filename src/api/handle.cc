@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <thread>
 
 #include "api/handle_pool.h"
 #include "api/process_text.h"
@@ -245,8 +246,11 @@ std::shared_ptr<comm::Communicator> lookUp(tuttiComm_t comm, const char* call) {
 }
 
 bool dropStray(tuttiComm_t comm) {
-  uint32_t joinFailed = kStray;
-  if (!comm->state.compare_exchange_strong(joinFailed, kStray | kGone, kBoth)) return false;
+  // Nobody is inside of one for longer than it takes to be refused.
+  for (uint32_t state = kStray; !comm->state.compare_exchange_strong(state, kStray | kGone, kBoth); state = kStray) {
+    if ((state & ~(kInside | kAborted)) != kStray) return false;
+    std::this_thread::yield();
+  }
   poolOf<tuttiComm>.putBack(comm);
   return true;
 }

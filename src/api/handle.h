@@ -34,7 +34,8 @@ struct tuttiComm {
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
-  bool toldOverridden = false;  // that the environment wins over what a call asks for; by whoever is inside
+  // That the environment wins over what a call asks for. By whoever is inside.
+  bool toldOverridden = false, toldUnreproducible = false;
 
   int rankBefore = 0;  // its own or, of such a child, its parent's: never changed
   bool isChild = false;

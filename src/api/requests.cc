@@ -70,6 +70,15 @@ bool isSame(const Communicators& communicator, const std::weak_ptr<comm::Communi
   refuseRunning(request.persistent ? nameOf(request.persistent->call.collective) : "a single operation", call);
 }
 
+// Nobody but the caller could end the group in which it waits to run.
+void refuseCollected(const comm::Operation& operation, const char* call) {
+  if (isCollected(operation))
+    throw Error(ErrorCode::kInvalidUsage,
+                fmt::format("{}: request is of a call that runs at the end of the group which this thread has open: "
+                            "end that group first (tuttiGroupEnd)",
+                            call));
+}
+
 // Until no thread is in tuttiRequestStart: an operation without a stream ends there.
 void awaitStart(tuttiRequest& request) noexcept {
   for (uint32_t state = request.state.load(std::memory_order_acquire); state & kStarting;
@@ -86,19 +95,24 @@ class Starting {
     // Acquire-release: pairs with the same operation in tuttiRequestFree; exactly one of the two sees the other's bit.
     const uint32_t before = request.state.fetch_or(kStarting, kBothWays);
     if (!(before & (kStarting | kFreed))) return;
-    if (!(before & kStarting)) request.state.fetch_and(~kStarting, kBothWays);
+    if (!(before & kStarting)) leave();
     if (before & kFreed) refuseFreed(call);
     refuseRestart(request, call);
   }
   ~Starting() {
-    const uint32_t before = request_.state.fetch_and(~(kStarting | kAwaited), kBothWays);
-    if (before & kAwaited) request_.state.notify_all();
-    if (before & kFreed) letGo(request_);
+    if (leave() & kFreed) letGo(request_);
   }
   Starting(const Starting&) = delete;
   Starting& operator=(const Starting&) = delete;
 
  private:
+  // What the state was; a thread may have begun to wait for this one, however short it was here.
+  uint32_t leave() noexcept {
+    const uint32_t before = request_.state.fetch_and(~(kStarting | kAwaited), kBothWays);
+    if (before & kAwaited) request_.state.notify_all();
+    return before;
+  }
+
   tuttiRequest& request_;
 };
 
@@ -108,8 +122,8 @@ void startHere(tuttiRequest& request, comm::Executor& executor, const char* name
   if (!operation.renew()) refuseRestart(request, name);
   try {
     runHere(executor, request.persistent->call, name);
-  } catch (const Error& error) {
-    operation.end(comm::Operation::kRunning, error);
+  } catch (const std::exception& thrown) {
+    operation.end(comm::Operation::kRunning, errorOf(thrown));
     throw;
   }
 }
@@ -141,9 +155,13 @@ tuttiResult_t recorded(tuttiRequest_t request, tuttiResult_t result) noexcept {
   return result;
 }
 
-void tellOnce(tuttiComm& comm, const std::string& overridden) {
-  if (overridden.empty() || std::exchange(comm.toldOverridden, true)) return;
-  log::info("overridden, in this call and all of this communicator: {}", overridden);
+void tellOnce(tuttiComm& comm, const CallOptions& options) {
+  constexpr const char* kWhere = "overridden, in this call and all of this communicator";
+  const std::string& lost = options.unreproducible;
+  if (comm.rank == 0 && !lost.empty() && !std::exchange(comm.toldUnreproducible, true))
+    log::warn("{}: {}: bits may differ with what is chosen", kWhere, lost);
+  if (options.overridden.empty() || std::exchange(comm.toldOverridden, true)) return;
+  log::info("{}: {}", kWhere, options.overridden);
 }
 
 }  // namespace
@@ -151,11 +169,10 @@ void tellOnce(tuttiComm& comm, const std::string& overridden) {
 void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name,
                       const tuttiCallConfig_t& config) {
   const CallOptions options = resolve(config, visit->team().config(), call.collective, name);
-  tellOnce(*comm, options.overridden);
+  tellOnce(*comm, options);
   call.wish = options.wish;
   call.tag = options.tag;
   if (options.request == nullptr) return submit(visit, std::move(call), stream, comm, name);
-  *options.request = nullptr;
   comm::Executor& executor = visit->executor();
   comm::CallStream on = checkStream(executor, stream, name);
   const auto operation = executor.newOperation();
@@ -194,6 +211,7 @@ tuttiResult_t tuttiRequestTest(tuttiRequest_t request) {
 tuttiResult_t tuttiRequestWait(tuttiRequest_t request) {
   return recorded(request, guarded(nullptr, [&] {
                     const auto operation = operationOf(request, "tuttiRequestWait");
+                    refuseCollected(*operation, "tuttiRequestWait");
                     awaitStart(*request);
                     operation->wait();
                     operation->result();

@@ -8,11 +8,14 @@
 #include "base/error.h"
 #include "team/call.h"
 #include "team/executor.h"
+#include "team/operation.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {
 
 bool inGroup() noexcept;
+// Whether the calling thread's open group has collected a call of it, which runs at the group's end.
+bool isCollected(const comm::Operation& operation) noexcept;
 // Throws the Error of a call that ran. `visit` is the caller's stay in the communicator.
 void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
 // The same of a call that has a configuration of its own.

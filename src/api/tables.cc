@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "api/check.h"
@@ -28,14 +29,19 @@ size_t sum(const Table& counts, const char* name, const char* argument) {
   return total;
 }
 
-size_t extent(const Table& counts, const Table& offsets, const char* name, const char* side) {
+size_t extent(const Table& counts, const Table& offsets, DataType type, const char* name, const char* side) {
+  const size_t most = PTRDIFF_MAX / sizeOf(type);
   size_t end = 0, last = 0;
   for (size_t r = 0; r < counts.size(); ++r) {
     if (counts[r] == 0) continue;
-    if (__builtin_add_overflow(offsets[r], counts[r], &last))
+    if (__builtin_add_overflow(offsets[r], counts[r], &last) || last > most)
       invalid(name,
               fmt::format("{}Counts[{}] is {}: that many elements from {}Displs[{}] ({}) on do not fit into memory",
                           side, r, counts[r], side, r, offsets[r]));
+    if (last > comm::kMostElements)
+      invalid(name, fmt::format("{}Displs[{}] is {}: with the {} elements of {}Counts[{}] from there on, they are more "
+                                "than a call can have, which is {}",
+                                side, r, offsets[r], counts[r], side, r, comm::kMostElements));
     end = std::max(end, last);
   }
   return end;

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/types.h"
+
 namespace tutti::api {
 
 using Table = std::vector<size_t>;
@@ -11,8 +13,9 @@ using Table = std::vector<size_t>;
 Table copyTable(const size_t* table, int size, const char* name, const char* argument);
 // The sum of all counts.
 size_t sum(const Table& counts, const char* name, const char* argument);
-// Elements from the start of a buffer to the end of its last part. `side` is "send" or "recv".
-size_t extent(const Table& counts, const Table& offsets, const char* name, const char* side);
+// Elements from the start of a buffer to the end of its last part: no more than a call can have. `side` is "send" or
+// "recv".
+size_t extent(const Table& counts, const Table& offsets, DataType type, const char* name, const char* side);
 // No two ranks write to the same place in recv. Call extent() before: it knows that the ends of parts are numbers.
 void checkApart(const Table& counts, const Table& offsets, const char* name);
 

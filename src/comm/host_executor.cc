@@ -19,7 +19,7 @@ struct Batch {
   }
   void add(PendingCall&& pending, bool blocking) noexcept {
     Operation* const operation = pending.operation.get();
-    if (operation != nullptr) operation->take();
+    if (operation != nullptr) operation->take(partOf(pending.call));
     tasks.emplace_back(stateOf(pending), std::move(pending.call), blocking, operation);
     kept.push_back({std::move(pending.keeper), std::move(pending.operation)});
   }

@@ -116,7 +116,7 @@ void Task::finish(CallState how) noexcept {
 }
 
 void Task::tellOperation() noexcept {
-  const auto part = call_.onlyReadies ? Operation::kReadying : Operation::kRunning;
+  const auto part = partOf(call_);
   if (!failed_) return operation_->end(part);
   operation_->end(part, errorOrOutOfMemory([this] { return team().failure(describe()); }));
 }
@@ -134,6 +134,9 @@ void Task::report(const engine::LaneFailure& failure) const {
 Error Task::otherMessage(const engine::LaneFailure& failure) const {
   const std::string self = team().rankName(team().rank()), peer = team().rankName(failure.peer);
   const link::Fingerprint theirs = tagged(failure.theirs, call_.tag);
+  // What came may be of an earlier number, where this rank has only made its part ready.
+  if (const auto same = team().recorder().find(lineOf(call_), call_.root, theirs.operation); same && same->onlyReadies)
+    return persistenceMismatch(describeMessage(call_.sends, call_.root, same->fingerprint, same->tag), self, peer);
   if (hasOtherTag(theirs, team().size())) {
     const bool untagged = call_.tag != 0 && failure.theirs.root == 0;
     return tagMismatch(describeMessage(call_.sends, call_.root, call_.fingerprint(ticket_)), self, call_.tag, peer,
@@ -147,7 +150,7 @@ Error Task::otherMessage(const engine::LaneFailure& failure) const {
 void Task::disagree(const engine::LaneFailure& failure) {
   const bool isLater = failure.kind == engine::LaneFailure::Kind::kMismatch &&
                        static_cast<int32_t>(failure.theirs.operation - static_cast<uint32_t>(ticket_)) > 0;
-  if (!isLater || call_.collective == Collective::kSendRecv) report(failure);
+  if (!isLater) report(failure);
   try {
     report(failure);
   } catch (const Error& error) {

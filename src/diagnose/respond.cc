@@ -20,7 +20,10 @@ StateReply answerTo(const Question& question, const Recorder& recorder) {
   if (collective) said.same = positionIn(recorder.collective(question.number));
   said.last = positionIn(recorder.last(CallLine::kCollective));
   if (collective) said.counts = recorder.countsWith(question.asker, question.number);
-  said.counterpart = recorder.begun(counterpartOf(question.line), collective ? -1 : question.asker, question.number);
+  const CallLine line = counterpartOf(question.line);
+  const int peer = collective ? -1 : question.asker;
+  said.counterpart = recorder.begun(line, peer, question.number);
+  if (const auto part = recorder.find(line, peer, question.number)) said.onlyReadies = part->onlyReadies;
   if (!said.counterpart) said.elsewhere = Neighbours::instance().elsewhere(recorder);
   return said;
 }

@@ -91,6 +91,7 @@ void StallDetector::judge(int rank) {
   if (said && said->asked == static_cast<uint32_t>(number_)) {
     compare(rank, *said);
     compareCounts(rank, *said);
+    comparePersistence(rank, *said);
     findDeadlock(rank, *said);
     findCrossing(rank, *said);
   }
@@ -163,6 +164,12 @@ void StallDetector::compareCounts(int rank, const StateReply& said) const {
     throw countsMismatch(call_.describe(number_), peer, said.counts->sent, self, own.expected);
   if (own.sent != said.counts->expected)
     throw countsMismatch(call_.describe(number_), self, own.sent, peer, said.counts->expected);
+}
+
+void StallDetector::comparePersistence(int rank, const StateReply& said) const {
+  if (!said.onlyReadies || *said.onlyReadies == call_.onlyReadies) return;
+  const std::string self = team_.rankName(team_.rank()), peer = team_.rankName(rank);
+  throw persistenceMismatch(call_.describe(number_), call_.onlyReadies ? self : peer, call_.onlyReadies ? peer : self);
 }
 
 // This rank waits in a call whose counterpart the other has not made, and that one waits here for one that this rank

@@ -44,6 +44,7 @@ class StallDetector {
   Error leftWithout(int rank, const std::optional<StateReply>& said) const;
   Error departure(int rank, const std::optional<StateReply>& said, const char* why) const;
   void compare(int rank, const StateReply& said) const;
+  void comparePersistence(int rank, const StateReply& said) const;
   void compareCounts(int rank, const StateReply& said) const;
   void findDeadlock(int rank, const StateReply& said) const;
   void findCrossing(int rank, const StateReply& said);

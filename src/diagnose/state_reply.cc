@@ -29,6 +29,15 @@ void put(Writer& out, const std::optional<Recorder::PairCounts>& counts) {
   if (counts) out.value(counts->sent).value(counts->expected);
 }
 
+void put(Writer& out, const std::optional<bool>& flag) {
+  out.value<uint8_t>(flag.has_value());
+  if (flag) out.value<uint8_t>(*flag);
+}
+
+std::optional<bool> getFlagIfAny(Reader& in) {
+  return in.value<bool>() ? std::optional(in.value<bool>()) : std::nullopt;
+}
+
 std::optional<Recorder::PairCounts> getCountsIfAny(Reader& in) {
   if (!in.value<bool>()) return std::nullopt;
   Recorder::PairCounts counts;
@@ -93,6 +102,7 @@ Bytes encode(const StateReply& said) {
   put(out, said.last);
   put(out, said.counts);
   out.value<uint8_t>(said.counterpart);
+  put(out, said.onlyReadies);
   out.value(said.stuck ? said.stuck->line : CallLine::kCollective);
   put(out, said.stuck ? std::optional(said.stuck->position) : std::nullopt);
   out.value(said.split);
@@ -109,6 +119,7 @@ std::optional<StateReply> decodeStateReply(std::span<const std::byte> bytes) {
   said.last = getPositionIfAny(in);
   said.counts = getCountsIfAny(in);
   said.counterpart = in.value<bool>();
+  said.onlyReadies = getFlagIfAny(in);
   const auto line = getLine(in);
   if (const auto position = getPositionIfAny(in)) said.stuck = Stuck{line, *position};
   said.split = in.value<uint32_t>();

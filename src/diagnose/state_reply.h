@@ -41,7 +41,8 @@ struct StateReply {
   std::optional<Position> last;  // the latest collective
   // Where counts are private, of the collective that was asked about: what it sends the asker, and expects of it.
   std::optional<Recorder::PairCounts> counts;
-  bool counterpart = false;  // its own part of the asker's call has been made
+  bool counterpart = false;         // its own part of the asker's call has been made
+  std::optional<bool> onlyReadies;  // whether that part made a persistent call ready; of one that is still known
   std::optional<Stuck> stuck;
   uint32_t split = 0;                  // the number of the split that its caller is in, from 1 on; 0: in none
   std::optional<Elsewhere> elsewhere;  // looked for when it has not made its part

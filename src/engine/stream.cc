@@ -1,13 +1,85 @@
 #include "engine/stream.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <new>
 #include <utility>
+#include <vector>
 
+#include "process/background_threads.h"
+#include "process/fork.h"
+#include "process/process_object.h"
 #include "process/thread.h"
 
 namespace tutti::engine {
+namespace {
 
-Stream::Stream() : thread_(startThread([this] { work(); })) {}
+// Those of this process, for its end.
+class OpenStreams {
+ public:
+  void add(Stream* stream) {
+    std::lock_guard lock(mutex_);
+    all_.push_back(stream);
+  }
+  void remove(Stream* stream) noexcept {
+    std::lock_guard lock(mutex_);
+    std::erase(all_, stream);
+  }
+  // Waits until nothing is queued on any of them. False: there still is, after so long.
+  bool settle(std::chrono::milliseconds atMost) {
+    const auto until = std::chrono::steady_clock::now() + atMost;
+    while (!idle()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+ private:
+  bool idle() {
+    std::lock_guard lock(mutex_);
+    return std::ranges::all_of(all_, &Stream::idle);
+  }
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<Stream*> all_;
+};
+
+// What is queued gets so long before the library leaves, which it does at the very end otherwise and where calls get a
+// second more. What has not ended by then fails, unless it moves: that comes to its end.
+constexpr std::chrono::milliseconds kForWork(200), kForFailing(10'000);
+
+void atTheEndOfStreams() noexcept try {
+  auto& streams = ofThisProcess<OpenStreams>();
+  if (streams.settle(kForWork)) return;
+  BackgroundThreads::instance().finish();
+  streams.settle(kForFailing);
+} catch (const std::exception&) {  // no memory: the process ends in any case
+}
+
+fork::Mutex registering;  // guards what follows; and exit's own lock, which a child would find taken
+constinit bool registered = false;
+
+// When the process ends, this comes before what was registered earlier: the static objects that the program had before
+// its first stream, on which may work what is queued. Those that it made later go first.
+void settleAtTheEnd() {
+  const std::lock_guard lock(registering);
+  if (!registered) registered = std::atexit(atTheEndOfStreams) == 0;
+}
+
+}  // namespace
+
+Stream::Stream() {
+  settleAtTheEnd();
+  ofThisProcess<OpenStreams>().add(this);
+  try {
+    thread_ = startThread([this] { work(); });
+  } catch (...) {
+    ofThisProcess<OpenStreams>().remove(this);
+    throw;
+  }
+}
 
 Stream::~Stream() {
   {
@@ -16,6 +88,7 @@ Stream::~Stream() {
   }
   changed_.notify_all();
   thread_.join();
+  ofThisProcess<OpenStreams>().remove(this);
 }
 
 void Stream::submit(Job job) noexcept {

@@ -378,7 +378,8 @@ void GpuExecutor::tell(const News& news) noexcept try {
   if (news.cutOff) onFault_.cutOff(news.cutOff->peer, news.cutOff->text);
   toldOfCut_ = toldOfCut_ || news.cutOff;
   if (news.looked) onFault_.standing(news.standing, bridges_.needDriving());
-} catch (const std::exception&) {  // no memory for the words: the kernels end all the same
+} catch (const std::exception& thrown) {  // no memory for the words: the kernels end all the same, and it is an end
+  team().fail(errorOf(thrown));
   std::atomic_ref(abortWord()).store(1, std::memory_order_release);
 }
 

@@ -45,7 +45,6 @@ void makeReady(std::span<const comm::PendingCall> calls) {
   for (const comm::PendingCall& one : calls) {
     if (!one.call.onlyReadies) continue;
     sideOf(one).programFor(one.call);
-    one.operation->take();
     one.operation->end(comm::Operation::kReadying);
   }
 }

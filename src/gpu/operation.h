@@ -45,7 +45,7 @@ inline LaunchedOperation::LaunchedOperation(comm::Team& team, std::shared_ptr<de
     : device_(std::move(device)), order_(device_->newOrder()), team_(&team), report_(report) {}
 
 inline void LaunchedOperation::launched(const comm::Call& call, uint64_t number) noexcept {
-  take();
+  take(kRunning);
   std::lock_guard lock(mutex_);
   call_ = call;
   number_ = number;

@@ -50,6 +50,18 @@ uint32_t deviceChunkBytes(const schedule::Schedule& schedule, Protocol protocol,
   return bytes;
 }
 
+void requireRankOrder(const schedule::Request& request, schedule::Algorithm chosen,
+                      const plan::DeviceMachine& machine) {
+  const schedule::AlgorithmRow& row = schedule::rowOf(chosen);
+  const bool hasLinks = !row.linksToAll || machine.ranks - 1 <= machine.mostLinks;
+  if (!request.inRankOrder || (row.can(request) && hasLinks)) return;
+  throw Error(ErrorCode::kInvalidUsage,
+              fmt::format("{} of floating-point values in the order of the ranks (TUTTI_REPRODUCIBLE, or reproducible "
+                          "in the configuration) needs links from each rank to all others, of which a GPU serves {}: "
+                          "{} GPUs are too many; ask for it on up to {}, or on host memory",
+                          nameOf(request.collective), machine.mostLinks, machine.ranks, machine.mostLinks + 1));
+}
+
 DevicePrograms::DevicePrograms(int rank, const comm::Config& config, const GpuLayout& shape, std::vector<int> groupOf,
                                device::Device& device)
     : rank_(rank),
@@ -110,6 +122,7 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
   const auto question = comm::PlanQuestion::of(call.collective, place, bytes, call.wish.bits(), inRankOrder, streamed);
   return programs_.find(question, [&]() -> DeviceProgram& {
     const plan::DeviceChoice choice = streamed ? chooseStreamed(call) : message ? chooseMessage(call) : choose(call);
+    requireRankOrder(requestOf(call), choice.algorithm, deviceMachine(shape_, streamed));
     return programs_.made({call.collective, choice.algorithm, place, choice.protocol, choice.channels},
                           [&] { return streamed ? makeStreamed(call, choice) : make(call, choice); });
   });

@@ -29,6 +29,10 @@ plan::DeviceMachine deviceMachine(const GpuLayout& shape, bool streamed);
 // element.
 uint32_t deviceChunkBytes(const schedule::Schedule& schedule, Protocol protocol, const GpuLayout& shape, bool streamed);
 
+// Throws Error(kInvalidUsage) where so many GPUs have no algorithm that adds in the order of the ranks, which was asked
+// for: what was chosen then is none.
+void requireRankOrder(const schedule::Request& request, schedule::Algorithm chosen, const plan::DeviceMachine& machine);
+
 class DevicePrograms {
  public:
   // Allocates what all programs will ever need: later calls allocate nothing on the GPU.

@@ -101,7 +101,7 @@ void DeviceRecord::note(Running& call) noexcept {
 bool DeviceRecord::isIn(const Running& call, const StandingStream& stream) noexcept {
   const engine::Awaited& awaited = stream.awaited;
   if (call.row || call.ended || static_cast<uint32_t>(call.number) != awaited.mine.operation) return false;
-  if (call.call.fingerprint(call.number) != awaited.mine.call()) return false;
+  if (call.call.fingerprint(call.number) != comm::tagged(awaited.mine.call(), call.call.tag)) return false;
   if (call.call.collective != Collective::kSendRecv) return true;
   return call.call.root == awaited.peer && call.call.sends == (awaited.mark == nullptr);
 }

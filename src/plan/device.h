@@ -36,7 +36,8 @@ struct DeviceChoice {
 };
 
 // The cheapest of those that fit the machine; `algorithm` and `protocol`, where given, are taken as they are. Never
-// fails for a collective that has the forced algorithm.
+// fails for a collective that has the forced algorithm: where none fits it is direct, for which the machine may be too
+// large, and which may not be able to do what is asked for (gpu::requireRankOrder).
 DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine,
                           std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
                           int forcedChannels);

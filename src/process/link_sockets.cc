@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "process/fork.h"
@@ -12,10 +13,16 @@
 namespace tutti {
 namespace {
 
-// In a child made by fork they stand for its parent's, which are no sockets there.
 struct LinkSockets {
   fork::Mutex mutex;  // guards what follows
+  uint32_t generation = 0;
   std::vector<int> all;
+
+  // Needs the mutex. In a child made by fork the parent's are none: what has their numbers may be the child's own.
+  std::vector<int>& ofThisProcess() noexcept {
+    if (std::exchange(generation, fork::generation()) != fork::generation()) all.clear();
+    return all;
+  }
 };
 LinkSockets& linkSockets = *new LinkSockets;  // made when the library is loaded, never destroyed
 
@@ -23,27 +30,28 @@ LinkSockets& linkSockets = *new LinkSockets;  // made when the library is loaded
 
 void noteLinkSocket(int fd) {
   const std::lock_guard lock(linkSockets.mutex);
-  linkSockets.all.push_back(fd);
+  linkSockets.ofThisProcess().push_back(fd);
 }
 
 void forgetLinkSocket(int fd) noexcept {
   const std::lock_guard lock(linkSockets.mutex);
-  const auto found = std::ranges::find(linkSockets.all, fd);
-  if (found == linkSockets.all.end()) return;
-  *found = linkSockets.all.back();
-  linkSockets.all.pop_back();
+  std::vector<int>& all = linkSockets.ofThisProcess();
+  const auto found = std::ranges::find(all, fd);
+  if (found == all.end()) return;
+  *found = all.back();
+  all.pop_back();
 }
 
 void endLinkSockets() noexcept {
   const std::lock_guard lock(linkSockets.mutex);
-  for (const int fd : linkSockets.all) ::shutdown(fd, SHUT_WR);
+  for (const int fd : linkSockets.ofThisProcess()) ::shutdown(fd, SHUT_WR);
 }
 
 void emptyLinkSockets() noexcept {
   constexpr int kMaxReads = 64;
   std::array<char, 4096> waste;
   const std::lock_guard lock(linkSockets.mutex);
-  for (const int fd : linkSockets.all)
+  for (const int fd : linkSockets.ofThisProcess())
     for (int reads = 0; reads<kMaxReads&& ::recv(fd, waste.data(), waste.size(), MSG_DONTWAIT)> 0;) ++reads;
 }
 

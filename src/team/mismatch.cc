@@ -38,6 +38,13 @@ Error tagMismatch(const std::string& call, const std::string& here, uint64_t min
                            call, here, said(mine), there, other));
 }
 
+Error persistenceMismatch(const std::string& call, const std::string& readies, const std::string& runs) {
+  return Error(ErrorCode::kInvalidUsage,
+               fmt::format("the ranks differ in whether {} is persistent: {} has made it ready, {} runs it. A call has "
+                           "TUTTI_CALL_PERSISTENT (tuttiCallConfig_t) on every rank or on none",
+                           call, readies, runs));
+}
+
 // Where a tag is mixed in, a call without a root has nothing else, and one with a root a rank; the counts of a
 // v-variant can be any number.
 bool hasOtherTag(const link::Fingerprint& same, int ranks) {
@@ -65,12 +72,15 @@ std::optional<Error> tagAlone(const Team& team, const link::Fingerprint& mine, u
 Error disagreement(const Team& team, link::Fingerprint mine, uint64_t tag, int peer, const link::Fingerprint& theirs,
                    uint64_t bytes) {
   const bool isMessage = static_cast<Collective>(mine.kindAndType >> 4) == Collective::kSendRecv;
+  bool onlyReadied = false;
   if (!isMessage && theirs.operation != mine.operation)
-    if (const auto same = team.recorder().collective(theirs.operation)) mine = same->fingerprint, tag = same->tag;
+    if (const auto same = team.recorder().collective(theirs.operation))
+      mine = same->fingerprint, tag = same->tag, onlyReadied = same->onlyReadies;
   if (auto tags = tagAlone(team, mine, tag, peer, theirs)) return *tags;
   const std::string self = team.rankName(team.rank());
   if (const auto plain = tagged(theirs, tag); mine != plain)
     return mismatch(self, mine, team.rankName(peer), plain, tag);
+  if (onlyReadied) return persistenceMismatch(describe(mine, tag), self, team.rankName(peer));
   return Error(ErrorCode::kInvalidUsage,
                fmt::format("counts do not match in {}: {} sent {} bytes more than {} expected", describe(mine, tag),
                            team.rankName(peer), bytes, self));

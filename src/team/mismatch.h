@@ -19,6 +19,8 @@ Error mismatch(const std::string& here, const link::Fingerprint& callHere, const
 // One call, to which the two gave different tags. `theirs`: nullopt where it is not known.
 Error tagMismatch(const std::string& call, const std::string& here, uint64_t mine, const std::string& there,
                   std::optional<uint64_t> theirs);
+// One call, which `readies` made ready to be started, and the other rank runs.
+Error persistenceMismatch(const std::string& call, const std::string& readies, const std::string& runs);
 // Whether a fingerprint that came with a slot is of a call with another tag, as far as it shows. `same` is what it is
 // if the tag is the same.
 bool hasOtherTag(const link::Fingerprint& same, int ranks);

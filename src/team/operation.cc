@@ -9,7 +9,7 @@ namespace tutti::comm {
 bool Operation::begin(Part part) noexcept {
   // Acquire: pairs with close(); what the last run wrote is behind this one.
   if (under_.load(std::memory_order_acquire) & part) return false;
-  taken_.store(false, std::memory_order_relaxed);
+  taken_.fetch_and(~uint32_t{part}, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   under_.fetch_or(part, std::memory_order_relaxed);
   return true;
@@ -22,7 +22,8 @@ bool Operation::renew() noexcept {
 }
 
 void Operation::giveUp(Part part, const Error& why) noexcept {
-  if (!taken_.load(std::memory_order_relaxed) && (under_.load(std::memory_order_relaxed) & part)) end(part, why);
+  const uint32_t untaken = under_.load(std::memory_order_relaxed) & ~taken_.load(std::memory_order_relaxed);
+  if (untaken & part) end(part, why);
 }
 
 void Operation::end(Part part, const Error& why) noexcept {

@@ -33,7 +33,7 @@ class Operation {
   void giveUp(Part part, const Error& why) noexcept;
 
   // --- of who runs it ---
-  void take() noexcept { taken_.store(true, std::memory_order_relaxed); }
+  void take(Part part) noexcept { taken_.fetch_or(part, std::memory_order_relaxed); }
   void end(Part part) noexcept { close(part); }
   void end(Part part, const Error& why) noexcept;
 
@@ -53,9 +53,15 @@ class Operation {
   void close(Part part) noexcept;
 
   std::atomic<uint32_t> under_{0};  // way: parts
-  std::atomic<bool> taken_{false}, failed_{false};
+  std::atomic<uint32_t> taken_{0};  // parts: of those under way
+  std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;  // guards why_
   std::optional<Error> why_;
 };
+
+// What such a call is of its operation.
+inline Operation::Part partOf(const Call& call) noexcept {
+  return call.onlyReadies ? Operation::kReadying : Operation::kRunning;
+}
 
 }  // namespace tutti::comm

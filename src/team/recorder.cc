@@ -11,9 +11,9 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-// Entry::where: 7 bits of line, 1 of blocking, 8 of nothing, 24 of peer + 1, 24 of waitingFor + 1.
+// Entry::where: 7 bits of line, 1 of blocking, 1 of onlyReadies, 7 of nothing, 24 of peer + 1, 24 of waitingFor + 1.
 constexpr uint64_t kRankMask = (1 << 24) - 1;
-constexpr uint64_t kLineMask = 0x7f, kBlocking = 0x80;
+constexpr uint64_t kLineMask = 0x7f, kBlocking = 0x80, kOnlyReadies = 0x100;
 constexpr int kPeerShift = 16, kWaitingShift = 40;
 
 constexpr uint64_t packRank(int rank) noexcept { return static_cast<uint64_t>(rank + 1) & kRankMask; }
@@ -68,8 +68,8 @@ Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& finge
   // Release: pairs with the acquire in read(); whoever sees a new word below sees that the old mark is gone.
   entry.first.store(words[0], std::memory_order_release);
   entry.second.store(words[1], std::memory_order_release);
-  entry.where.store(static_cast<uint64_t>(line) | (blocking ? kBlocking : 0) | packRank(peer) << kPeerShift,
-                    std::memory_order_release);
+  const uint64_t how = (blocking ? kBlocking : 0) | (call.onlyReadies ? kOnlyReadies : 0);
+  entry.where.store(static_cast<uint64_t>(line) | how | packRank(peer) << kPeerShift, std::memory_order_release);
   entry.rounds.store(0, std::memory_order_release);
   entry.queued.store(readTicks(), std::memory_order_release);
   entry.ended.store(0, std::memory_order_release);
@@ -140,6 +140,7 @@ std::optional<CallRecord> Recorder::read(uint64_t order) const {
   const uint64_t where = load(entry.where), rounds = load(entry.rounds);
   record.line = static_cast<CallLine>(where & kLineMask);
   record.blocking = (where & kBlocking) != 0;
+  record.onlyReadies = (where & kOnlyReadies) != 0;
   if (record.fingerprint.algorithm != 0)
     record.algorithm = static_cast<schedule::Algorithm>(record.fingerprint.algorithm - 1);
   record.peer = unpackRank(where, kPeerShift);
@@ -169,9 +170,9 @@ std::optional<CallRecord> Recorder::findLast(Match match) const {
   return std::nullopt;
 }
 
-std::optional<CallRecord> Recorder::collective(uint32_t number) const {
-  return findLast([number](const CallRecord& record) {
-    return record.line == CallLine::kCollective && record.fingerprint.operation == number;
+std::optional<CallRecord> Recorder::find(CallLine line, int peer, uint32_t number) const {
+  return findLast([&](const CallRecord& record) {
+    return record.line == line && record.peer == peer && record.fingerprint.operation == number;
   });
 }
 
@@ -180,9 +181,7 @@ std::optional<CallRecord> Recorder::last(CallLine line, int peer) const {
 }
 
 std::optional<uint64_t> Recorder::tagOf(CallLine line, int peer, uint32_t number) const {
-  const auto found = findLast([&](const CallRecord& record) {
-    return record.line == line && record.peer == peer && record.fingerprint.operation == number;
-  });
+  const auto found = find(line, peer, number);
   return found ? std::optional(found->tag) : std::nullopt;
 }
 

@@ -42,6 +42,7 @@ struct CallRecord {
   CallLine line = CallLine::kCollective;
   int peer = -1;                  // of a send or receive
   bool blocking = false;          // its caller waits in it, and makes no other call meanwhile
+  bool onlyReadies = false;       // it made a persistent call ready
   link::Fingerprint fingerprint;  // without its tag
   uint64_t tag = 0;
   CallState state = CallState::kQueued;
@@ -70,8 +71,9 @@ class Recorder {
 
   // Any thread. A copy of the entries, oldest first; an entry that is being overwritten is left out.
   std::vector<CallRecord> records() const;
-  // The collective with this number, if it has been made and is still kept.
-  std::optional<CallRecord> collective(uint32_t number) const;
+  // The call with this number (to that peer; of a collective -1), if it has been made and is still kept.
+  std::optional<CallRecord> find(CallLine line, int peer, uint32_t number) const;
+  std::optional<CallRecord> collective(uint32_t number) const { return find(CallLine::kCollective, -1, number); }
   // The last call of that line (to that peer) that has been made.
   std::optional<CallRecord> last(CallLine line, int peer = -1) const;
   // How many elements the call with this number sends to that rank, and expects of it; of calls whose counts are

@@ -105,6 +105,31 @@ void expectRefused(tuttiComm_t comm, const tuttiCallConfig_t& config, const std:
       << text;
 }
 
+size_t countIn(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(CallConfigOf, ACallThatAsksForTheSameBitsInVainIsWarnedOfOnce) {
+  const Settings set({{"TUTTI_REPRODUCIBLE", "0"}, {"TUTTI_CHANNELS", "1"}});
+  testing::internal::CaptureStderr();
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int) {
+    tuttiCallConfig_t config = callConfig();
+    config.channels = 2;
+    CHECK_TUTTI(allReduce(comm, &config));
+    config.reproducible = 1;
+    for (int i = 0; i < 3; ++i) CHECK_TUTTI(allReduce(comm, &config));
+  });
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(countIn(log,
+                    "warning: overridden, in this call and all of this communicator: config.reproducible=1 by "
+                    "TUTTI_REPRODUCIBLE=0: bits may differ with what is chosen\n"),
+            1u)
+      << log;
+  EXPECT_EQ(countIn(log, "overridden"), 1u) << log;
+}
+
 TEST(CallConfigOf, WhatIsWrongInItIsNamed) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     tuttiCallConfig_t config = callConfig();

@@ -400,6 +400,36 @@ TEST(GroupMaking, NonBlockingOnesGoOn) {
   destroyEach(comms);
 }
 
+tuttiComm_t newStray() {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiComm_t stray = nullptr, bad = nullptr;
+  groupOf([&] {
+    CHECK_TUTTI(tuttiCommInitRank(&stray, 2, id, 0));
+    EXPECT_EQ(tuttiCommInitRank(&bad, 2, id, 2), tuttiInvalidArgument);
+  });
+  return stray;
+}
+
+// A call that is refused is inside for a moment.
+TEST(GroupMaking, AStrayEndsThoughAnotherThreadTriesToUseIt) {
+  for (const auto end : {tuttiCommAbort, tuttiCommDestroy})
+    for (int i = 0; i < 200; ++i) {
+      const tuttiComm_t stray = newStray();
+      std::atomic<int> tries{0};
+      std::atomic<bool> over{false};
+      std::thread other([&] {
+        for (; !over; ++tries) EXPECT_NE(tuttiBarrier(stray, nullptr), tuttiSuccess);
+      });
+      while (tries < 10) std::this_thread::yield();
+      EXPECT_EQ(end(stray), tuttiSuccess);
+      over = true;
+      other.join();
+      EXPECT_EQ(tuttiBarrier(stray, nullptr), tuttiInvalidArgument);
+      expectWords(tuttiGetLastError(nullptr), {"was destroyed"});
+    }
+}
+
 TEST(GroupMaking, ASpoiledGroupMakesNothing) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));

@@ -127,6 +127,27 @@ TEST(RequestOf, AGroupThatDoesNotRunFailsWithIt) {
   });
 }
 
+TEST(RequestOf, ACallIsNotWaitedForInTheGroupThatHasCollectedIt) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    int value = 1, before = 1;
+    tuttiRequest_t request = nullptr, ended = nullptr;
+    tuttiCallConfig_t config = callConfig(&ended);
+    CHECK_TUTTI(tuttiAllReduceConfig(&before, &before, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
+    config = callConfig(&request, TUTTI_CALL_PERSISTENT);
+    CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
+    CHECK_TUTTI(tuttiGroupStart());
+    EXPECT_EQ(tuttiRequestWait(request), tuttiSuccess) << "it is ready, and nothing of it is in the group";
+    CHECK_TUTTI(tuttiRequestStart(request));
+    EXPECT_EQ(tuttiRequestWait(request), tuttiInvalidUsage);
+    expectText("end that group first (tuttiGroupEnd)");
+    EXPECT_EQ(tuttiRequestWait(ended), tuttiSuccess) << "it is of a call outside of the group";
+    CHECK_TUTTI(tuttiGroupEnd());
+    EXPECT_EQ(tuttiRequestWait(request), tuttiSuccess);
+    EXPECT_EQ(tuttiRequestFree(request), tuttiSuccess);
+    EXPECT_EQ(tuttiRequestFree(ended), tuttiSuccess);
+  });
+}
+
 TEST(RequestOf, AThreadThatEndsInItsGroupIsNotWaitedFor) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
     int value = 1;
@@ -222,6 +243,27 @@ TEST(RequestOf, ACallThatFailsGivesNone) {
     const tuttiCallConfig_t config = callConfig(&request);
     EXPECT_EQ(tuttiBarrierConfig(comm, reinterpret_cast<tuttiStream_t>(uintptr_t{1}), &config), tuttiInvalidArgument);
     EXPECT_EQ(request, nullptr);
+  });
+}
+
+// Also where nobody comes to look at the configuration, or something else in it is wrong.
+TEST(RequestOf, ARefusedCallGivesNone) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    const auto none = reinterpret_cast<tuttiRequest_t>(uintptr_t{8});
+    tuttiRequest_t request = none;
+    tuttiCallConfig_t config = callConfig(&request);
+    int value = 0;
+    EXPECT_EQ(tuttiAllReduceConfig(nullptr, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config),
+              tuttiInvalidArgument);
+    EXPECT_EQ(std::exchange(request, none), nullptr);
+    EXPECT_EQ(tuttiBarrierConfig(nullptr, nullptr, &config), tuttiInvalidArgument);
+    EXPECT_EQ(std::exchange(request, none), nullptr);
+    config.flags = 2;
+    EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &config), tuttiInvalidArgument);
+    EXPECT_EQ(std::exchange(request, none), nullptr);
+    config.size = 1 << 20;  // of a struct that nobody has filled nothing is believed
+    EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &config), tuttiInvalidArgument);
+    EXPECT_EQ(request, none);
   });
 }
 
@@ -327,6 +369,56 @@ TEST_P(Persistent, WithWhatTheCallAsksFor) {
   });
 }
 
+// Whoever only sends may be done without the other, which finds what was sent in the next call of that way.
+void expectNamedPersistent(size_t which, bool starts, const char* transport) {
+  withCommunicators(2, over(transport), [&](tuttiComm_t comm, int rank) {
+    EveryCallBuffers at(rank, 2);
+    const auto call = everyCollective(at, comm, nullptr)[which];
+    tuttiRequest_t request = nullptr;
+    const tuttiCallConfig_t config = callConfig(&request, rank == 0 ? TUTTI_CALL_PERSISTENT : 0);
+    tuttiResult_t result = call.make(&config);
+    EXPECT_TRUE(rank != 0 || result == tuttiSuccess) << call.name;
+    if (rank == 0 && starts && result == tuttiSuccess) result = tuttiRequestStart(request);
+    if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+    if (result == tuttiSuccess) result = call.make(nullptr);
+    if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+    EXPECT_EQ(result, tuttiInvalidUsage) << call.name;
+    expectText("the ranks differ in whether");
+    expectText("is persistent: rank 0 (");
+    if (request != nullptr) CHECK_TUTTI(tuttiRequestFree(request));
+  });
+}
+
+TEST_P(Persistent, OnOneRankAloneIsNamed) {
+  EveryCallBuffers at(0, 2);
+  const size_t calls = everyCollective(at, nullptr, nullptr).size();
+  for (size_t which = 0; which < calls; ++which)
+    for (const bool starts : {false, true}) expectNamedPersistent(which, starts, GetParam());
+}
+
+TEST_P(Persistent, AMessageOnOneSideAloneIsNamed) {
+  for (const int persistent : {0, 1})
+    for (const bool starts : {false, true})
+      withCommunicators(2, over(GetParam()), [&](tuttiComm_t comm, int rank) {
+        std::vector<int> value(500'000, rank);  // more than its slots hold
+        tuttiRequest_t request = nullptr;
+        const tuttiCallConfig_t config = callConfig(&request, rank == persistent ? TUTTI_CALL_PERSISTENT : 0);
+        const auto move = [&](const tuttiCallConfig_t* how) {
+          return rank == 0 ? tuttiSendConfig(value.data(), value.size(), tuttiInt32, 1, comm, nullptr, how)
+                           : tuttiRecvConfig(value.data(), value.size(), tuttiInt32, 0, comm, nullptr, how);
+        };
+        tuttiResult_t result = move(&config);
+        if (rank == persistent && starts) result = tuttiRequestStart(request);
+        if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+        if (result == tuttiSuccess) result = move(nullptr);
+        if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
+        EXPECT_EQ(result, tuttiInvalidUsage);
+        expectText("the ranks differ in whether");
+        expectText("is persistent: rank " + std::to_string(persistent));
+        if (request != nullptr) CHECK_TUTTI(tuttiRequestFree(request));
+      });
+}
+
 TEST(PersistentCall, OneThatStillRunsIsNotStarted) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     OwnStream on;
@@ -395,6 +487,39 @@ TEST(PersistentCall, FailsAfterAFailureAndAfterTheEnd) {
     expectText("was destroyed");
     EXPECT_EQ(tuttiRequestFree(request), tuttiSuccess);
   }
+}
+
+// What a group did not come to is told once: what another thread starts then is its own.
+TEST(PersistentCall, AGroupThatIsRefusedEndsNoOtherStart) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    OwnStream on;
+    int value = 1;
+    tuttiRequest_t request = nullptr;
+    const tuttiCallConfig_t config = callConfig(&request, TUTTI_CALL_PERSISTENT);
+    CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, on.stream, &config));
+    CHECK_TUTTI(tuttiRequestWait(request));
+    std::atomic<bool> over{false};
+    int started = 0;
+    std::thread other([&] {
+      while (!over) {
+        CHECK_TUTTI(tuttiGroupStart());
+        const bool collected = tuttiRequestStart(request) == tuttiSuccess;
+        started += collected;
+        for (int i = 0; collected && i < 20; ++i) EXPECT_EQ(tuttiRequestTest(request), tuttiInProgress);
+        tuttiGroupEnd();
+      }
+    });
+    for (int i = 0; i < 20'000; ++i) {
+      CHECK_TUTTI(tuttiGroupStart());
+      tuttiRequestStart(request);
+      tuttiAllReduce(nullptr, &value, 1, tuttiInt32, tuttiSum, comm, nullptr);
+      EXPECT_NE(tuttiGroupEnd(), tuttiSuccess);
+    }
+    over = true;
+    other.join();
+    EXPECT_GT(started, 0);
+    CHECK_TUTTI(tuttiRequestFree(request));
+  });
 }
 
 // The one that frees it does not wait, the one that runs it sees to the rest.

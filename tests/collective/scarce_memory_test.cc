@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "support/api_ranks.h"
+#include "support/every_call.h"
 #include "support/lacking.h"
+#include "support/patience.h"
 #include "support/sanitized.h"
 #include "support/scarce_memory.h"
 #include "support/variables.h"
@@ -125,6 +127,26 @@ TEST_P(ScarceMemory, AGroupRunsAsAWholeOrNotAtAll) {
     EXPECT_GT(failEachAllocation([&] { return runGroup(comm, streams); }), 10);
     CHECK_TUTTI(tuttiBarrier(comm, nullptr));
     for (auto stream : streams) CHECK_TUTTI(tuttiStreamDestroy(stream));
+  });
+}
+
+// Were it only the start that fails, whoever asks for the request would hear that all is well.
+TEST_P(ScarceMemory, ARequestKnowsThatItsStartHasFailed) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    int value = 1;
+    tuttiRequest_t request = nullptr;
+    const tuttiCallConfig_t config = callConfig(&request, TUTTI_CALL_PERSISTENT);
+    CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
+    CHECK_TUTTI(tuttiCommRevoke(comm, 0));
+    bool lacked = true;
+    for (int given = 0; lacked; ++given) {
+      ration = {given, GetParam()};
+      const tuttiResult_t result = tuttiRequestStart(request);
+      lacked = std::exchange(ration, {}).lacked;
+      EXPECT_TRUE(result == tuttiRemoteError || (lacked && result == tuttiSystemError)) << result;
+      EXPECT_EQ(tuttiRequestTest(request), result) << given;
+    }
+    CHECK_TUTTI(tuttiRequestFree(request));
   });
 }
 

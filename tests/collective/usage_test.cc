@@ -175,6 +175,12 @@ TEST(Usage, WrongTablesAtTheRootAreNamed) {
     EXPECT_EQ(scatter(data, 2, two, huge), tuttiInvalidArgument);
     EXPECT_EQ(tuttiScatterV(data, many, start, data, many[0], tuttiInt8, 0, comm, nullptr), tuttiInvalidArgument);
     expectText(comm, "more than a call can have");
+    const size_t far[] = {size_t{1} << 49}, farthest[] = {SIZE_MAX / 16};
+    EXPECT_EQ(gather(data + 8, 2, two, far), tuttiInvalidArgument);
+    expectText(comm, "tuttiGatherV: recvDispls[0] is 562949953421312: with the 2 elements of recvCounts[0] from there");
+    EXPECT_EQ(scatter(data + 8, 2, two, farthest), tuttiInvalidArgument);
+    expectText(comm,
+               "tuttiScatterV: sendCounts[0] is 2: that many elements from sendDispls[0] (1152921504606846975) on");
     EXPECT_EQ(gather(data + 5, 2, two, five), tuttiSuccess) << "in place";
     EXPECT_EQ(scatter(data + 5, 2, two, five), tuttiSuccess) << "in place";
     EXPECT_EQ(tuttiGatherV(data, 2, data, two, start, tuttiFloat64, 1, comm, nullptr), tuttiInvalidArgument);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 #include "comm/self.h"
@@ -106,6 +107,24 @@ TEST(GpuExecutor, HoldsNothingWhileItTells) {
   work.seat.report->peer = 0;
   std::atomic_ref(work.seat.report->ready).store(1, std::memory_order_release);  // as a kernel does
   EXPECT_TRUE(ofTrouble.cameThrough());
+}
+
+// A kernel says it once: were nobody told, whoever waits for the call would wait for ever.
+TEST(GpuExecutor, StopsTheTeamWithoutMemoryForWords) {
+  LoneSide side({.kernel = [](const device::Report&) { throw std::bad_alloc(); },
+                 .cutOff = [](int, const std::string&) {},
+                 .lie = [](int, const std::string&) {},
+                 .standing = [](const auto&, bool) {}});
+  side->beginGroup();
+  const comm::Call call = barrier();
+  const DeviceProgram& program = side->programFor(call);
+  const device::KernelWork work = side->workFor(call, program, false);
+  side->launched(call, program, work);
+  work.seat.report->fault = device::Fault::kDeadline;
+  std::atomic_ref(work.seat.report->ready).store(1, std::memory_order_release);
+  for (const Deadline deadline = Deadline::in(test::longWait()); !side->team().broken() && !deadline.passed();)
+    std::this_thread::yield();
+  EXPECT_TRUE(side->team().broken());
 }
 
 }  // namespace

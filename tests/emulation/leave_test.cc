@@ -29,8 +29,10 @@ constexpr int kShortDeadline = 3000;                   // beyond the time after 
 
 // The last call of rank 0, which waits for rank 1, and of rank 1 where it is in another one. Neither sends: what comes
 // tells nobody anything.
-void awaitRootOf(tuttiComm_t comm, int root, int32_t* values, cudaStream_t stream) {
-  CHECK_TUTTI(tuttiBroadcast(values, values, kLeaveValues, tuttiInt32, root, comm, stream));
+void awaitRootOf(tuttiComm_t comm, int root, int32_t* values, cudaStream_t stream, uint64_t tag = 0) {
+  tuttiCallConfig_t config = TUTTI_CALL_CONFIG_INITIALIZER;
+  config.tag = tag;
+  CHECK_TUTTI(tuttiBroadcastConfig(values, values, kLeaveValues, tuttiInt32, root, comm, stream, &config));
 }
 
 // Pinned: what is queued in streams would hold up whoever queues copies of other memory of the host.
@@ -127,6 +129,22 @@ TEST_P(DeviceLeaveInProcess, EndsWhatWaitsForIt) {
   other.join();
   for (const Stream& stream : streams) stream.finish();
   EXPECT_EQ(tuttiCommDestroy(comms[0]), tuttiSuccess);
+}
+
+class DeviceLeaveOfTagged : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, DeviceLeaveOfTagged, ::testing::Values("kernel", "copy", "stream"),
+                         [](const auto& engine) { return std::string(engine.param); });
+
+TEST_P(DeviceLeaveOfTagged, ACallHasTheSameEnd) {
+  GpuRanks gpu(2, {{"TUTTI_ENGINE", GetParam()}});
+  const Stream stream;
+  const PinnedValues values;
+  awaitRootOf(gpu[0], 1, values, stream, 77);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200) * patience());
+  CHECK_TUTTI(tuttiCommDestroy(gpu.release(1)));
+  expectToldOfLeave(whatBecameOf(gpu[0]),
+                    {"", tuttiRemoteError, {"rank 1 (", "has left", "broadcast #0", "tag 77", "still waits"}});
+  stream.finish();
 }
 
 // A call so long that its caller, who may queue only so much, waits itself.

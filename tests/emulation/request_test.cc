@@ -117,6 +117,29 @@ TEST_P(DeviceRequest, ACaptureGivesNone) {
   EXPECT_EQ(tuttiRequestFree(request), tuttiSuccess);
 }
 
+// Ready is what was made so before the rest was refused; the start has not come to it.
+TEST(DeviceRequestOf, AStartThatIsRefusedWithItsGroupHasEnded) {
+  const InPinnedMemory memory;
+  const GpuRanks gpu(1, {{"TUTTI_GPU_ARGUMENT_KIB", "1"}, {"TUTTI_CHANNELS", "1"}});
+  Values values(1);
+  tuttiRequest_t request = nullptr;
+  const size_t count = 1, from = 0;
+  CHECK_TUTTI(tuttiGroupStart());
+  check(values.reduce(gpu, 0, nullptr, callConfig(&request, TUTTI_CALL_PERSISTENT)), "the call", gpu[0]);
+  check(tuttiRequestStart(request), "the start");
+  for (int i = 0; i < 30; ++i)
+    check(tuttiAllToAllV(&values.in[0], &count, &from, &values.out[0], &count, &from, tuttiInt32, gpu[0], nullptr),
+          "a call that takes arguments", gpu[0]);
+  EXPECT_EQ(tuttiGroupEnd(), tuttiInvalidUsage);
+  EXPECT_EQ(tuttiRequestTest(request), tuttiInvalidUsage);
+  EXPECT_NE(lastText().find("smaller groups"), std::string::npos) << lastText();
+  EXPECT_EQ(tuttiRequestWait(request), tuttiInvalidUsage);
+  check(tuttiRequestStart(request), "the start");
+  EXPECT_EQ(tuttiRequestWait(request), tuttiSuccess) << lastText();
+  EXPECT_EQ(values.out[0], 1);
+  EXPECT_EQ(tuttiRequestFree(request), tuttiSuccess);
+}
+
 TEST_P(DeviceRequest, AFailedOperationSaysSo) {
   const GpuRanks gpu(2, settingsOf(GetParam()));
   const Stream one, other;

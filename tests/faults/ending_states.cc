@@ -146,6 +146,32 @@ void queueAlone() {
   addUp(pair.ranks[0], stream);
 }
 
+// What streams work on when the process ends: the memory goes when this does.
+struct LateBuffers {
+  static constexpr size_t kBytes = 8 << 20;
+  std::array<void*, 2> memory{};
+  pid_t process = -1;
+  ~LateBuffers() {
+    for (void* one : memory)
+      if (process == ::getpid()) ::munmap(one, kBytes);
+  }
+} lateBuffers;
+
+void workOnLateBuffers() {
+  const Pair pair = makeLinked();
+  lateBuffers.process = ::getpid();
+  for (size_t rank = 0; rank < 2; ++rank) {
+    void*& memory = lateBuffers.memory[rank];
+    memory =
+        ::mmap(nullptr, LateBuffers::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    tuttiStream_t stream = nullptr;
+    tuttiStreamCreate(&stream, 0);
+    for (int i = 0; i < 10; ++i)
+      tuttiAllReduce(memory, memory, LateBuffers::kBytes / sizeof(float), tuttiFloat32, tuttiSum, pair.ranks[rank],
+                     stream);
+  }
+}
+
 void runOn() {
   const Pair pair = makeLinked();
   for (const tuttiComm_t comm : pair.ranks)
@@ -187,6 +213,7 @@ constexpr struct {
     {"at rest after a call", [] { makeLinked(); }},
     {"waiting", [] { leaveRunning([pair = makeLinked()] { addUp(pair.ranks[0], nullptr); }); }},
     {"waiting in a stream", queueAlone},
+    {"at work in streams on what a static object frees", workOnLateBuffers},
     {"running", runOn},
     {"splitting", split},
     {"failed", fail},

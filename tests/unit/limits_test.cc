@@ -242,6 +242,29 @@ TEST(Limits, AChunkOnGpusIsAnElementAtLeast) {
   }
 }
 
+// What adds in the order of the ranks has links between all of them, and a GPU serves only so many.
+TEST(Limits, MoreGpusThanAddInTheOrderOfTheRanksAreToldSo) {
+  for (const bool streamed : {false, true})
+    for (const Collective collective : {Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce}) {
+      const schedule::Request request{collective, 1 << 20, true};
+      const auto require = [&](int size) {
+        const auto machine = gpu::deviceMachine(gpus(size, 1 << 20), streamed);
+        const auto choice =
+            streamed ? plan::chooseStreamed(request, machine, {}) : plan::chooseDevice(request, machine, {}, {}, 0);
+        gpu::requireRankOrder(request, choice.algorithm, machine);
+      };
+      EXPECT_NO_THROW(require(65));
+      try {
+        require(66);
+        FAIL() << nameOf(collective);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidUsage);
+        for (const char* words : {"in the order of the ranks (TUTTI_REPRODUCIBLE", "a GPU serves 64: 66 GPUs are too"})
+          EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+      }
+    }
+}
+
 TEST(Limits, AnAlgorithmWhoseChunksOnGpusAreTooSmallIsRefused) {
   const auto halving = [](int size) {
     return schedule::build(Algorithm::kHalving, {Collective::kAllGather, size, 0, {}}, 1);
