@@ -73,6 +73,7 @@ struct State {
   bool isInside = false;  // some thread of it is, or may be, in a call
 };
 constexpr auto kNothing = [](auto...) {};
+constexpr const char* kQueues = "waiting on a stream";
 
 float lastWords = 7;
 constexpr State kStates[] = {
@@ -86,7 +87,7 @@ constexpr State kStates[] = {
      },
      kNothing},
     {"with a call on a stream that all have made", [](tuttiComm_t comm) { addUp(comm, newStream()); }, kNothing},
-    {"waiting on a stream", kNothing, [](tuttiComm_t comm) { addUp(comm, newStream()); }, true, true},
+    {kQueues, kNothing, [](tuttiComm_t comm) { addUp(comm, newStream()); }, true, true},
     {"waiting on a thread", kNothing, [](tuttiComm_t comm) { leaveRunning([comm] { addUp(comm, nullptr); }); }, true,
      true},
     {"registering on a thread", kNothing,
@@ -126,7 +127,7 @@ struct Ending {
   bool dies() const { return status >= 128 || status == kAtOnce; }
 };
 
-constexpr const char* kDestroys = "destroys it while it ends";
+constexpr const char *kDestroys = "destroys it while it ends", *kLooks = "looks at it in a static object";
 constexpr Ending kEndings[] = {
     {"returns", 0, kNothing},
     {"exits with a status", kStatus, [](tuttiComm_t) { std::exit(kStatus); }},
@@ -135,7 +136,7 @@ constexpr Ending kEndings[] = {
        std::thread([] { std::exit(0); }).detach();
        for (;;) ::pause();
      }},
-    {"looks at it in a static object", 0, [](tuttiComm_t comm) { late.comm = comm; }},
+    {kLooks, 0, [](tuttiComm_t comm) { late.comm = comm; }},
     {kDestroys, 0,
      [](tuttiComm_t comm) {
        static tuttiComm_t mine = comm;
@@ -339,6 +340,8 @@ int main(int argc, char** argv) {
             if (options.has("short") && turn++ % 29 != 0) continue;
             if (kEndings[ending].name == kDestroys && kStates[state].isInside) continue;
             if (kStates[state].calls && splits(after)) continue;  // calls that do not match
+            // What is queued fails before static objects go, and its communicator with it.
+            if (kStates[state].name == kQueues && kEndings[ending].name == kLooks) continue;
             faulty += tally(Case(leaver, state, ending, after, transports));
             ++cases;
           }
