@@ -66,7 +66,6 @@ void Shrink::begin(JoinRequest&& like, std::set<int>&& leftOut) {
   call_.emplace(Call{std::move(like), std::move(leftOut), 0});
   call_->deadline = reactor_.after(call_->like.deadline.left(), [this] { onDeadline(); });
   leaderSays_.clear();
-  gaveUp_.clear();
   nextProbe_ = std::chrono::milliseconds(2);
   nextPause_ = std::chrono::milliseconds(5);
   failures_ = 0;
@@ -116,9 +115,8 @@ void Shrink::interrupt(const Failure& failure) {
   stopCall();
 }
 
-// Over the lines that there are; who comes later hears it then.
+// Over the lines that there are: who comes later waits for this rank, which may call again.
 void Shrink::tellGivenUp(Text why) {
-  gaveUp_ = why;
   const Bytes news = encodeWords(why);
   if (up_) tellLast(leader_, std::exchange(up_, nullptr), Kind::kShrinkGaveUp, news);
   for (auto at = callers_.begin(); at != callers_.end();) {

@@ -17,8 +17,8 @@
 // committed to, and that is then passed on to all. So that it can be asked, it stays a while after its owner has left
 // when it has not heard from the leader that all know (kShrinkDone).
 //
-// Given up. A rank whose owner gives its call up, and stays, says so (kShrinkGaveUp) over its lines and to who still
-// calls or probes it: the call ends for all whom its leader knows. One whose owner leaves hangs up, and is gone.
+// Given up. A rank whose owner gives its call up, and stays, says so (kShrinkGaveUp) over its lines: the call ends for
+// all who have called it or its leader. One whose owner leaves hangs up, and is gone.
 //
 // Left out. A survivor may name ranks that are to stay behind though they are alive: they are neither called nor waited
 // for, and cannot lead; should they call, they are told. All must name the same: a call and a probe say whom, as a
@@ -170,7 +170,6 @@ class Shrink {
   std::optional<Call> call_;
   std::vector<uint64_t> committed_;  // the jobs of all shrinks that this rank has behind it
   std::map<int, std::string> gone_;  // and why
-  std::string gaveUp_;               // why the last call was given up, until the next
   bool ownerLeft_ = false;
 
   uint64_t round_ = 0;            // since the last of them

@@ -48,8 +48,6 @@ void Shrink::arrived(const std::shared_ptr<Line>& line, const Frame& first) {
   }
   if (ownerLeft_) return line->close();  // it finds this rank gone when it calls again
   if (call.serial == serial() && !belongs(line, call, probes)) return;
-  if (call.serial == serial() && !call_ && !gaveUp_.empty())
-    return tellLast(call.rank, line, Kind::kShrinkGaveUp, encodeWords(gaveUp_));
   if (probes) return tellLast(call.rank, line, Kind::kShrinkWait, encodeWords(waitText()));
   keepCaller(line, call);
 }
@@ -238,7 +236,6 @@ void Shrink::onProbed(int rank, Frame& frame) {
       const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
       return roundOver(differ.round, differ.text, false);
     }
-    if (static_cast<Kind>(frame.type) == Kind::kShrinkGaveUp) return onGivenUp(rank, decodeWords(frame.payload));
     if (static_cast<Kind>(frame.type) != Kind::kShrinkEnd) return;
     const Refusal refusal = decodeRefusal(frame.payload);
     end(refusal.code, refusal.text);

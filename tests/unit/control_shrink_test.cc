@@ -158,7 +158,7 @@ TEST(Shrink, WhoseOwnerLeavesMeanwhileIsLeftOut) {
   }
 }
 
-// Those who wait for a rank that gives up, and stays, hear why, and who comes to it later. A fourth never calls.
+// Those who wait for a rank that gives up, and stays, hear why. A fourth never calls.
 TEST(Shrink, WhoGivesUpIsNotWaitedFor) {
   for (const int quitter : {0, 1, 2}) {
     const auto planes = joinAll(4);
@@ -167,7 +167,6 @@ TEST(Shrink, WhoGivesUpIsNotWaitedFor) {
       planes[size_t(quitter)]->fail({quitter, Stop::kGivenUp, ErrorCode::kRemote, "changed my mind"});
     });
     inThreads(3, [&](int r) {
-      if (quitter == 0 && r == 2) std::this_thread::sleep_for(milliseconds(120));
       const Thrown thrown = thrownBy([&] { planes[size_t(r)]->shrink(like(r)); });
       EXPECT_EQ(thrown.code, codeOf(ErrorCode::kRemote));
       EXPECT_EQ(thrown.text, "changed my mind") << "rank " << r << " for " << quitter;
