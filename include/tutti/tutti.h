@@ -21,7 +21,8 @@
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. A pre-multiplied sum adds products that were rounded to the type. All ranks get the same bits. Which bits of
  *   a floating-point result, depends on the algorithm that the plan chooses, by the size of the message and where the
- *   ranks are; with config.reproducible on the values and the number of ranks alone.
+ *   ranks are; with config.reproducible on the values and the number of ranks alone, where all threads that call, or
+ *   make streams, have one floating-point mode (of MXCSR, say: how to round, whether denormals become zero).
  *   NaN. Every operator gives NaN where a rank has one, max and min too. With two ranks or more it has all bits set but
  *   the sign, whatever went in.
  *   Signs. Sums, products and averages have those of IEEE 754: 0 and -0 make 0. To max and min these two are equal, and
@@ -485,7 +486,8 @@ TUTTI_API tuttiResult_t tuttiRequestWait(tuttiRequest_t request);
 /* Runs a persistent call once more, with the same arguments, on the same stream, or with a NULL stream in the calling
  * thread to its end; in a group it is collected as a call is. It is a call in the order of calls, as is making it
  * ready, and can be made from when the call that made the request has returned. tuttiInvalidUsage while it runs still.
- * Buffers must stay where they are until the request is freed. */
+ * Buffers must stay where they are until the request is freed. So must a stream of CUDA's; one of tuttiStreamCreate's
+ * that is destroyed goes on with what the request starts until that is freed, which then waits for what runs there. */
 TUTTI_API tuttiResult_t tuttiRequestStart(tuttiRequest_t request);
 /* At any time, also before the operation has ended, which then goes on, and after the communicator's end. */
 TUTTI_API tuttiResult_t tuttiRequestFree(tuttiRequest_t request);

@@ -448,6 +448,26 @@ TEST(PersistentCall, OneThatStillRunsIsNotStarted) {
   });
 }
 
+TEST(PersistentCall, ADestroyedStreamServesItsStarts) {
+  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+    int value = rank + 1, result = 0;
+    tuttiRequest_t request = nullptr;
+    tuttiStream_t stream = nullptr;
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
+    const tuttiCallConfig_t config = callConfig(&request, TUTTI_CALL_PERSISTENT);
+    CHECK_TUTTI(tuttiAllReduceConfig(&value, &result, 1, tuttiInt32, tuttiSum, comm, stream, &config));
+    CHECK_TUTTI(tuttiStreamDestroy(stream));
+    for (int i = 0; i < 3; ++i) {
+      CHECK_TUTTI(tuttiRequestStart(request));
+      EXPECT_EQ(tuttiRequestWait(request), tuttiSuccess);
+      EXPECT_EQ(std::exchange(result, 0), 3);
+    }
+    CHECK_TUTTI(tuttiRequestStart(request));
+    CHECK_TUTTI(tuttiRequestFree(request));
+    EXPECT_EQ(result, 3) << "it has ended with the stream";
+  });
+}
+
 TEST(PersistentCall, MayBeStartedBeforeItIsReady) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     OwnStream on;

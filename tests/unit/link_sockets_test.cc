@@ -12,28 +12,28 @@
 namespace tutti {
 namespace {
 
-using SocketPair = std::array<int, 2>;
+using LinkEnds = std::array<int, 2>;
 
-SocketPair newPair() {
-  SocketPair ends{-1, -1};
+LinkEnds newLinkEnds() {
+  LinkEnds ends{-1, -1};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
   return ends;
 }
 
-bool sends(int fd) { return ::send(fd, "a", 1, MSG_NOSIGNAL) == 1; }
+bool sendsOn(int fd) { return ::send(fd, "a", 1, MSG_NOSIGNAL) == 1; }
 
 // Its own sockets, which have the numbers of its parent's.
-bool childKeepsItsSockets(const SocketPair& ends) {
+bool childKeepsItsSockets(const LinkEnds& ends) {
   for (const int fd : ends) ::close(fd);
-  const SocketPair own = newPair();
+  const LinkEnds own = newLinkEnds();
   if (own != ends) return false;
   emptyLinkSockets();
   endLinkSockets();
-  return sends(own[0]) && sends(own[1]);
+  return sendsOn(own[0]) && sendsOn(own[1]);
 }
 
 TEST(LinkSockets, OfAParentAreNoneInAForkedChild) {
-  const SocketPair ends = newPair();
+  const LinkEnds ends = newLinkEnds();
   for (const int fd : ends) noteLinkSocket(fd);
   const pid_t child = ::fork();
   if (child == 0) ::_exit(childKeepsItsSockets(ends) ? 0 : 1);
@@ -41,7 +41,7 @@ TEST(LinkSockets, OfAParentAreNoneInAForkedChild) {
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   endLinkSockets();
-  EXPECT_FALSE(sends(ends[0])) << "it was noted here";
+  EXPECT_FALSE(sendsOn(ends[0])) << "it was noted here";
   for (const int fd : ends) {
     forgetLinkSocket(fd);
     ::close(fd);
