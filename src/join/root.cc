@@ -385,12 +385,15 @@ void Root::account(int rank) {
   if (rank >= 0 && rank < size_) accounted_.insert(rank);
 }
 
-bool Root::awaitsAnybody() const {
-  return size_ == 0 || std::ranges::any_of(missing(), [this](int rank) { return !accounted_.contains(rank); });
+// Asked where a line has parted, which takes no memory.
+bool Root::awaitsAnybody() const noexcept {
+  for (int rank = 0; rank < size_; ++rank)
+    if (!pendingRanks_.contains(rank) && !accounted_.contains(rank)) return true;
+  return size_ == 0;
 }
 
 // After a refusal the root stays for those who have yet to come, as long as it knows that there are any.
-void Root::endIfIdle() {
+void Root::endIfIdle() noexcept {
   if (refused_ && parting_ == 0 && !awaitsAnybody()) reactor_.stop();
 }
 

@@ -69,14 +69,14 @@ class Root : public Service {
   void onDeadline(int rank, int64_t afterMs);
   std::vector<int> missing() const;
   void account(int rank);
-  bool awaitsAnybody() const;
+  bool awaitsAnybody() const noexcept;
   std::string suspicion() const;
   std::string ownProcess() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
   void tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexcept;
   void tellLate(const std::shared_ptr<Line>& line);
-  void endIfIdle();
+  void endIfIdle() noexcept;
 
   Reactor reactor_;
   RootName name_;
