@@ -27,7 +27,7 @@ void Joining::start() {
   if (UsedJobs::instance().contains(request_.id.job) && request_.id.place.empty())
     return fail(ErrorCode::kInvalidUsage,
                 "a communicator has been made with this unique id already, and it is good for one: call "
-                "tuttiGetUniqueId again, and hand the new one to all ranks");
+                "tuttiGetUniqueId, or to grow tuttiCommGetUniqueId, again, and hand the new one to all ranks");
   const auto left = request_.deadline.left();
   deadline_ = reactor_.after(isTaken() ? std::min<Reactor::Clock::duration>(left, kOthersWord) : left,
                              [this] { onDeadline(); });
