@@ -226,8 +226,8 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
 
 /* The survivors' way on after tuttiRemoteError: agrees with the others on who is still there, and makes a new
  * communicator of them, with ranks in the old order. Collective over the survivors; those that die meanwhile are left
- * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. One that has come and gives up,
- * by an abort or a revoke of its child, ends it for all who have come: tuttiRemoteError. `comm` may have lost ranks,
+ * out too. A rank that is alive but does not come is waited for: tuttiTimeout names it. One that waits with others
+ * and gives up, by an abort or a revoke of its child, ends it for these: tuttiRemoteError. `comm` may have lost ranks,
  * been revoked, or be healthy, and is to be destroyed as ever. `config` may be NULL: inherited. Waits first for what is
  * queued on streams, which fails by itself once the communicator has. With nonBlocking as tuttiCommSplit.
  * `leftOut` points to `leftOutCount` ranks of comm, in any order, that stay behind though they may be alive; read

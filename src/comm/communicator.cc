@@ -36,22 +36,30 @@ std::shared_ptr<Executor> executorOf(std::shared_ptr<Communicator> whole) {
   return {std::move(whole), &executor};
 }
 
-// The others have joined it too, and could wait for a rank that lacks something now.
-std::shared_ptr<Communicator> make(const std::shared_ptr<control::Plane>& plane, std::shared_ptr<Recorder> recorder,
-                                   const Config& config, const Network& network) try {
-  // In memory of its own: handles keep weak references for ever, which must not keep all of it.
-  auto made = std::shared_ptr<Communicator>(new Communicator(plane, std::move(recorder), config));
-  Neighbours::instance().add(teamOf(made));
-  if (!config.dumpDirectory.empty()) Dumper::instance().add(executorOf(made));
-  introduce(made->executor(), network);
-  return made;
-} catch (const std::exception& thrown) {
-  const Error why = errorOrOutOfMemory([&] {
-    return Error(ErrorCode::kRemote,
-                 fmt::format("rank {} has joined, but cannot go on: {}", plane->rank(), thrown.what()));
+void failBy(control::Plane& plane, const Error& why) noexcept {
+  const Error text = errorOrOutOfMemory([&] {
+    return Error(ErrorCode::kRemote, fmt::format("rank {} has joined, but cannot go on: {}", plane.rank(), why.what()));
   });
-  plane->fail({plane->rank(), control::Stop::kError, ErrorCode::kRemote, why.what()});
-  throw;
+  control::Failure failure{plane.rank(), control::Stop::kError, ErrorCode::kRemote, {}};
+  setText(failure.text, text.what());
+  plane.fail(failure);
+}
+
+// The others have joined it too, and could wait for a rank that lacks something now: they hear of it before it leaves.
+std::shared_ptr<Communicator> make(const std::shared_ptr<control::Plane>& plane, std::shared_ptr<Recorder> recorder,
+                                   const Config& config, const Network& network) {
+  std::shared_ptr<Communicator> made;
+  try {
+    // In memory of its own: handles keep weak references for ever, which must not keep all of it.
+    made = std::shared_ptr<Communicator>(new Communicator(plane, std::move(recorder), config));
+    Neighbours::instance().add(teamOf(made));
+    if (!config.dumpDirectory.empty()) Dumper::instance().add(executorOf(made));
+    introduce(made->executor(), network);
+  } catch (const std::exception& thrown) {
+    failBy(*plane, errorOf(thrown));
+    throw;
+  }
+  return made;
 }
 
 // Where a rank of this communicator has died, its own tree says so; but perhaps a moment after the root's end is seen.
@@ -60,13 +68,13 @@ void awaitNews(const Team& team) {
   while (!team.broken() && !enough.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
-// The root of a split's leader. Until that one has begun to join there, nobody can have joined, and all hear of the
-// parent why.
+// The root of a split's leader. Until that one has begun to join there nobody can have joined; nor will anybody where
+// the parent has failed. Then all hear of the parent why.
 class LedRoot {
  public:
-  LedRoot() = default;
+  explicit LedRoot(const Team& parent) : parent_(parent) {}
   ~LedRoot() {
-    if (waits_) control::closeRootHere(root_.job);
+    if (waits_ && (!begun_ || parent_.broken())) control::closeRootHere(root_.job);
   }
   LedRoot(const LedRoot&) = delete;
   LedRoot& operator=(const LedRoot&) = delete;
@@ -74,12 +82,14 @@ class LedRoot {
     root_ = std::move(root);
     waits_ = true;
   }
-  void begun() noexcept { waits_ = false; }
+  void begun() noexcept { begun_ = true; }
+  void served() noexcept { waits_ = false; }
   const Bytes& told() const noexcept { return root_.told; }
 
  private:
+  const Team& parent_;
   control::ChildRoot root_;
-  bool waits_ = false;
+  bool waits_ = false, begun_ = false;
 };
 
 }  // namespace
@@ -97,9 +107,10 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   if (!config.dumpDirectory.empty()) Dumper::instance().begin();
   constexpr std::chrono::milliseconds kLook(10);
   const control::BoundedWait patience(request.deadline, cancelled, rank);
-  if (cancelled && cancelled())
-    control::tellRoot(request, [&] { return fmt::format("rank {} has given up joining", rank); });
-  patience.check();
+  if (cancelled && cancelled()) {
+    control::tellRootHere(id.job, rank, size, [&] { return fmt::format("rank {} has given up joining", rank); });
+    patience.check();
+  }
   auto plane = control::Plane::begin(request);
   if (begun) begun();
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
@@ -164,19 +175,21 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
   for (const auto& [theirKey, theirRank] : members) ranks.push_back(theirRank);
   const bool joins = color >= 0 || color == kSplitByHost;
   const bool leads = joins && ranks.front() == team_.rank();
-  LedRoot root;
+  LedRoot root(team_);
   if (leads) root.open(plane.openChildRoot(self.network, deadline, ranks));
   const auto told = plane.allGather(root.told(), deadline);
   if (!joins) return nullptr;
   const int leader = ranks.front();
   const auto place = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), team_.rank()) - ranks.begin());
-  return join(
+  auto child = join(
       plane.childId(told[static_cast<size_t>(leader)], leader, place), static_cast<int>(place),
       static_cast<int>(ranks.size()), config, self, [&] { return team_.broken() || (cancelled && cancelled()); },
       [&] {
         root.begun();
         if (begun) begun();
       });
+  root.served();
+  return child;
 } catch (const Error&) {
   if (team_.broken()) throw team_.failure(call == Meeting::kDuplicate ? "duplicate" : "split");
   throw;

@@ -47,7 +47,7 @@ class OpenStreams {
 };
 
 // What is queued gets so long before the library leaves, which it does at the very end otherwise and where calls get a
-// second more. What has not ended by then fails, unless it moves: that comes to its end.
+// second more. What has not ended by then fails.
 constexpr std::chrono::milliseconds kForWork(200), kForFailing(10'000);
 
 void atTheEndOfStreams() noexcept try {

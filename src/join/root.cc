@@ -110,7 +110,8 @@ bool tellRootHere(uint64_t job, int rank, int size, const std::function<std::str
 void Root::giveUp(int rank, int size, const std::string& why) {
   reactor_.post([this, rank, size, why] {
     if (pendingRanks_.contains(rank)) return;
-    if (size_ == 0) size_ = size;
+    if (size_ == 0 && size > 1 && size <= kMaxRanks) size_ = size;
+    givenUp_ = givenUp_ || !refused_;
     account(rank);
     refuse(ErrorCode::kRemote, why);
     endIfIdle();
@@ -176,10 +177,7 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (static_cast<Kind>(first.type) != Kind::kHello) return line->close();
   Hello hello = decodeHello(first.payload);
   if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
-  if (refused_) {
-    account(hello.who.rank);
-    return tellLate(line);
-  }
+  if (refused_) return tellLate(line, hello.who.rank);
   if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
     tell(line, *objection);
     return refuse(objection->code, objection->text);
@@ -376,13 +374,15 @@ void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexc
   }
 }
 
-void Root::tellLate(const std::shared_ptr<Line>& line) {
+void Root::tellLate(const std::shared_ptr<Line>& line, int rank) {
   if (static_cast<size_t>(parting_) >= quarterOfFiles(kLeastParting, kMostParting)) return line->close();
+  account(rank);
   tell(line, *refused_);
 }
 
+// Where ranks have given up, each speaks for itself; after another refusal two may have come in the name of one.
 void Root::account(int rank) {
-  if (rank >= 0 && rank < size_) accounted_.insert(rank);
+  if (givenUp_ && rank >= 0 && rank < size_) accounted_.insert(rank);
 }
 
 // Asked where a line has parted, which takes no memory.

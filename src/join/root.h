@@ -75,7 +75,7 @@ class Root : public Service {
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
   void tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexcept;
-  void tellLate(const std::shared_ptr<Line>& line);
+  void tellLate(const std::shared_ptr<Line>& line, int rank);
   void endIfIdle() noexcept;
 
   Reactor reactor_;
@@ -91,7 +91,8 @@ class Root : public Service {
   Hello first_;  // of the one that came first
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
-  std::set<int> accounted_;  // that came since, or said that they will not
+  bool givenUp_ = false;     // for a rank that said so without a line
+  std::set<int> accounted_;  // then: who came since, or said the same
   UniqueFd reserve_;         // given up for those who have yet to hear of a refusal, where there is no other descriptor
 };
 

@@ -53,10 +53,8 @@ std::unique_ptr<Prober> Shrink::reach(int rank, Prober::Won won, std::function<v
 bool Shrink::isCancelled(const std::function<bool()>& asked) {
   std::lock_guard lock(mutex_);
   if (pending_ && !(asked && asked())) return false;
-  if (!pending_) return true;
-  pending_->fail(ErrorCode::kRemote, "shrink was given up: this rank called tuttiCommAbort or is ending");
+  if (pending_) pending_->fail(ErrorCode::kRemote, "shrink was given up: this rank called tuttiCommAbort or is ending");
   pending_.reset();
-  tellGivenUp(describe(home_.who(home_.rank())) + " has given its call up");
   return true;
 }
 
@@ -107,17 +105,20 @@ void Shrink::stopCall() {
   call_.reset();
 }
 
-// Who has aborted the communicator, or ends, is gone in a moment, and the others go on without it.
+// Who has aborted the communicator, or ends, is gone in a moment, and the others go on without it. A call that is given
+// up may have yet to begin, and others wait for it already.
 void Shrink::interrupt(const Failure& failure) {
+  const bool stays = failure.stop != Stop::kAbort && failure.stop != Stop::kDeath;
+  if (!call_ && failure.stop == Stop::kGivenUp) tellGivenUp(failure.text);
   if (!call_) return;
   tellOwner(failure.code, failure.text);
-  if (failure.stop == Stop::kGivenUp) tellGivenUp(failure.text);
+  if (stays) tellGivenUp(failure.text);
   stopCall();
 }
 
 // Over the lines that there are: who comes later waits for this rank, which may call again.
 void Shrink::tellGivenUp(Text why) {
-  const Bytes news = encodeWords(why);
+  const Bytes news = encode(Refusal{ErrorCode::kRemote, why});
   if (up_) tellLast(leader_, std::exchange(up_, nullptr), Kind::kShrinkGaveUp, news);
   for (auto at = callers_.begin(); at != callers_.end();) {
     const auto here = at++;

@@ -18,7 +18,7 @@
 // when it has not heard from the leader that all know (kShrinkDone).
 //
 // Given up. A rank whose owner gives its call up, and stays, says so (kShrinkGaveUp) over its lines: the call ends for
-// all who have called it or its leader. One whose owner leaves hangs up, and is gone.
+// all who wait at it, or where it waits. One whose owner leaves hangs up, and is gone.
 //
 // Left out. A survivor may name ranks that are to stay behind though they are alive: they are neither called nor waited
 // for, and cannot lead; should they call, they are told. All must name the same: a call and a probe say whom, as a
@@ -61,7 +61,7 @@ class Shrink {
   void arrived(const std::shared_ptr<Line>& line, const Frame& first);
   // The rank is taken for gone from now on; the own rank: by the others.
   void giveUp(int rank, const std::string& why);
-  // The owner's fail(): ends its shrink(); Stop::kGivenUp: and that of those who wait for it.
+  // The owner's fail(): ends its shrink() and, where the owner stays, that of those who wait for it.
   void interrupt(const Failure& failure);
   // The owner has left; `left` is called, by settle(), when nobody can have to ask this rank any more.
   void leave(std::function<void()> left);

@@ -95,7 +95,7 @@ void Shrink::onLeader(Frame& frame) try {
       return roundOver(differ.round, differ.text, false);
     }
     case Kind::kShrinkGaveUp:
-      return end(ErrorCode::kRemote, decodeWords(frame.payload));
+      return end(ErrorCode::kRemote, decodeRefusal(frame.payload).text);
     default:
       throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
   }

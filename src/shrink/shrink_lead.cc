@@ -83,19 +83,21 @@ void Shrink::onCaller(int rank, Frame& frame) try {
     const ShrinkDiffer differ = decodeShrinkDiffer(frame.payload);
     return roundOver(differ.round, differ.text, false);
   }
-  if (static_cast<Kind>(frame.type) == Kind::kShrinkGaveUp) return onGivenUp(rank, decodeWords(frame.payload));
+  if (static_cast<Kind>(frame.type) == Kind::kShrinkGaveUp) return onGivenUp(rank, decodeRefusal(frame.payload).text);
   throw Error(ErrorCode::kRemote, fmt::format("a frame of type {} that does not belong here", frame.type));
 } catch (const Error& e) {
   giveUp(rank, fmt::format("{} said what cannot be understood: {}", describe(home_.who(rank)), e.what()));
 }
 
-// Nobody can go on without one that is there, and does not come.
+// Nobody can go on without one that is there, and does not come: those who wait here are told, whether this rank has
+// called yet or not. Who follows another one has told that one.
 void Shrink::onGivenUp(int rank, Text why) {
-  if (const auto at = callers_.find(rank); at != callers_.end()) {
-    at->second.line->close();
-    callers_.erase(at);
-  }
-  if (leads()) endAll(ErrorCode::kRemote, why);
+  const auto at = callers_.find(rank);
+  if (at == callers_.end()) return;
+  const bool isOfThis = at->second.call.serial == serial();
+  at->second.line->close();
+  callers_.erase(at);
+  if (isOfThis && (!call_ || leads())) endAll(ErrorCode::kRemote, why);
 }
 
 // It may be there all the same, and call again.

@@ -49,7 +49,7 @@ enum class Kind : uint8_t {
   kDigest,  // Digest of all records: what the table in the tree must say
   // between survivors
   kShrinkDiffer,  // ShrinkDiffer: they name different ranks to leave out
-  kShrinkGaveUp,  // words: why who says this has given its call up
+  kShrinkGaveUp,  // Refusal: why who says this has given its call up
 };
 
 // The most bytes of payload that a frame of a kind may have among so many ranks; 0 also for what is no kind. Who sends

@@ -307,6 +307,21 @@ TEST(GrowingGoesWrong, NobodyComes) {
     EXPECT_EQ(one.result, tuttiSuccess) << one.text;
 }
 
+// Of a size that none can have it cannot be known who has yet to come: the root stays for all.
+TEST(GrowingGoesWrong, WhoJoinsLaterHearsOfASizeThatIsRefused) {
+  const tuttiConfig_t config = testConfig();
+  for (const int ranks : {1, -5}) {
+    tuttiComm_t comm = nullptr, child = nullptr;
+    CHECK_TUTTI(tuttiCommInitAll(&comm, 1, nullptr));
+    tuttiUniqueId id;
+    CHECK_TUTTI(tuttiCommGetUniqueId(comm, &id));
+    EXPECT_EQ(tuttiCommGrow(comm, ranks, &id, -1, &child, &config), tuttiInvalidUsage);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(tuttiCommGrow(nullptr, 2, &id, 1, &child, &config), tuttiRemoteError) << tuttiGetLastError(nullptr);
+    CHECK_TUTTI(tuttiCommDestroy(comm));
+  }
+}
+
 TEST(GrowingGoesWrong, AnIdThatWasUsed) {
   Crowd crowd(2, 3, testConfig());
   const tuttiUniqueId id = crowd.newId(0);

@@ -8,6 +8,7 @@
 
 #include "support/api_ranks.h"
 #include "support/lacking.h"
+#include "support/sanitized.h"
 
 namespace {
 
@@ -15,11 +16,11 @@ using namespace tutti::test;
 
 using Comms = std::vector<tuttiComm_t>;
 
-// Which allocation fails depends on how the threads run: in time it is each of them.
-constexpr int kStep = 11;
-
 // What may wait for a rank that could not say that it does not come: nothing, other ranks, the root of a unique id.
 enum class Waits { kNowhere, kToTheDeadline, kAtItsRoot };
+
+// Which allocation fails depends on how the threads run: in time it is each of them.
+int stepOf(Waits waits) { return (tutti::kSanitized ? 31 : 11) * (waits == Waits::kNowhere ? 1 : 5); }
 
 tuttiResult_t stateNow(tuttiComm_t comm) {
   tuttiResult_t state = tuttiSuccess;
@@ -73,7 +74,7 @@ void expectWholeOrNot(const std::function<void(const Comms& parents, Comms& made
                EXPECT_TRUE(comesTrue([&] { return threadsNow() <= before; })) << threadsNow() << " for " << before;
              }
            },
-           kStep);
+           stepOf(waits));
 }
 
 void expectBegins(tuttiResult_t result) {

@@ -131,7 +131,7 @@ TEST(FramesOfAKind, HoldWhatIsHonest) {
   expectFits(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, longText}));
   expectFits(Kind::kFailure, encode(Failure{1, Stop::kError, ErrorCode::kRemote, longText}));
   expectFits(Kind::kShrinkWait, encodeWords(longText));
-  expectFits(Kind::kShrinkGaveUp, encodeWords(longText));
+  expectFits(Kind::kShrinkGaveUp, encode(Refusal{ErrorCode::kRemote, longText}));
   expectFits(Kind::kShrinkTried, encode(ShrinkTried{1, Refusal{ErrorCode::kRemote, longText}}));
   expectFits(Kind::kStream, encode(StreamHello{}));
   expectFits(Kind::kShrinkCall, encode(ShrinkCall{0, 0, 0, 1, longText, longText}));

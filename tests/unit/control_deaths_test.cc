@@ -40,6 +40,20 @@ void killAtOnce(int size, const std::set<int>& victims, bool stay) {
   for (const pid_t pid : pids) exitOf(pid);
 }
 
+// Each rank twice, one of them late: the root stays for that one.
+TEST(ControlPlane, AJobThatWasStartedTwiceIsToldToAll) {
+  const UniqueId id = openRoot({}, soon());
+  const auto join = [&](int rank) {
+    const Thrown thrown = thrownBy([&] { joinPlane(requestFor(id, rank, 2)); });
+    EXPECT_EQ(thrown.code, codeOf(ErrorCode::kInvalidUsage)) << thrown.text;
+    EXPECT_NE(thrown.text.find("two processes claim rank 0"), std::string::npos) << thrown.text;
+  };
+  inThreads(2, [&](int) { join(0); });
+  join(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  join(1);
+}
+
 TEST(ControlPlane, AnIdThatWasUsedUpIsKnownWhereItWasMade) {
   const UniqueId id = openRoot({}, soon());
   for (const pid_t pid : {startRank(id, 0, 2, "leave"), startRank(id, 1, 2, "leave")}) EXPECT_EQ(exitOf(pid), 0);

@@ -176,6 +176,36 @@ TEST(Shrink, WhoGivesUpIsNotWaitedFor) {
   }
 }
 
+// It has not begun to shrink yet, and leaves; the others wait for it already.
+TEST(Shrink, WhoAbortsThePlaneBeforeItsCallIsLeftOut) {
+  auto planes = joinAll(3);
+  auto aborted = std::move(planes[0]);
+  std::thread owner([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    aborted->fail({0, Stop::kAbort, ErrorCode::kRemote, "rank 0 called tuttiCommAbort"});
+    EXPECT_EQ(thrownBy([&] { aborted->shrink(like(0), {}, [] { return true; }); }).code, codeOf(ErrorCode::kRemote));
+    std::this_thread::sleep_for(milliseconds(30));
+    aborted->leave();
+  });
+  shrinkAll(planes, without(3, {0}));
+  owner.join();
+}
+
+// Two wait at one that has not called: it tells the one that the other does not wait any more.
+TEST(Shrink, WhoGivesUpWhereNobodyLeadsYetIsNotWaitedFor) {
+  const auto planes = joinAll(3);
+  std::thread quits([&] {
+    std::this_thread::sleep_for(milliseconds(60));
+    planes[2]->fail({2, Stop::kGivenUp, ErrorCode::kRemote, "changed my mind"});
+  });
+  inThreads(3, [&](int r) {
+    if (r == 0) return;
+    EXPECT_EQ(thrownBy([&] { planes[size_t(r)]->shrink(like(r)); }).text, "changed my mind");
+  });
+  quits.join();
+  shrinkAll(planes, without(3, {}));
+}
+
 class ShrinkOverTcp : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(InClearOrSealed, ShrinkOverTcp, testing::Bool());
 
