@@ -83,53 +83,55 @@ void expectBegins(tuttiResult_t result) {
 
 TEST(ScarceMemoryOfMakings, ASplitInTheBackground) {
   const tuttiConfig_t config = inBackground();
-  expectWholeOrNot([&](const Comms& parents, Comms& made) {
-    for (const size_t r : {0, 1}) expectBegins(tuttiCommSplit(parents[r], 0, 0, &made[r], &config));
-  , Waits::kAtItsRoot);
+  expectWholeOrNot(
+      [&](const Comms& parents, Comms& made) {
+        for (const size_t r : {0, 1}) expectBegins(tuttiCommSplit(parents[r], 0, 0, &made[r], &config));
+      },
+      Waits::kAtItsRoot);
 }
 
 // A rank that could not call may call again, and is waited for.
 TEST(ScarceMemoryOfMakings, AShrinkInTheBackground) {
-    tuttiConfig_t config = inBackground();
-    config.joinTimeoutMs = 300;
-    expectWholeOrNot(
-        [&](const Comms& parents, Comms& made) {
-          for (const size_t r : {0, 1}) expectBegins(tuttiCommShrink(parents[r], nullptr, 0, &made[r], &config, 0));
-        },
-        Waits::kToTheDeadline);
+  tuttiConfig_t config = inBackground();
+  config.joinTimeoutMs = 300;
+  expectWholeOrNot(
+      [&](const Comms& parents, Comms& made) {
+        for (const size_t r : {0, 1}) expectBegins(tuttiCommShrink(parents[r], nullptr, 0, &made[r], &config, 0));
+      },
+      Waits::kToTheDeadline);
 }
 
 TEST(ScarceMemoryOfMakings, AGroupOfJoins) {
-    const tuttiConfig_t config = testConfig();
-    expectWholeOrNot(
-        [&](const Comms&, Comms& made) {
-          tuttiUniqueId id;
-          CHECK_TUTTI(tuttiGetUniqueId(&id));
-          CHECK_TUTTI(tuttiGroupStart());
-          for (const int r : {0, 1})
-            CHECK_TUTTI(tuttiCommInitRankConfig(&made[static_cast<size_t>(r)], 2, id, r, &config));
-          tuttiGroupEnd();
-        },
-        Waits::kAtItsRoot);
+  const tuttiConfig_t config = testConfig();
+  expectWholeOrNot(
+      [&](const Comms&, Comms& made) {
+        tuttiUniqueId id;
+        CHECK_TUTTI(tuttiGetUniqueId(&id));
+        CHECK_TUTTI(tuttiGroupStart());
+        for (const int r : {0, 1})
+          CHECK_TUTTI(tuttiCommInitRankConfig(&made[static_cast<size_t>(r)], 2, id, r, &config));
+        tuttiGroupEnd();
+      },
+      Waits::kAtItsRoot);
 }
 
 TEST(ScarceMemoryOfMakings, AllRanksInTheBackground) {
-    const tuttiConfig_t config = inBackground();
-    expectWholeOrNot(
-        [&](const Comms&, Comms& made) { expectBegins(tuttiCommInitAllConfig(made.data(), 2, nullptr, &config)); });
+  const tuttiConfig_t config = inBackground();
+  expectWholeOrNot(
+      [&](const Comms&, Comms& made) { expectBegins(tuttiCommInitAllConfig(made.data(), 2, nullptr, &config)); });
 }
 
 TEST(ScarceMemoryOfMakings, Growing) {
-    const tuttiConfig_t config = inBackground();
-    expectWholeOrNot(
-        [&](const Comms& parents, Comms& made) {
-          tuttiUniqueId id;
-          CHECK_TUTTI(tuttiCommGetUniqueId(parents[0], &id));
-          expectBegins(tuttiCommGrow(parents[0], 3, &id, -1, &made[0], &config));
-          expectBegins(tuttiCommGrow(parents[1], 3, nullptr, -1, &made[1], &config));
-          expectBegins(tuttiCommGrow(nullptr, 3, &id, 2, &made[2], &config));
-        },
-        Waits::kAtItsRoot);
+  const tuttiConfig_t config = inBackground();
+  expectWholeOrNot(
+      [&](const Comms& parents, Comms& made) {
+        tuttiUniqueId id;
+        CHECK_TUTTI(tuttiCommGetUniqueId(parents[0], &id));
+        expectBegins(tuttiCommGrow(parents[0], 3, &id, -1, &made[0], &config));
+        expectBegins(tuttiCommGrow(parents[1], 3, nullptr, -1, &made[1], &config));
+        expectBegins(tuttiCommGrow(nullptr, 3, &id, 2, &made[2], &config));
+      },
+      Waits::kAtItsRoot);
 }
 
 }  // namespace
