@@ -12,7 +12,7 @@
  *   again after tuttiStreamSynchronize. Communicators on a GPU take CUDA's streams and no others, those on the host
  *   tuttiStreamCreate's: a stream of the other kind gets tuttiInvalidArgument. A process that ends normally waits for
  *   what is queued on the latter, for a second or so, and drops the rest, before it destroys static objects that were
- *   there before its first such stream.
+ *   there before its first such stream; calls that would queue more get tuttiSystemError from then on.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
  *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommIdle and tuttiGetLastError,

@@ -474,7 +474,7 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
     // Before the lock, so that it goes after it: it may be the last.
     const auto communicator = now & kJoining ? nullptr : comm->stopper.lock();
     std::lock_guard lock(comm->errorMutex);
-    *result = now & kJoining ? tuttiInProgress : comm->asyncError;
+    *result = now & (kJoining | kSplittingOn) ? tuttiInProgress : comm->asyncError;
     if (*result != tuttiSuccess || !communicator) return;
     if (communicator->team().broken()) {
       const Error error = communicator->team().failure("no call");
@@ -482,8 +482,6 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
       comm->lastError = error.what();
       processError.set(error.what());
       communicator->leaveRecord(error);  // whoever knows may destroy it next
-    } else if (now & kSplittingOn) {
-      *result = tuttiInProgress;
     } else if (comm->finalizing.load(std::memory_order_relaxed)) {
       const bool done = communicator->executor().idle();
       if (done) comm->finalizing.store(false, std::memory_order_relaxed);

@@ -48,8 +48,10 @@ Error revokedWhileJoining(const tuttiComm& comm) noexcept {
 
 Error endedBy(const comm::Team& team) noexcept {
   return errorOrOutOfMemory([&] {
-    return Error(ErrorCode::kRemote,
-                 fmt::format("{} left while it made a communicator: its process ended", team.rankName(team.rank())));
+    return Error(
+        ErrorCode::kRemote,
+        fmt::format("{} left without destroying the communicator (its process ended), while another was made of it",
+                    team.rankName(team.rank())));
   });
 }
 
@@ -71,9 +73,10 @@ void stopParent(const std::weak_ptr<comm::Communicator>& parent, uint32_t why) n
 }
 
 // What a parent does for its child waits for other ranks, which wait for this one: it ends when the parent is stopped
-// on all. Afterwards the child's own join asks isGivenUp().
+// on all. Afterwards the child's own join asks isGivenUp(); but a process that ends may not come to say so there.
 void stopWaiting(const tuttiComm& pending, uint32_t before, uint32_t why) noexcept {
-  if (!(before & kDeferred) && !pending.joinsByItself.load(std::memory_order_relaxed)) stopParent(pending.parent, why);
+  const bool inParent = why == kHurried || !pending.joinsByItself.load(std::memory_order_relaxed);
+  if (!(before & kDeferred) && inParent) stopParent(pending.parent, why);
 }
 
 // Sets a bit of one that is still joining; false when it is not, or not any more.

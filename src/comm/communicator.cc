@@ -68,6 +68,10 @@ void awaitNews(const Team& team) {
   while (!team.broken() && !enough.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
+std::string givenUp(int rank) {
+  return fmt::format("rank {} gave up joining: tuttiCommAbort was called there, or its process ends", rank);
+}
+
 // The root of a split's leader. Until that one has begun to join there nobody can have joined; nor will anybody where
 // the parent has failed. Then all hear of the parent why.
 class LedRoot {
@@ -107,12 +111,9 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   if (!config.dumpDirectory.empty()) Dumper::instance().begin();
   constexpr std::chrono::milliseconds kLook(10);
   const control::BoundedWait patience(request.deadline, cancelled, rank);
-  if (cancelled && cancelled()) {
-    control::tellRootHere(id.job, rank, size, [&] { return fmt::format("rank {} has given up joining", rank); });
-    patience.check();
-  }
   auto plane = control::Plane::begin(request);
   if (begun) begun();
+  if (cancelled && cancelled()) plane->fail({rank, control::Stop::kError, ErrorCode::kRemote, givenUp(rank)});
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(std::move(plane), recorder, config, self.network);
 }
@@ -161,6 +162,7 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
                                                   const Begun& begun) try {
   const Deadline deadline = Deadline::in(config.joinTimeout);
   const Recorder::Splitting here(team_.recorder());
+  const Recorder::Making making(team_.recorder());
   control::Plane& plane = team_.plane();
   const auto entries = meet(team_, call, Writer().value(color).value(key).take(), deadline);
   std::vector<std::pair<int, int>> members;  // key, rank
@@ -210,6 +212,7 @@ std::shared_ptr<Communicator> Communicator::grow(const Growth& growth, const Con
 
 std::shared_ptr<Communicator> Communicator::growInOrder(const Growth& growth, const Config& config, const Self& self,
                                                         const Cancelled& cancelled, const Begun& begun) try {
+  const Recorder::Making making(team_.recorder());
   const auto recorder = std::make_shared<Recorder>();
   control::JoinRequest request = requestFor(config, self, recorder);
   request.rank = team_.rank();

@@ -60,6 +60,7 @@ void HostLauncher::launch(std::span<PendingCall> calls) const {
   const auto streamOf = [](const PendingCall& pending) -> const auto& { return pending.stream.host; };
   for (const PendingCall& pending : calls)
     if (streamOf(pending) && findPart(parts, streamOf(pending)) == parts.end()) {
+      engine::requireStreams();
       const auto count = std::ranges::count(calls, streamOf(pending), streamOf);
       auto batch = std::make_shared<Batch>(static_cast<size_t>(count));
       parts.push_back({streamOf(pending), batch, jobOf(batch)});
@@ -85,6 +86,7 @@ void HostExecutor::run(Call call) {
 }
 
 void HostExecutor::queue(PendingCall call) {
+  engine::requireStreams();
   const auto stream = call.stream.host;
   const auto batch = std::make_shared<Batch>(1);
   auto job = jobOf(batch);

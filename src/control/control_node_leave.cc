@@ -224,7 +224,7 @@ void ControlNode::hurry() {
 // then, fails here.
 void ControlNode::leaveWithProcess(Deadline forCalls) {
   if (ownerLeft_) return shrink_.hurry();
-  if (!mailbox_.failed() && !forCalls.passed() && request_.busy && request_.busy()) {
+  if (!flooded_ && !forCalls.passed() && request_.busy && request_.busy()) {
     reactor_.after(kLookAtCalls, [this, forCalls] { leaveWithProcess(forCalls); });
     return;
   }

@@ -1,12 +1,14 @@
 #include "engine/stream.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "process/background_threads.h"
 #include "process/fork.h"
 #include "process/process_object.h"
@@ -50,7 +52,10 @@ class OpenStreams {
 // second more. What has not ended by then fails.
 constexpr std::chrono::milliseconds kForWork(200), kForFailing(10'000);
 
+std::atomic<bool> overForThisProcess{false};
+
 void atTheEndOfStreams() noexcept try {
+  overForThisProcess.store(true, std::memory_order_relaxed);
   auto& streams = ofThisProcess<OpenStreams>();
   if (streams.settle(kForWork)) return;
   BackgroundThreads::instance().finish();
@@ -70,7 +75,13 @@ void settleAtTheEnd() {
 
 }  // namespace
 
+void requireStreams() {
+  if (overForThisProcess.load(std::memory_order_relaxed))
+    throw Error(ErrorCode::kSystem, "the process is ending: nothing is queued on streams any more");
+}
+
 Stream::Stream() {
+  requireStreams();
   settleAtTheEnd();
   ofThisProcess<OpenStreams>().add(this);
   try {

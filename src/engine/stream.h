@@ -14,6 +14,9 @@
 
 namespace tutti::engine {
 
+// Throws Error once the process ends, and what was queued on streams has been waited for.
+void requireStreams();
+
 class Stream {
  public:
   Stream();

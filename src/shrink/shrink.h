@@ -139,7 +139,7 @@ class Shrink {
   void probeOne(int rank);
   void onProbed(int rank, Frame& frame);
   void tellCallers(Kind kind, const Bytes& payload);
-  void endAll(ErrorCode code, Text text);
+  void endAll(ErrorCode code, Text text, int whose = -1);
   // shrink_differ.cc: whom all leave out, and where they differ in it
   bool leavesOut(int rank) const { return call_ && call_->leftOut.contains(rank); }
   static std::string leftOutText(int rank);

@@ -152,8 +152,10 @@ void Shrink::propose() {
     proposal.id.secret = drawn;
     tellProposal(proposal);
   } catch (const std::exception& e) {
-    return endAll(codeOf(e), fmt::format("{} cannot open a root for the new communicator: {}",
-                                         describe(home_.who(home_.rank())), e.what()));
+    return endAll(
+        codeOf(e),
+        fmt::format("{} cannot open a root for the new communicator: {}", describe(home_.who(home_.rank())), e.what()),
+        home_.rank());
   }
   startTrial(std::move(proposal));
 }
@@ -173,7 +175,8 @@ void Shrink::noteTried(int rank, const ShrinkTried& how) {
     const bool passing = how.refusal->code == ErrorCode::kRemote || how.refusal->code == ErrorCode::kTimeout;
     if (passing && ++failures_ < kMaxFailures) return again();
     return endAll(how.refusal->code,
-                  fmt::format("{} cannot join the new communicator: {}", describe(home_.who(rank)), how.refusal->text));
+                  fmt::format("{} cannot join the new communicator: {}", describe(home_.who(rank)), how.refusal->text),
+                  rank);
   }
   if (const auto at = callers_.find(rank); at != callers_.end()) at->second.joined = true;
   const bool all = std::ranges::all_of(callers_, [](const auto& one) { return one.second.joined; });
@@ -252,11 +255,15 @@ void Shrink::tellCallers(Kind kind, const Bytes& payload) {
     if (caller.call.serial == serial()) caller.line->send(kind, shared);
 }
 
-void Shrink::endAll(ErrorCode code, Text text) {
+// `whose`: the rank that lacks something, which its own system has refused; to the others it is another rank's failure.
+void Shrink::endAll(ErrorCode code, Text text, int whose) {
+  const auto codeFor = [&](int rank) {
+    return code == ErrorCode::kSystem && rank != whose ? ErrorCode::kRemote : code;
+  };
   for (const auto& [rank, caller] : callers_)
-    tellLast(rank, caller.line, Kind::kShrinkEnd, encode(Refusal{code, text}));
+    tellLast(rank, caller.line, Kind::kShrinkEnd, encode(Refusal{codeFor(rank), text}));
   callers_.clear();
-  end(code, text);
+  end(codeFor(home_.rank()), text);
 }
 
 }  // namespace tutti::control

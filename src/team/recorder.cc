@@ -197,10 +197,10 @@ std::optional<CallRecord> Recorder::stuck() const {
 }
 
 bool Recorder::busy() const noexcept {
-  return std::ranges::any_of(entries_, [](const Entry& entry) {
-    const uint64_t state = entry.mark.load(kRelaxed) & 0xff;  // an entry without a call is beyond them
-    return state < static_cast<uint64_t>(CallState::kDone);
-  });
+  return makings_.load() > 0 || std::ranges::any_of(entries_, [](const Entry& entry) {
+           const uint64_t state = entry.mark.load(kRelaxed) & 0xff;  // an entry without a call is beyond them
+           return state < static_cast<uint64_t>(CallState::kDone);
+         });
 }
 
 std::optional<CallRecord> Recorder::stuckOn(int rank) const {

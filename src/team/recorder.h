@@ -94,6 +94,17 @@ class Recorder {
   CallerId caller() const noexcept { return caller_.load(std::memory_order_relaxed); }
   const Timeline& timeline() const noexcept { return timeline_; }
 
+  // While a communicator is made of this one, which others wait for.
+  class Making {
+   public:
+    explicit Making(Recorder& recorder) : recorder_(recorder) { recorder_.makings_.fetch_add(1); }
+    ~Making() { recorder_.makings_.fetch_sub(1); }
+    Making(const Making&) = delete;
+    Making& operator=(const Making&) = delete;
+
+   private:
+    Recorder& recorder_;
+  };
   // Splits have no number of their own in the order of calls, and are counted apart.
   class Splitting {
    public:
@@ -146,7 +157,7 @@ class Recorder {
 
   Timeline timeline_;
   std::atomic<uint64_t> begun_{0};
-  std::atomic<uint32_t> splitsBegun_{0}, splitsEnded_{0};
+  std::atomic<uint32_t> splitsBegun_{0}, splitsEnded_{0}, makings_{0};
   std::atomic<CallerId> caller_{0};
   mutable Latest collectives_{0};
   std::unique_ptr<Latest[]> messages_;  // by peer: sends, then receives

@@ -190,6 +190,20 @@ TEST(BackgroundMaking, WhoWaitsHearsHowItWasGivenUp) {
     }
 }
 
+// What says that it is over can be relied upon: the parent is free then.
+TEST(BackgroundMaking, AParentIsFreeWhenItsStateSaysSo) {
+  const tuttiConfig_t config = inBackground();
+  for (int round = 0; round < 20; ++round) {
+    const auto parents = newRanks(2);
+    tuttiComm_t child = nullptr;
+    EXPECT_EQ(tuttiCommSplit(parents[0], 0, 0, &child, &config), tuttiInProgress);
+    CHECK_TUTTI(tuttiCommAbort(child));
+    EXPECT_EQ(outcomeOf(parents[0]), tuttiRemoteError);
+    CHECK_TUTTI(tuttiCommDestroy(parents[0]));
+    CHECK_TUTTI(tuttiCommAbort(parents[1]));
+  }
+}
+
 TEST(BackgroundMaking, AnAbortOrARevokeOfTheParentEndsIt) {
   const auto abortParent = [](tuttiComm_t parent, tuttiComm_t) { CHECK_TUTTI(tuttiCommAbort(parent)); };
   const auto revokeParent = [](tuttiComm_t parent, tuttiComm_t) { CHECK_TUTTI(tuttiCommRevoke(parent, 0)); };
