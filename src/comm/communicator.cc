@@ -162,7 +162,6 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
                                                   const Begun& begun) try {
   const Deadline deadline = Deadline::in(config.joinTimeout);
   const Recorder::Splitting here(team_.recorder());
-  const Recorder::Making making(team_.recorder());
   control::Plane& plane = team_.plane();
   const auto entries = meet(team_, call, Writer().value(color).value(key).take(), deadline);
   std::vector<std::pair<int, int>> members;  // key, rank

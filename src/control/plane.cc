@@ -70,7 +70,7 @@ class TreePlane : public Plane {
     const Secret drawn = place.id.secret;
     place.id = node_->childId(place.id);
     const auto keys = keysOf(members);
-    const auto root = makeRoot(place, network, lifetime);
+    const auto root = std::make_shared<Root>(place, network, lifetime);
     ChildRoot opened{invite(root->id(), drawn, keys, node_->key()), root->id().job};
     start(root);
     return opened;

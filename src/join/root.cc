@@ -46,7 +46,7 @@ UniqueId openRootHere(const Network& network, Deadline lifetime) {
 }
 
 UniqueId openRootAt(const RootPlace& place, const Network& network, Deadline lifetime) {
-  const auto root = makeRoot(place, network, lifetime);
+  const auto root = std::make_shared<Root>(place, network, lifetime);
   UniqueId id = root->id();  // while nobody has to end it, should there be no memory
   start(root);
   return id;
@@ -76,17 +76,13 @@ class RootsHere {
 
 }  // namespace
 
-std::shared_ptr<Root> makeRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
-  return std::make_shared<Root>(place, network, lifetime);
-}
-
 void start(const std::shared_ptr<Root>& root) {
   ofThisProcess<RootsHere>().add(root);
   BackgroundThreads::instance().start(root);
 }
 
 std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime) {
-  auto root = makeRoot(place, network, lifetime);
+  auto root = std::make_shared<Root>(place, network, lifetime);
   start(root);
   return root;
 }

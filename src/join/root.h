@@ -26,9 +26,8 @@ struct RootPlace {
 
 class Root;
 
-// Listens; who calls is answered once it is started. Throws Error.
-std::shared_ptr<Root> makeRoot(const RootPlace& place, const Network& network, Deadline lifetime);
-// From here on it keeps itself alive until it is done; halt() ends it early. Throws Error.
+// A root listens; who calls is answered from here on, and it keeps itself alive until it is done; halt() ends it early.
+// Throws Error.
 void start(const std::shared_ptr<Root>& root);
 std::shared_ptr<Root> startRoot(const RootPlace& place, const Network& network, Deadline lifetime);
 RootPlace anyRootPlace();

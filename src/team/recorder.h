@@ -108,13 +108,16 @@ class Recorder {
   // Splits have no number of their own in the order of calls, and are counted apart.
   class Splitting {
    public:
-    explicit Splitting(Recorder& recorder) : recorder_(recorder) { recorder_.splitsBegun_.fetch_add(1); }
+    explicit Splitting(Recorder& recorder) : recorder_(recorder), making_(recorder) {
+      recorder_.splitsBegun_.fetch_add(1);
+    }
     ~Splitting() { recorder_.splitsEnded_.fetch_add(1); }
     Splitting(const Splitting&) = delete;
     Splitting& operator=(const Splitting&) = delete;
 
    private:
     Recorder& recorder_;
+    const Making making_;
   };
   uint32_t splitsBegun() const noexcept { return splitsBegun_.load(); }
   // The number, from 1 on, of the split that the caller is in; 0: in none.
