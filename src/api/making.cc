@@ -9,11 +9,6 @@
 namespace tutti::api {
 namespace {
 
-// Copies of an exception share their text, which must not cross from thread to thread: see team/team.cc.
-Error textOfItsOwn(const Error& error) noexcept {
-  return errorOrOutOfMemory([&] { return Error(error.code(), std::string(error.what())); });
-}
-
 // The join, and what its caller does with the communicator.
 template <class Use>
 auto joined(const Making& making, const Communicator::Cancelled& cancelled, const Communicator::Begun& onBegun,
@@ -59,7 +54,7 @@ std::shared_ptr<Maker> newMakerOfCall(Making making) {
 // Nobody else would end those that have been made.
 [[noreturn]] void destroyAll(const Makers& makers, const Error& why) {
   for (const auto& maker : makers) maker->destroy();
-  throw textOfItsOwn(why);
+  throw why;
 }
 
 }  // namespace
@@ -70,9 +65,9 @@ void tellTheOthers(comm::Team& team, const Error& error, bool begun) noexcept {
 
 Error Siblings::fail(const Error& error) noexcept {
   std::lock_guard lock(mutex_);
-  if (!first_) first_.emplace(textOfItsOwn(error));
+  if (!first_) first_ = error;
   failed_.store(true, std::memory_order_relaxed);
-  return textOfItsOwn(*first_);
+  return *first_;
 }
 
 void Awaited::add() noexcept {
@@ -165,7 +160,7 @@ void Maker::fail(const Error& error) noexcept {
 }
 
 MakingFailure Maker::failureOf(const Error& error) const noexcept {
-  MakingFailure failure{making_.call, {}, textOfItsOwn(error)};
+  MakingFailure failure{making_.call, {}, error};
   try {
     failure.who = nameOfPending(*comm_);
   } catch (const std::exception&) {  // no memory: then without it

@@ -13,10 +13,6 @@ std::vector<topology::PeerInfo> decodePeerInfos(const control::Plane& plane) {
   return infos;
 }
 
-// Copies of an exception share their text, and count who does inside the standard library, where ThreadSanitizer does
-// not see it. What crosses from thread to thread has a text of its own.
-Error ownCopy(const Error& error) { return Error(error.code(), std::string(error.what())); }
-
 // For what must not keep what follows it from being done.
 template <class Body>
 void tryTo(Body body) noexcept {
@@ -58,7 +54,7 @@ bool Team::endedWithProcess() const {
 Error Team::failure(const std::string& operation) const {
   {
     std::lock_guard lock(mutex_);
-    if (met_) return ownCopy(*met_);
+    if (met_) return *met_;
   }
   const auto told = plane_->failure();
   if (!told) return Error(ErrorCode::kRemote, fmt::format("the communicator was stopped during {}", operation));
@@ -83,7 +79,7 @@ void Team::stop(control::Stop how, const Error& error) noexcept {
 bool Team::noteFailure(const Error& error) {
   std::lock_guard lock(mutex_);
   if (met_) return false;
-  met_.emplace(ownCopy(error));
+  met_ = error;
   return true;
 }
 

@@ -28,6 +28,12 @@ tuttiResult_t stateNow(tuttiComm_t comm) {
   return state;
 }
 
+std::string texts(const Comms& comms) {
+  std::string all;
+  for (const tuttiComm_t comm : comms) all += std::to_string(stateNow(comm)) + ": " + tuttiGetLastError(comm) + '\n';
+  return all;
+}
+
 // As long as somebody could wait for a rank that has failed, that one has to hear of it.
 void expectOneFate(const Comms& comms, Waits waits) {
   bool anyFailed = false;
@@ -37,7 +43,7 @@ void expectOneFate(const Comms& comms, Waits waits) {
     anyFailed = anyFailed || outcome != tuttiSuccess;
   }
   for (const tuttiComm_t comm : comms)
-    EXPECT_TRUE(!anyFailed || comesTrue([&] { return stateNow(comm) != tuttiSuccess; }));
+    EXPECT_TRUE(!anyFailed || comesTrue([&] { return stateNow(comm) != tuttiSuccess; })) << texts(comms);
 }
 
 void endAll(Comms& comms) {
