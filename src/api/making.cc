@@ -26,8 +26,10 @@ auto joined(const Making& making, const Communicator::Cancelled& cancelled, cons
 }
 
 tuttiComm_t makeHere(const Making& making) {
-  return joined(making, {}, {},
-                [](std::shared_ptr<Communicator> made) { return made ? makeHandle(std::move(made)) : nullptr; });
+  return joined(making, {}, {}, [](const std::shared_ptr<Communicator>& made) -> tuttiComm_t {
+    if (!made) return nullptr;
+    return orTellTheOthers(made->team(), [&] { return makeHandle(made); });
+  });
 }
 
 std::shared_ptr<Communicator> parentOf(const Making& making) {

@@ -48,10 +48,13 @@ void failBy(control::Plane& plane, const Error& why) noexcept {
 // The others have joined it too, and could wait for a rank that lacks something now: they hear of it before it leaves.
 std::shared_ptr<Communicator> make(const std::shared_ptr<control::Plane>& plane, std::shared_ptr<Recorder> recorder,
                                    const Config& config, const Network& network) {
+  // In memory of its own: handles keep weak references for ever, which must not keep all of it. And owned at every
+  // moment, until the others have been told: its end is a leave in good order.
+  std::unique_ptr<Communicator> alone;
   std::shared_ptr<Communicator> made;
   try {
-    // In memory of its own: handles keep weak references for ever, which must not keep all of it.
-    made = std::shared_ptr<Communicator>(new Communicator(plane, std::move(recorder), config));
+    alone = std::make_unique<Communicator>(plane, std::move(recorder), config);
+    made = std::move(alone);
     Neighbours::instance().add(teamOf(made));
     if (!config.dumpDirectory.empty()) Dumper::instance().add(executorOf(made));
     introduce(made->executor(), network);

@@ -127,6 +127,30 @@ TEST(ScarceMemoryOfMakings, AllRanksInTheBackground) {
       [&](const Comms&, Comms& made) { expectBegins(tuttiCommInitAllConfig(made.data(), 2, nullptr, &config)); });
 }
 
+// The others have joined by then, and wait for nobody any more: they must be told.
+TEST(ScarceMemoryOfMakings, ARankThatHasJoined) {
+  tuttiConfig_t config = testConfig();
+  config.joinTimeoutMs = 100;  // for a rank that has not even called
+  bool lacked = true;
+  for (int given = 0; lacked && !HasFailure(); ++given) {
+    SCOPED_TRACE("after " + std::to_string(given) + " allocations");
+    tuttiUniqueId id;
+    CHECK_TUTTI(tuttiGetUniqueId(&id));
+    Comms comms(2);
+    tuttiResult_t results[2] = {};
+    std::thread other([&] { results[0] = tuttiCommInitRankConfig(&comms[0], 2, id, 0, &config); });
+    ration = {given, Shortage::kOnce};
+    results[1] = tuttiCommInitRankConfig(&comms[1], 2, id, 1, &config);
+    lacked = std::exchange(ration, {}).lacked;
+    other.join();
+    EXPECT_EQ(comms[1] != nullptr, results[1] == tuttiSuccess);
+    if (comms[0] != nullptr && comms[1] == nullptr) {
+      EXPECT_TRUE(comesTrue([&] { return stateNow(comms[0]) != tuttiSuccess; }));
+    }
+    endAll(comms);
+  }
+}
+
 TEST(ScarceMemoryOfMakings, Growing) {
   const tuttiConfig_t config = inBackground();
   expectWholeOrNot(
