@@ -35,6 +35,9 @@ tuttiRedOp_t plainOperator(Operator op) {
   }
 }
 
+// Successive operations use successive parts of the buffers, so that caches do not flatter small sizes.
+size_t shiftOf(const Half& half, size_t operation) { return half.bytes * (operation % half.parts); }
+
 }  // namespace
 
 Worker::Worker(const Collective& collective, const Options& options, const std::vector<Seat>& seats)
@@ -108,12 +111,13 @@ void Worker::select(tuttiDataType_t type, Operator op) {
     if (member.mulSum)
       require(tuttiRedOpDestroy(*member.mulSum, member.comm), "tuttiRedOpDestroy", member.rank, member.comm);
     member.mulSum.reset();
+    member.op = plainOperator(op);
     if (!collective_.reduces || op != Operator::kMulSum) continue;
     uint64_t factor = factorOf(type, member.rank);
     tuttiRedOp_t made{};
     require(tuttiRedOpCreatePreMulSum(&made, &factor, type, tuttiScalarHostImmediate, member.comm),
             "tuttiRedOpCreatePreMulSum", member.rank, member.comm);
-    member.mulSum = made;
+    member.mulSum = member.op = made;
   }
 }
 
@@ -144,40 +148,38 @@ void Worker::waitFor(const Member& member) const {
   }
 }
 
-// Successive iterations use successive parts of the buffers, so that caches do not flatter small sizes.
-size_t Worker::shiftOf(const Job& job, const Layout& layout, size_t operation) const {
-  const size_t bytes = std::max(layout.send, layout.receive) * sizeOf(job.type);
-  return bytes == 0 ? 0 : bytes * (operation % (options_.maxBytes / bytes));
+Half Worker::halfOf(const Job& job, bool inPlace) const {
+  const Layout layout = layoutOf(job);
+  const size_t element = sizeOf(job.type), bytes = std::max(layout.send, layout.receive) * element;
+  return {job, inPlace, layout, element, bytes, bytes == 0 ? 1 : options_.maxBytes / bytes};
 }
 
-Call Worker::callOf(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
-  const size_t step = static_cast<size_t>(member.rank) * sizeOf(job.type);
+Call Worker::callOf(const Member& member, const Half& half, size_t shift) const {
+  const Layout& layout = half.layout;
+  const size_t step = static_cast<size_t>(member.rank) * half.element;
   std::byte* receive = member.receive->data() + shift;
-  const std::byte* send = inPlace ? receive + layout.sendStep * step : member.send->data() + shift;
-  if (inPlace) receive += layout.receiveStep * step;
-  const tuttiRedOp_t op = member.mulSum ? *member.mulSum : plainOperator(job.op);
-  return {send, receive, layout.parameter, job.type, op, placeOf(member, job), member.comm, member.stream};
+  const std::byte* send = half.inPlace ? receive + layout.sendStep * step : member.send->data() + shift;
+  if (half.inPlace) receive += layout.receiveStep * step;
+  const Place place = placeOf(member, half.job);
+  return {send, receive, layout.parameter, half.job.type, member.op, place, member.comm, member.stream};
 }
 
-void Worker::runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const {
-  require(collective_.run(callOf(member, job, layout, inPlace, shift)), collective_.call, member.rank, member.comm);
+void Worker::runOnce(const Member& member, const Half& half, size_t shift) const {
+  require(collective_.run(callOf(member, half, shift)), collective_.call, member.rank, member.comm);
 }
 
 // As many as there are parts of the buffers to use in turn, up to a number; none runs twice in a group.
-void Worker::makeReady(const Job& job, bool inPlace) {
+void Worker::makeReady(const Half& half) {
   constexpr size_t kMost = 64;
-  const Layout layout = layoutOf(job);
-  const size_t bytes = std::max<size_t>(1, std::max(layout.send, layout.receive) * sizeOf(job.type));
   const size_t parts =
       std::min(kMost, static_cast<size_t>(options_.iterations) * static_cast<size_t>(options_.aggregated));
-  const size_t wanted =
-      std::max(static_cast<size_t>(options_.aggregated), std::clamp<size_t>(options_.maxBytes / bytes, 1, parts));
+  const size_t wanted = std::max(static_cast<size_t>(options_.aggregated), std::clamp<size_t>(half.parts, 1, parts));
   for (Member& member : members_) member.ready.emplace(member.stream != nullptr || member.device >= 0);
   const bool grouped = members_.size() > 1;
   for (size_t i = 0; i < wanted; ++i) {
     if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", members_.front().rank, nullptr);
     for (Member& member : members_) {
-      const Call call = callOf(member, job, layout, inPlace, shiftOf(job, layout, i));
+      const Call call = callOf(member, half, shiftOf(half, i));
       require(member.ready->make(collective_, call), collective_.call, member.rank, member.comm);
     }
     if (grouped) require(tuttiGroupEnd(), collective_.call, members_.front().rank, members_.front().comm);
@@ -185,42 +187,42 @@ void Worker::makeReady(const Job& job, bool inPlace) {
   wait();
 }
 
-void Worker::iterate(const Job& job, const Layout& layout, bool inPlace, int iteration) {
+void Worker::iterate(const Half& half, int iteration) {
   const bool grouped = members_.size() > 1 || options_.aggregated > 1;
   const Member& front = members_.front();
   if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", front.rank, nullptr);
   const auto aggregated = static_cast<size_t>(options_.aggregated), first = static_cast<size_t>(iteration) * aggregated;
   for (size_t i = 0; i < aggregated; ++i) {
-    const size_t shift = shiftOf(job, layout, first + i);
+    const size_t shift = shiftOf(half, first + i);
     for (const Member& member : members_) {
       if (member.ready)
         require(member.ready->start(first + i), collective_.call, member.rank, member.comm);
       else
-        runOnce(member, job, layout, inPlace, shift);
+        runOnce(member, half, shift);
     }
   }
   if (grouped) require(tuttiGroupEnd(), collective_.call, front.rank, front.comm);
 }
 
 void Worker::warmUp(const Job& job) {
-  const Layout layout = layoutOf(job);
-  for (int i = 0; i < options_.warmups; ++i) iterate(job, layout, false, i);
+  const Half half = halfOf(job, false);
+  for (int i = 0; i < options_.warmups; ++i) iterate(half, i);
   wait();
 }
 
 Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
-  const Layout layout = layoutOf(job);
+  const Half half = halfOf(job, inPlace);
   const bool barrierUntimed = options_.blocking == Blocking::kEachBarrierUntimed;
   const bool single = options_.percentiles || barrierUntimed;
   const bool waitEach = options_.blocking != Blocking::kAtEnd || options_.percentiles;
   Timing timing;
   double alone = 0;
-  if (options_.persistent) makeReady(job, inPlace);
+  if (options_.persistent) makeReady(half);
   barrier();
   const auto start = Clock::now();
   for (int i = 0; i < options_.iterations; ++i) {
     const auto before = single ? Clock::now() : start;
-    iterate(job, layout, inPlace, i);
+    iterate(half, i);
     if (waitEach) wait();
     if (options_.blocking == Blocking::kEachWithBarrier) barrier();
     if (!single) continue;
@@ -235,7 +237,7 @@ Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
   timing.seconds = whole / options_.iterations / options_.aggregated;
   // The library tells of its last operation only, and that was a barrier.
   if (options_.blocking == Blocking::kEachWithBarrier || barrierUntimed) {
-    iterate(job, layout, inPlace, 0);
+    iterate(half, 0);
     wait();
   }
   for (Member& member : members_) member.ready.reset();
@@ -244,11 +246,11 @@ Worker::Timing Worker::runTimed(const Job& job, bool inPlace) {
 
 // All iterations are captured once, and what is timed is the replay.
 Worker::Timing Worker::runGraph(const Job& job, bool inPlace) {
-  const Layout layout = layoutOf(job);
+  const Half half = halfOf(job, inPlace);
   std::vector<device::Queue> queues;
   for (const Member& member : members_) queues.push_back({member.device, member.stream});
   device::Graph graph(queues, [&] {
-    for (int i = 0; i < options_.iterations; ++i) iterate(job, layout, inPlace, i);
+    for (int i = 0; i < options_.iterations; ++i) iterate(half, i);
   });
   wait();
   barrier();
@@ -289,23 +291,24 @@ Measurement Worker::measure(const Job& job, bool inPlace) {
 }
 
 int64_t Worker::check(const Job& job, bool inPlace) {
-  const Layout layout = layoutOf(job);
+  const Half half = halfOf(job, inPlace);
   int64_t wrong = 0;
-  for (int i = 0; i < options_.checks && wrong == 0; ++i) wrong = checkOnce(job, layout, inPlace);
+  for (int i = 0; i < options_.checks && wrong == 0; ++i) wrong = checkOnce(half);
   return wrong;
 }
 
-int64_t Worker::checkOnce(const Job& job, const Layout& layout, bool inPlace) {
+int64_t Worker::checkOnce(const Half& half) {
   const uint64_t seed = ++checkNumber_;
   std::vector<Verifier> verifiers;
   for (const Member& member : members_) {
-    verifiers.emplace_back(collective_, layout, job.type, placeOf(member, job), *member.inputs, seed, inPlace);
+    verifiers.emplace_back(collective_, half.layout, half.job.type, placeOf(member, half.job), *member.inputs, seed,
+                           half.inPlace);
     verifiers.back().prepare(*member.send, *member.receive);
   }
   barrier();
   const bool grouped = members_.size() > 1;
   if (grouped) require(tuttiGroupStart(), "tuttiGroupStart", members_.front().rank, nullptr);
-  for (const Member& member : members_) runOnce(member, job, layout, inPlace, 0);
+  for (const Member& member : members_) runOnce(member, half, 0);
   if (grouped) require(tuttiGroupEnd(), collective_.call, members_.front().rank, members_.front().comm);
   wait();
   std::vector<double> wrong;

@@ -37,6 +37,17 @@ struct Member {
   std::unique_ptr<Inputs> inputs;
   std::optional<PersistentCalls> ready;  // the calls of the line, while it is timed with --persistent
   std::optional<tuttiRedOp_t> mulSum;    // pre-mul-sum with this rank's factor, for the present type
+  tuttiRedOp_t op = tuttiSum;            // the present one
+};
+
+// One half of a line, and what need not be worked out while it is timed.
+struct Half {
+  Job job;
+  bool inPlace;
+  Layout layout;
+  size_t element;  // bytes
+  size_t bytes;    // of one operation's part of a buffer
+  size_t parts;    // of a buffer: operations use them in turn
 };
 
 class Worker {
@@ -73,7 +84,7 @@ class Worker {
 
   Layout layoutOf(const Job& job) const;
   Place placeOf(const Member& member, const Job& job) const;
-  size_t shiftOf(const Job& job, const Layout& layout, size_t operation) const;
+  Half halfOf(const Job& job, bool inPlace) const;
   // Calls `run` for each member's control communicator, in a group where there are several.
   void forEach(const char* call, const std::function<tuttiResult_t(Member&)>& run);
   void barrier();
@@ -81,10 +92,10 @@ class Worker {
   void dropStream(Member& member) const;
   void wait();
   void waitFor(const Member& member) const;
-  Call callOf(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const;
-  void runOnce(const Member& member, const Job& job, const Layout& layout, bool inPlace, size_t shift) const;
-  void iterate(const Job& job, const Layout& layout, bool inPlace, int iteration);
-  void makeReady(const Job& job, bool inPlace);
+  Call callOf(const Member& member, const Half& half, size_t shift) const;
+  void runOnce(const Member& member, const Half& half, size_t shift) const;
+  void iterate(const Half& half, int iteration);
+  void makeReady(const Half& half);
   Timing runTimed(const Job& job, bool inPlace);
   Timing runGraph(const Job& job, bool inPlace);
   // One value a member; the result over all ranks.
@@ -93,7 +104,7 @@ class Worker {
   std::vector<double> slowest(std::vector<double> seconds);
   void noteUse(const Layout& layout, Measurement& measurement) const;
   int64_t check(const Job& job, bool inPlace);
-  int64_t checkOnce(const Job& job, const Layout& layout, bool inPlace);
+  int64_t checkOnce(const Half& half);
 
   const Collective& collective_;
   const Options& options_;

@@ -34,10 +34,8 @@ static_assert(numberOf(DataType::kBool) == tuttiBool && numberOf(DataType::kInt1
 static_assert(numberOf(ReduceOp::kAvg) == tuttiAvg && numberOf(ReduceOp::kBitAnd) == tuttiBitAnd &&
               numberOf(ReduceOp::kBitOr) == tuttiBitOr && numberOf(ReduceOp::kBitXor) == tuttiBitXor);
 
-DataType checkType(tuttiDataType_t type, const char* call) {
-  const int row = rowOfNumber(static_cast<int>(type));
-  if (row < 0) invalid(call, fmt::format("type is {}: no data type has this number", static_cast<int>(type)));
-  return static_cast<DataType>(row);
+void refuseType(tuttiDataType_t type, const char* call) {
+  invalid(call, fmt::format("type is {}: no data type has this number", static_cast<int>(type)));
 }
 
 namespace {

@@ -25,7 +25,12 @@ void checkFlags(unsigned int flags, const char* call);
 void checkPointer(const void* pointer, const char* call, const char* argument);
 // A buffer of `count` elements: may be NULL only when that is 0.
 void checkBuffer(const void* buffer, size_t count, const char* call, const char* argument);
-DataType checkType(tuttiDataType_t type, const char* call);
+[[noreturn]] void refuseType(tuttiDataType_t type, const char* call);
+inline DataType checkType(tuttiDataType_t type, const char* call) {
+  const int row = rowOfNumber(static_cast<int>(type));
+  if (row < 0) refuseType(type, call);
+  return static_cast<DataType>(row);
+}
 // Throws the refusal of an operator that the type does not have (isDefined), with what to do instead.
 [[noreturn]] void refuseUndefined(ReduceOp op, DataType type, const char* call);
 int checkRank(int rank, int size, const char* call, const char* argument);

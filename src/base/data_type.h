@@ -76,9 +76,9 @@ constexpr int numberOf(DataType type) noexcept {
   return row < kNcclTypes ? row : row - kNcclTypes + kFirstOwnNumber;
 }
 constexpr int rowOfNumber(int number) noexcept {
-  const bool isOwn = number >= kFirstOwnNumber;
-  const int row = isOwn ? number - kFirstOwnNumber + kNcclTypes : number;
-  return row >= 0 && row < (isOwn ? kDataTypes : kNcclTypes) ? row : -1;
+  if (number >= 0 && number < kNcclTypes) return number;
+  const bool isOwn = number >= kFirstOwnNumber && number - kFirstOwnNumber < kDataTypes - kNcclTypes;
+  return isOwn ? number - kFirstOwnNumber + kNcclTypes : -1;
 }
 
 // Four bits each, the first type's lowest.

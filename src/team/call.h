@@ -1,6 +1,8 @@
 // What the user asked for, as plain data, already checked by src/api.
 #pragma once
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,14 +27,14 @@ struct Tables {
 
 // What a call asks of its plan, beside what the communicator's configuration does. The same on every rank; plans are
 // looked up by it (bits()).
-struct PlanWish {
+struct alignas(uint32_t) PlanWish {
   uint8_t algorithm = 0;  // 1 + schedule::Algorithm, one that the collective has; 0: the plan decides
   uint8_t channels = 0;   // the same
   bool reproducible = false;
+  uint8_t unused = 0;
 
-  uint16_t bits() const noexcept {
-    return static_cast<uint16_t>((reproducible ? 1 << 15 : 0) | algorithm << 8 | channels);
-  }
+  // As they lie in memory: every call asks.
+  uint32_t bits() const noexcept { return std::bit_cast<uint32_t>(*this); }
   // With what the configuration says where the call does not.
   std::optional<schedule::Algorithm> forcedFrom(const schedule::Request& request,
                                                 std::optional<schedule::Algorithm> set) const;

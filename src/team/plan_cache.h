@@ -18,9 +18,9 @@ struct PlanQuestion {
   uint64_t kind = ~uint64_t{0};
   size_t bytes = 0;
 
-  // `place`: the root, or a peer; `wish`: what the call asks of its plan; `inRankOrder`: as of schedule::Request;
-  // `streamed`: for a GPU, in streams.
-  static PlanQuestion of(Collective collective, int place, size_t bytes, uint16_t wish = 0, bool inRankOrder = false,
+  // `place`: the root, or a peer; `wish`: what the call asks of its plan, in the lower 24 bits; `inRankOrder`: as of
+  // schedule::Request; `streamed`: for a GPU, in streams.
+  static PlanQuestion of(Collective collective, int place, size_t bytes, uint32_t wish = 0, bool inRankOrder = false,
                          bool streamed = false) noexcept {
     const uint64_t first =
         uint64_t{wish} << 8 | static_cast<uint64_t>(collective) << 2 | (inRankOrder ? 2 : 0) | (streamed ? 1 : 0);
