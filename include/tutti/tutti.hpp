@@ -240,7 +240,7 @@ class Communicator {
   // All ranks in this process: one communicator each. `devices`: null, or an entry a rank.
   static std::vector<Communicator> joinAll(int ranks, const int* devices = nullptr,
                                            const tuttiConfig_t* config = nullptr) {
-    std::vector<tuttiComm_t> handles(ranks > 0 ? static_cast<size_t>(ranks) : 0);
+    std::vector<tuttiComm_t> handles(ranks > 0 ? static_cast<size_t>(ranks) : 1);  // never NULL: the call refuses
     detail::checkBegun(tuttiCommInitAllConfig(handles.data(), ranks, devices, config));
     std::vector<Communicator> all;
     all.reserve(handles.size());

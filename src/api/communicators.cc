@@ -477,7 +477,7 @@ tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* result) {
     *result = now & (kJoining | kSplittingOn) ? tuttiInProgress : comm->asyncError;
     if (*result != tuttiSuccess || !communicator) return;
     if (communicator->team().broken()) {
-      const Error error = communicator->team().failure("no call");
+      const Error error = communicator->team().failure();
       *result = comm->asyncError = static_cast<tuttiResult_t>(error.code());
       comm->lastError = error.what();
       processError.set(error.what());

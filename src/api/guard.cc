@@ -15,7 +15,7 @@ namespace {
 std::string unreported(tuttiComm_t comm) {
   if (comm->state.load(std::memory_order_acquire) & kJoining) return "";
   const auto communicator = comm->stopper.lock();
-  return communicator && communicator->team().broken() ? communicator->team().failure("no call").what() : "";
+  return communicator && communicator->team().broken() ? communicator->team().failure().what() : "";
 }
 
 }  // namespace

@@ -71,10 +71,6 @@ void awaitNews(const Team& team) {
   while (!team.broken() && !enough.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
-std::string givenUp(int rank) {
-  return fmt::format("rank {} gave up joining: tuttiCommAbort was called there, or its process ends", rank);
-}
-
 // The root of a split's leader. Until that one has begun to join there nobody can have joined; nor will anybody where
 // the parent has failed. Then all hear of the parent why.
 class LedRoot {
@@ -116,7 +112,9 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   const control::BoundedWait patience(request.deadline, cancelled, rank);
   auto plane = control::Plane::begin(request);
   if (begun) begun();
-  if (cancelled && cancelled()) plane->fail({rank, control::Stop::kError, ErrorCode::kRemote, givenUp(rank)});
+  if (cancelled && cancelled())
+    plane->fail(
+        {rank, control::Stop::kError, ErrorCode::kRemote, control::gaveUpJoining(fmt::format("rank {}", rank))});
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(std::move(plane), recorder, config, self.network);
 }

@@ -145,7 +145,6 @@ class ControlNode final : public Service,
   void learn(const Failure& failure, const Line* from);
   void flood(const Failure& failure, const Line* from);
   Failure asToldToMe(Failure failure) const;
-  std::string gaveUp() const;
   void tellLeaving() noexcept;
   void checkLeave();
   void partFrom(const std::shared_ptr<Line>& line) noexcept;

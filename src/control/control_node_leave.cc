@@ -1,5 +1,6 @@
 // How a rank leaves, and how everyone learns that one has failed.
 #include "control/control_node.h"
+#include "join/last_call.h"
 #include "process/descriptors.h"
 #include "process/log.h"
 
@@ -124,10 +125,6 @@ void ControlNode::leave() {
 
 void ControlNode::leaveLater() { beginLeave(); }
 
-std::string ControlNode::gaveUp() const {
-  return describe(self_) + " gave up joining: tuttiCommAbort was called there, or its process ends";
-}
-
 // Ready when the neighbours have been told.
 std::future<void> ControlNode::beginLeave() {
   auto telling = std::make_shared<Telling>();
@@ -144,7 +141,7 @@ std::future<void> ControlNode::beginLeave() {
 // Once: a process that ends leaves for an owner who has not, and who may do so yet.
 void ControlNode::ownerLeaves() {
   if (std::exchange(ownerLeft_, true)) return;
-  if (!joined()) return joining_.giveUp(ErrorCode::kRemote, gaveUp());
+  if (!joined()) return joining_.giveUp(ErrorCode::kRemote, gaveUpJoining(describe(self_)));
   streams_.stop();
   shrink_.leave([this] {
     listener_.close();
@@ -214,7 +211,7 @@ void ControlNode::joinFailed(ErrorCode code, const std::string& text) {
 // Those who have yet to meet this rank hear of it through the root.
 void ControlNode::hurry() {
   reactor_.post([this] {
-    if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUp());
+    if (!joined()) return joining_.fail(ErrorCode::kRemote, gaveUpJoining(describe(self_)));
     leaveWithProcess(Deadline::in(kTimeForCalls));
   });
 }

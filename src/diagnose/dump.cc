@@ -82,7 +82,7 @@ Json describeCall(const CallRecord& record, const Timeline& timeline) {
 
 Json describeError(const Team& team) {
   if (!team.broken()) return nullptr;
-  const Error error = team.failure("no call");
+  const Error error = team.failure();
   return {{"code", nameOf(error.code())}, {"text", error.what()}};
 }
 

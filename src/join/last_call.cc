@@ -1,5 +1,6 @@
 #include "join/last_call.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <utility>
@@ -60,6 +61,11 @@ void tellRoot(const JoinRequest& request, const std::function<std::string()>& wh
   if (!tellRootHere(request.id.job, request.rank, request.size, why) && !request.led) LastCall(request, why()).make();
 } catch (const std::exception& e) {
   log::warn("the other ranks could not be told: {}", e.what());
+}
+
+std::string gaveUpJoining(std::string_view who) {
+  return fmt::format("{} gave up joining: tuttiCommAbort or tuttiCommRevoke was called there, or its process ends",
+                     who);
 }
 
 }  // namespace tutti::control

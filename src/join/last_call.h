@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "wire/join_request.h"
 
@@ -11,5 +12,8 @@ namespace tutti::control {
 // most: where nobody answers by then, the others wait for their deadline. A rank that is led calls no root but one of
 // this process. Never fails. Any thread.
 void tellRoot(const JoinRequest& request, const std::function<std::string()>& why) noexcept;
+
+// Of a rank whose join its own process has given up.
+std::string gaveUpJoining(std::string_view who);
 
 }  // namespace tutti::control

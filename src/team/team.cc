@@ -57,10 +57,12 @@ Error Team::failure(const std::string& operation) const {
     if (met_) return *met_;
   }
   const auto told = plane_->failure();
-  if (!told) return Error(ErrorCode::kRemote, fmt::format("the communicator was stopped during {}", operation));
+  const bool at = !operation.empty();
+  if (!told)
+    return Error(ErrorCode::kRemote, fmt::format("the communicator was stopped{}{}", at ? " during " : "", operation));
   // A mismatch or an expired deadline says itself what was going on, on this rank too.
   if (told->code != ErrorCode::kRemote) return Error(told->code, told->text);
-  return Error(ErrorCode::kRemote, fmt::format("{}, during {}", told->text, operation));
+  return Error(ErrorCode::kRemote, fmt::format("{}{}{}", told->text, at ? ", during " : "", operation));
 }
 
 // The others are told first: nothing that goes wrong with what follows may keep it from them. An abort is told in any

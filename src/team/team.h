@@ -45,8 +45,8 @@ class Team {
   bool broken() const noexcept { return broken_.load(std::memory_order_acquire) || stopped_.load(); }
   // Nothing but the end of its process did, which takes it down if nobody else has. Any thread.
   bool endedWithProcess() const;
-  // As the error that a call gets which was at `operation` then.
-  Error failure(const std::string& operation) const;
+  // As the error that a call gets which was at `operation` then; empty: at none.
+  Error failure(const std::string& operation = {}) const;
   // Records the first failure, and tells the other ranks. Any thread.
   void fail(const Error& error) noexcept { stop(control::Stop::kError, error); }
   void stop(control::Stop how, const Error& error) noexcept;
