@@ -13,8 +13,8 @@ namespace tutti::comm {
 namespace {
 
 // A broken link is mostly the first sign that a rank has died. The control plane knows who and why; it gets so long to
-// say it. So does a rank whose calls differ.
-constexpr std::chrono::milliseconds kPatience(500);
+// say it. A rank whose calls differ is there, and gets longer to say what they are.
+constexpr std::chrono::milliseconds kPatience(500), kLongPatience(2000);
 
 }  // namespace
 
@@ -154,22 +154,23 @@ void Task::disagree(const engine::LaneFailure& failure) {
   try {
     report(failure);
   } catch (const Error& error) {
-    hold(error);
+    hold(error, kLongPatience);
   }
   detector().hurry();
   suspect_ = failure.peer;
 }
 
-void Task::hold(const Error& error) {
+void Task::hold(const Error& error, std::chrono::milliseconds patience) {
   held_ = error;
-  heldUntil_ = Deadline::in(kPatience);
+  heldUntil_ = Deadline::in(patience);
   note();
   phase_ = Phase::kHeld;
 }
 
 void Task::cutOff(const engine::LaneFailure& failure) {
   hold(Error(ErrorCode::kRemote,
-             fmt::format("{} was cut off during {}: {}", team().rankName(failure.peer), describe(), failure.text)));
+             fmt::format("{} was cut off during {}: {}", team().rankName(failure.peer), describe(), failure.text)),
+       kPatience);
   detector().doubt(failure.peer);
   cutOffFrom_ = failure.peer;
 }

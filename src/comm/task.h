@@ -1,5 +1,6 @@
 // One call on its way: waits for its turn, gets its plan and links, runs its lanes.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ class Task {
   void tellOperation() noexcept;
   void cutOff(const engine::LaneFailure& failure);
   void disagree(const engine::LaneFailure& failure);
-  void hold(const Error& error);
+  void hold(const Error& error, std::chrono::milliseconds patience);
   StallDetector& detector();
   [[noreturn]] void throwHeld() const;
   void failWith(const Error& error) noexcept;

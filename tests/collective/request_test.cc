@@ -369,7 +369,8 @@ TEST_P(Persistent, WithWhatTheCallAsksFor) {
   });
 }
 
-// Whoever only sends may be done without the other, which finds what was sent in the next call of that way.
+// Whoever only sends may be done without the other, which finds what was sent in the next call of that way. And a call
+// may still be made ready when the other finds out.
 void expectNamedPersistent(size_t which, bool starts, const char* transport) {
   withCommunicators(2, over(transport), [&](tuttiComm_t comm, int rank) {
     EveryCallBuffers at(rank, 2);
@@ -377,7 +378,6 @@ void expectNamedPersistent(size_t which, bool starts, const char* transport) {
     tuttiRequest_t request = nullptr;
     const tuttiCallConfig_t config = callConfig(&request, rank == 0 ? TUTTI_CALL_PERSISTENT : 0);
     tuttiResult_t result = call.make(&config);
-    EXPECT_TRUE(rank != 0 || result == tuttiSuccess) << call.name;
     if (rank == 0 && starts && result == tuttiSuccess) result = tuttiRequestStart(request);
     if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
     if (result == tuttiSuccess) result = call.make(nullptr);
