@@ -20,7 +20,8 @@ HostState::HostState(Team& team)
       links_(team.plane(), team.registry(), team.infos(), team.config().connectTimeout),
       plans_(plansFor(team, links_)),
       sends_(static_cast<size_t>(team.size())),
-      receives_(sends_.size()) {}
+      receives_(sends_.size()),
+      trace_(Trace::of(team)) {}
 
 bool HostState::idle() const noexcept {
   const auto isIdle = [](const TicketQueue& queue) { return queue.idle(); };

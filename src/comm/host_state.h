@@ -1,10 +1,12 @@
 // What the calls of a communicator on host memory share: its links, its plans, and the queues in which they wait.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "comm/plans.h"
 #include "comm/ticket_queue.h"
+#include "diagnose/trace.h"
 #include "team/call.h"
 #include "team/links.h"
 #include "team/team.h"
@@ -24,7 +26,8 @@ class HostState {
     if (call.collective != Collective::kSendRecv) return collectives_;
     return (call.sends ? sends_ : receives_)[static_cast<size_t>(call.root)];
   }
-  bool idle() const noexcept;  // nothing queued or running
+  Trace* trace() const noexcept { return trace_.get(); }  // null: none is asked for
+  bool idle() const noexcept;                             // nothing queued or running
   uint64_t operations() const noexcept;
 
  private:
@@ -33,6 +36,7 @@ class HostState {
   Plans plans_;
   TicketQueue collectives_;
   std::vector<TicketQueue> sends_, receives_;  // by peer
+  const std::unique_ptr<Trace> trace_;
 };
 
 }  // namespace tutti::comm

@@ -64,7 +64,14 @@ void Task::failWith(const Error& error) noexcept {
 void Task::start() {
   plan_ = call_.readied == nullptr ? &state_->plans().find(call_) : &readiedPlan();
   team().recorder().started(record_, plannedMark());
+  if (state_->trace() != nullptr) [[unlikely]]
+    traceFromHere(*state_->trace());
   phase_ = Phase::kBinding;
+}
+
+void Task::traceFromHere(Trace& trace) {
+  waits_.emplace(trace, call_, plan_->lanes.size());
+  begunTicks_ = readTicks();
 }
 
 // A persistent call has its plan from the time when it was made ready, which was in its turn too; or finds it now,
@@ -97,6 +104,9 @@ void Task::run(bool& moved) {
   bool all = true;
   for (auto& lane : lanes) {
     const engine::LaneState state = lane.run(moved);
+    if (waits_) [[unlikely]]
+      waits_->look(static_cast<size_t>(&lane - lanes.data()),
+                   state == engine::LaneState::kBlocked ? lane.waitingFor() : -1, lane.position());
     if (state == engine::LaneState::kFailed) {
       if (lane.failure().kind == engine::LaneFailure::Kind::kLink) return cutOff(lane.failure());
       return disagree(lane.failure());
@@ -109,6 +119,8 @@ void Task::run(bool& moved) {
 
 void Task::finish(CallState how) noexcept {
   team().recorder().moved(record_, how);
+  if (waits_) [[unlikely]]
+    state_->trace()->ended(record_, begunTicks_);
   phase_ = Phase::kDone;
   queue_->pass(ticket_);
   link::ring(&state_->links().bell());  // the next call may sleep on another thread

@@ -42,6 +42,7 @@ class Task {
   enum class Phase : uint8_t { kTurn, kBinding, kRunning, kHeld, kDone };
   Team& team() const noexcept { return state_->team(); }
   void start();
+  void traceFromHere(Trace& trace);
   void run(bool& moved);
   void finish(CallState how) noexcept;
   void tellOperation() noexcept;
@@ -69,6 +70,8 @@ class Task {
   Operation* operation_;
   Recorder::Token record_;
   std::unique_ptr<StallDetector> detector_;  // once the call has had to wait
+  std::optional<LaneWaits> waits_;           // while it runs, where it is traced
+  uint64_t begunTicks_ = 0;                  // where it is traced
   std::optional<Error> held_;  // went wrong, for a reason that another rank or the control plane can tell better
   Deadline heldUntil_ = Deadline::never();
   int suspect_ = -1;     // whose answer is waited for

@@ -122,6 +122,10 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_DUMP_DIR", For::kDiagnosis, Type::kPath, "", 0, 0, "",
      "The folder for JSON files with the last calls of a rank, written on an error, but for one while joining, and on "
      "SIGUSR2. Default: none."},
+    {"TUTTI_TRACE", For::kDiagnosis, Type::kPath, "", 0, 0, "",
+     "The file for a time line of the calls on host memory, at the end of what is there; Perfetto opens it "
+     "(docs/tracing.md). "
+     "%h stands for the host's name, %p for the number of the process, %% for %. Default: none."},
 
     // Read by the programs alone
     {"TUTTI_TESTS_MIN_BW", For::kPrograms, Type::kText, "", 0, 0, "GB/s",

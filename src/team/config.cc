@@ -71,6 +71,7 @@ Config Config::fromEnvironment() {
   config.reproducible = settings::isOn("TUTTI_REPRODUCIBLE");
   config.provesPlans = settings::isOn("TUTTI_VERIFY");
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
+  config.traceFile = settings::text("TUTTI_TRACE");
   config.device = parsed("TUTTI_DEVICE", deviceByName);
   config.engine = engineByName(settings::text("TUTTI_ENGINE"));
   config.gpuQueues =

@@ -29,6 +29,7 @@ struct Config {
   bool reproducible = false;  // the same bits for a number of ranks, however they are placed and whatever is chosen
   bool provesPlans = false;   // each schedule is proved before it runs
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
+  std::string traceFile;      // TUTTI_TRACE; empty: no trace
   std::string name;
   bool nonBlocking = false;  // it is made in the background
   int device = -1;           // the GPU where all buffers are, by its number in this process; -1: host memory

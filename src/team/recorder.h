@@ -71,6 +71,8 @@ class Recorder {
 
   // Any thread. A copy of the entries, oldest first; an entry that is being overwritten is left out.
   std::vector<CallRecord> records() const;
+  // That call, if it is still kept.
+  std::optional<CallRecord> at(Token call) const { return read(call); }
   // The call with this number (to that peer; of a collective -1), if it has been made and is still kept.
   std::optional<CallRecord> find(CallLine line, int peer, uint32_t number) const;
   std::optional<CallRecord> collective(uint32_t number) const { return find(CallLine::kCollective, -1, number); }
