@@ -305,8 +305,14 @@ typedef struct {
   char lastAlgorithm[16];  /* of the last collective: "ring", … */
   char lastTransports[32]; /* of its links: "shm", "shm,tcp", … */
   uint64_t directSlots;    /* on GPUs: pieces of messages that peers read from, or wrote to, a registered buffer */
+  uint64_t bytes;          /* of the calls completed: their count times the size of an element, as this rank gave it */
+  uint64_t nanoseconds;    /* from each of these calls, or from its start, to its end; calls that overlap count twice */
 } tuttiCommStats_t;
 TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);
+/* nanoseconds[r]: how long calls of this rank have waited for rank r. Noted now and then while a call waits: waits of
+ * less than some tenth of a millisecond are mostly left out. On GPUs 0. `ranks`: the entries, one a rank of the
+ * communicator. */
+TUTTI_API tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanoseconds, int ranks);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

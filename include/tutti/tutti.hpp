@@ -5,6 +5,7 @@
 // fit each other throws tuttiInvalidArgument before anything is sent. Where send and receive buffer have different
 // sizes, the smaller one decides and the larger must hold its multiple.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -283,6 +284,14 @@ class Communicator {
     stats.size = sizeof stats;
     check(tuttiCommGetStats(comm_, &stats));
     return stats;
+  }
+  // How long calls of this rank have waited for each other one: tuttiCommGetWaits.
+  std::vector<std::chrono::nanoseconds> waits() const {
+    std::vector<uint64_t> counts(static_cast<size_t>(size()));
+    check(tuttiCommGetWaits(comm_, counts.data(), size()));
+    std::vector<std::chrono::nanoseconds> all;
+    for (const uint64_t count : counts) all.emplace_back(static_cast<int64_t>(count));
+    return all;
   }
   // tuttiSuccess, tuttiInProgress (it is joining or finalizing), or the error that stopped the communicator.
   tuttiResult_t asyncError() const {

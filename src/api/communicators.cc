@@ -540,11 +540,25 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
     full.connectedPeers = now.connectedPeers;
     full.operations = now.operations;
     full.directSlots = now.directSlots;
+    const comm::Recorder::Totals totals = visit->team().recorder().totals();
+    full.bytes = totals.bytes;
+    full.nanoseconds = totals.nanoseconds;
     copyText(full.lastAlgorithm, sizeof full.lastAlgorithm, now.lastAlgorithm);
     copyText(full.lastTransports, sizeof full.lastTransports, now.lastTransports);
     // A newer program's further fields are 0, and `size` says how much of its struct this library knows.
     std::memset(stats, 0, stats->size);
     std::memcpy(stats, &full, full.size);
+  });
+}
+
+tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanoseconds, int ranks) {
+  const char* name = "tuttiCommGetWaits";
+  return guarded(comm, [&] {
+    CallGuard visit(comm, name);
+    checkPointer(nanoseconds, name, "nanoseconds");
+    const comm::Team& team = visit->team();
+    if (ranks != team.size()) invalid(name, fmt::format("ranks is {}: the communicator has {}", ranks, team.size()));
+    for (int r = 0; r < ranks; ++r) nanoseconds[r] = team.recorder().waitedNs(r);
   });
 }
 

@@ -22,12 +22,12 @@ class Timeline {
 
   // Nanoseconds since 1970 of a moment since this object was made. Any thread.
   int64_t wallNs(uint64_t ticks) const noexcept {
-    const Moment end = now();
-    const double rate = end.ticks > start_.ticks ? static_cast<double>(end.steadyNs - start_.steadyNs) /
-                                                       static_cast<double>(end.ticks - start_.ticks)
-                                                 : 0;
     return start_.wallNs +
-           static_cast<int64_t>(rate * (static_cast<double>(ticks) - static_cast<double>(start_.ticks)));
+           static_cast<int64_t>(rate() * (static_cast<double>(ticks) - static_cast<double>(start_.ticks)));
+  }
+  // How long so many ticks are. Any thread.
+  uint64_t nanoseconds(uint64_t ticks) const noexcept {
+    return static_cast<uint64_t>(rate() * static_cast<double>(ticks));
   }
 
  private:
@@ -35,6 +35,12 @@ class Timeline {
     uint64_t ticks = 0;
     int64_t steadyNs = 0, wallNs = 0;
   };
+  double rate() const noexcept {
+    const Moment end = now();
+    return end.ticks > start_.ticks
+               ? static_cast<double>(end.steadyNs - start_.steadyNs) / static_cast<double>(end.ticks - start_.ticks)
+               : 0;
+  }
   static Moment now() noexcept {
     using std::chrono::nanoseconds;
     const auto ns = [](auto time) { return std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count(); };

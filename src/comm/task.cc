@@ -230,6 +230,14 @@ void Task::note() noexcept {
   team().recorder().progressed(record_, waitingFor(), done, all);
 }
 
+// From look to look: what lies between two that saw the same was all waiting.
+void Task::noteWait() noexcept {
+  const Look now{readTicks(), progress(), waitingFor()};
+  if (look_.ticks != 0 && look_.progress == now.progress && look_.peer == now.peer)
+    team().recorder().waited(now.peer, now.ticks - look_.ticks);
+  look_ = now;
+}
+
 std::string Task::waits() const {
   const std::string peer = waitingFor() < 0 ? "" : team().rankName(waitingFor());
   if (phase_ == Phase::kBinding) return peer.empty() ? "links to other ranks" : "a link to " + peer;
@@ -248,6 +256,7 @@ void Task::check() noexcept {
       if (suspect_ < 0) return;
     } else {
       note();
+      noteWait();
     }
     detector().look(waitingFor(), progress(), overNetwork(), [this] { return waits(); });
   } catch (const Error& error) {

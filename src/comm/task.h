@@ -59,6 +59,7 @@ class Task {
   int waitingFor() const noexcept;
   uint64_t progress() const noexcept;
   void note() noexcept;
+  void noteWait() noexcept;
   std::string waits() const;
 
   HostState* state_;
@@ -72,6 +73,10 @@ class Task {
   std::unique_ptr<StallDetector> detector_;  // once the call has had to wait
   std::optional<LaneWaits> waits_;           // while it runs, where it is traced
   uint64_t begunTicks_ = 0;                  // where it is traced
+  struct Look {
+    uint64_t ticks = 0, progress = 0;  // 0: there was none
+    int peer = -1;
+  } look_;                     // the last that found nothing to do, and of which somebody asks
   std::optional<Error> held_;  // went wrong, for a reason that another rank or the control plane can tell better
   Deadline heldUntil_ = Deadline::never();
   int suspect_ = -1;     // whose answer is waited for

@@ -29,7 +29,13 @@ constexpr const char* kOpening = "[\n";
 // coarse for microseconds since 1970.
 constexpr int64_t kBeginningNs = int64_t{1'767'225'600} * 1'000'000'000;
 
-void flushAtTheEnd() noexcept { TraceFile::instance().flush(); }
+void flushAtTheEnd() noexcept try {
+  TraceFile::instance().flush();
+} catch (const std::exception&) {  // no memory: the process ends in any case
+}
+
+// As the library's threads are ended: see process/background_threads.cc.
+[[maybe_unused]] const int kRegistered = std::atexit(flushAtTheEnd);
 
 // Whoever comes first begins the array. Locked: another may come at the same time.
 int openShared(const std::string& path) noexcept {
@@ -59,7 +65,6 @@ void TraceFile::open(const std::string& pattern) {
   const int opened = openShared(path_);
   if (opened < 0) return refuse(-opened);
   fd_ = opened;
-  [[maybe_unused]] static const int registered = std::atexit(flushAtTheEnd);
 }
 
 void TraceFile::refuse(int errnoValue) noexcept {

@@ -48,6 +48,7 @@ void Recorder::expect(int self, int ranks) {
   self_.store(self, kRelaxed);
   caller_.store(thisCaller(), kRelaxed);
   messages_ = std::make_unique<Latest[]>(2 * static_cast<size_t>(ranks));
+  waitedNs_ = std::make_unique<std::atomic<uint64_t>[]>(static_cast<size_t>(ranks));
   ranks_.store(ranks, std::memory_order_release);  // pairs with latestOf()
 }
 
@@ -121,9 +122,45 @@ void Recorder::moved(Token call, CallState state) noexcept {
   Entry& entry = entryOf(call);
   if (!owns(entry, call)) return;
   if (state == CallState::kDone || state == CallState::kFailed) entry.ended.store(readTicks(), kRelaxed);
+  if (state == CallState::kDone) add(entry);
   // A later call can only take the entry between the look and this store when 256 calls were made in between: then one
   // line of the record is wrong, which a compare-and-swap on every call would be too high a price for.
   entry.mark.store(call << 8 | static_cast<uint64_t>(state), std::memory_order_release);
+}
+
+// Collectives end one after the other: whoever ends one alone adds to their sums.
+void Recorder::add(const Entry& entry) noexcept {
+  const uint64_t where = entry.where.load(kRelaxed);
+  if (where & kOnlyReadies) return;
+  const auto mark = std::bit_cast<link::Fingerprint>(
+      link::Fingerprint::Words{entry.first.load(kRelaxed), entry.second.load(kRelaxed)});
+  const uint64_t bytes = mark.count * sizeOf(static_cast<DataType>(mark.kindAndType & 15));
+  const uint64_t ticks = entry.ended.load(kRelaxed) - entry.queued.load(kRelaxed);
+  if ((where & kLineMask) == static_cast<uint64_t>(CallLine::kCollective)) {
+    ofCollectives_.bytes.store(ofCollectives_.bytes.load(kRelaxed) + bytes, kRelaxed);
+    ofCollectives_.ticks.store(ofCollectives_.ticks.load(kRelaxed) + ticks, kRelaxed);
+  } else {
+    ofMessages_.bytes.fetch_add(bytes, kRelaxed);
+    ofMessages_.ticks.fetch_add(ticks, kRelaxed);
+  }
+}
+
+void Recorder::waited(int peer, uint64_t ticks) noexcept {
+  if (peer >= 0 && peer < ranks_.load(std::memory_order_acquire))
+    waitedNs_[static_cast<size_t>(peer)].fetch_add(timeline_.nanoseconds(ticks), kRelaxed);
+}
+
+Recorder::Totals Recorder::totals() noexcept {
+  const std::lock_guard lock(toldMutex_);
+  const uint64_t ticks = ofCollectives_.ticks.load(kRelaxed) + ofMessages_.ticks.load(kRelaxed);
+  toldNs_ += timeline_.nanoseconds(ticks - toldTicks_);
+  toldTicks_ = ticks;
+  return {ofCollectives_.bytes.load(kRelaxed) + ofMessages_.bytes.load(kRelaxed), toldNs_};
+}
+
+uint64_t Recorder::waitedNs(int peer) const noexcept {
+  if (peer < 0 || peer >= ranks_.load(std::memory_order_acquire)) return 0;
+  return waitedNs_[static_cast<size_t>(peer)].load(kRelaxed);
 }
 
 std::optional<CallRecord> Recorder::read(uint64_t order) const {

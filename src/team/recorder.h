@@ -68,6 +68,8 @@ class Recorder {
   void started(Token call, const link::Fingerprint& planned) noexcept;
   void progressed(Token call, int waitingFor, uint64_t roundsDone, uint64_t rounds) noexcept;
   void moved(Token call, CallState state) noexcept;  // kDone and kFailed end it
+  // It has waited for that rank so long.
+  void waited(int peer, uint64_t ticks) noexcept;
 
   // Any thread. A copy of the entries, oldest first; an entry that is being overwritten is left out.
   std::vector<CallRecord> records() const;
@@ -90,6 +92,13 @@ class Recorder {
   std::optional<CallRecord> stuckOn(int rank) const;
   // The same, whichever rank it waits for.
   std::optional<CallRecord> stuck() const;
+  // Of the calls that went well: the bytes of their messages, and how long each took from being made to its end.
+  struct Totals {
+    uint64_t bytes = 0, nanoseconds = 0;
+  };
+  Totals totals() noexcept;
+  // How long calls have waited for that rank, as far as that was noted.
+  uint64_t waitedNs(int peer) const noexcept;
   // Whether any of the calls that are kept has not ended.
   bool busy() const noexcept;
   // Who made the last call, or, before the first, who made the communicator.
@@ -139,6 +148,11 @@ class Recorder {
     std::atomic<uint64_t> queued{0}, ended{0};
     std::atomic<uint64_t> tag{0};
   };
+  // Of the collectives, or of all messages.
+  struct Sums {
+    std::atomic<uint64_t> bytes{0}, ticks{0};
+  };
+  void add(const Entry& entry) noexcept;
   Entry& entryOf(Token call) noexcept { return entries_[call % kEntries]; }
   bool owns(const Entry& entry, Token call) const noexcept;
   std::optional<CallRecord> read(uint64_t order) const;
@@ -165,8 +179,13 @@ class Recorder {
   std::atomic<uint32_t> splitsBegun_{0}, splitsEnded_{0}, makings_{0};
   std::atomic<CallerId> caller_{0};
   mutable Latest collectives_{0};
-  std::unique_ptr<Latest[]> messages_;  // by peer: sends, then receives
-  std::atomic<int> ranks_{0};           // 0 before messages_ stands
+  std::unique_ptr<Latest[]> messages_;                 // by peer: sends, then receives
+  std::unique_ptr<std::atomic<uint64_t>[]> waitedNs_;  // by peer
+  Sums ofCollectives_, ofMessages_;
+  // Of the time that they took, what was told: how long a tick is, is known better and better, and no sum may shrink.
+  std::mutex toldMutex_;  // guards the next two
+  uint64_t toldTicks_ = 0, toldNs_ = 0;
+  std::atomic<int> ranks_{0};  // 0 before messages_ stands
   std::atomic<int> self_{0};
   std::array<Entry, kEntries> entries_;
 };

@@ -45,9 +45,9 @@ constexpr Field kConfigTable[] = {{"size", 0, 8},
                                   {"device", 72, 8},
                                   {"reproducible", 80, 4},
                                   {"reserved2", 84, 4}};
-constexpr Field kStatsTable[] = {{"size", 0, 8},        {"memoryBytes", 8, 8},     {"connectedPeers", 16, 8},
-                                 {"operations", 24, 8}, {"lastAlgorithm", 32, 16}, {"lastTransports", 48, 32},
-                                 {"directSlots", 80, 8}};
+constexpr Field kStatsTable[] = {{"size", 0, 8},         {"memoryBytes", 8, 8},     {"connectedPeers", 16, 8},
+                                 {"operations", 24, 8},  {"lastAlgorithm", 32, 16}, {"lastTransports", 48, 32},
+                                 {"directSlots", 80, 8}, {"bytes", 88, 8},          {"nanoseconds", 96, 8}};
 constexpr Field kUniqueIdTable[] = {{"internal", 0, 128}};
 
 // ---- What the header says -----------------------------------------------------------------------------------------
@@ -75,7 +75,8 @@ constexpr Field kStatsHeader[] = {
     TUTTI_FIELD(tuttiCommStats_t, size),           TUTTI_FIELD(tuttiCommStats_t, memoryBytes),
     TUTTI_FIELD(tuttiCommStats_t, connectedPeers), TUTTI_FIELD(tuttiCommStats_t, operations),
     TUTTI_FIELD(tuttiCommStats_t, lastAlgorithm),  TUTTI_FIELD(tuttiCommStats_t, lastTransports),
-    TUTTI_FIELD(tuttiCommStats_t, directSlots)};
+    TUTTI_FIELD(tuttiCommStats_t, directSlots),    TUTTI_FIELD(tuttiCommStats_t, bytes),
+    TUTTI_FIELD(tuttiCommStats_t, nanoseconds)};
 constexpr Field kUniqueIdHeader[] = {TUTTI_FIELD(tuttiUniqueId, internal)};
 #undef TUTTI_FIELD
 
