@@ -116,7 +116,7 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
     plane->fail(
         {rank, control::Stop::kError, ErrorCode::kRemote, control::gaveUpJoining(fmt::format("rank {}", rank))});
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
-  return make(std::move(plane), recorder, config, self.network);
+  return make(plane, recorder, config, self.network);
 }
 
 Communicator::Communicator(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
@@ -198,7 +198,7 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
 }
 
 control::UniqueId Communicator::openRootToGrow() {
-  const auto id = control::openRoot(Network::fromEnvironment(), Deadline::in(team_.config().joinTimeout));
+  auto id = control::openRoot(Network::fromEnvironment(), Deadline::in(team_.config().joinTimeout));
   rootsToGrow_.push_back(id.job);
   return id;
 }
@@ -249,7 +249,7 @@ std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest
     if (grace->passed())
       plane->fail({request.rank, control::Stop::kError, ErrorCode::kRemote, notGrown(team_, team_.failure("grow"))});
   }
-  return make(std::move(plane), std::move(recorder), config, self.network);
+  return make(plane, std::move(recorder), config, self.network);
 }
 
 std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self, std::span<const int> leftOut,
