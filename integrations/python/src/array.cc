@@ -52,6 +52,8 @@ const TypeRow* rowWhere(Is is) {
   raise(tuttiInvalidArgument, std::string(argument) + " " + text);
 }
 
+std::string shown(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
 std::string classOf(nb::handle object) { return nb::type_name(object.type()).c_str(); }
 
 [[noreturn]] void refuseType(const char* argument, const std::string& name) {
@@ -81,7 +83,7 @@ Array ofInterface(nb::handle object, const nb::dict& face, bool writes, const ch
   const auto typestr = nb::cast<std::string>(face["typestr"]);
   const TypeRow* row = rowWhere([&](const TypeRow& each) { return each.typestr && typestr == each.typestr; });
   if (row == nullptr) {
-    const auto name = nb::cast<std::string>(nb::str(object.attr("dtype")));
+    const auto name = shown(nb::object(object.attr("dtype")));
     row = rowWhere([&](const TypeRow& each) { return each.typestr == nullptr && name == each.name; });
     if (row == nullptr) refuseType(argument, name);
   }
@@ -107,16 +109,21 @@ nb::object keeperOf(nb::handle object, Ndarray array) {
   return nb::make_tuple(nb::borrow(object), nb::capsule(held, [](void* p) noexcept { delete static_cast<Ndarray*>(p); }));
 }
 
+// A gradient would not know that its tensor has been written to.
+bool requiresGradient(nb::handle object) {
+  return nb::hasattr(object, "requires_grad") && nb::cast<bool>(object.attr("requires_grad"));
+}
+
 [[noreturn]] void refuseObject(nb::handle object, const char* argument) {
-  if (nb::hasattr(object, "requires_grad") && nb::cast<bool>(object.attr("requires_grad")))
-    refuse(argument, "is a tensor that requires a gradient: hand over tensor.detach(), or tensor.data");
-  if (nb::hasattr(object, "device") && nb::cast<std::string>(nb::str(object.attr("device"))) != "cpu")
-    refuse(argument, "is in the memory of " + nb::cast<std::string>(nb::str(object.attr("device"))) +
+  if (nb::hasattr(object, "device") && shown(nb::object(object.attr("device"))) != "cpu")
+    refuse(argument, "is in the memory of " + shown(nb::object(object.attr("device"))) +
                          ": this package moves what is in host memory");
   refuse(argument, "is of " + classOf(object) + ", which is neither a numpy array nor speaks DLPack or the buffer protocol");
 }
 
 Array ofNdarray(nb::handle object, bool writes, const char* argument) {
+  if (writes && requiresGradient(object))
+    refuse(argument, "is a tensor that requires a gradient, and is written to: hand over tensor.detach()");
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(object, array, false)) refuseObject(object, argument);
   if (array.device_type() != nb::device::cpu::value) refuseObject(object, argument);
@@ -148,8 +155,8 @@ Array readable(nb::handle object, const char* argument) { return taken(object, f
 Array writable(nb::handle object, const char* argument) { return taken(object, true, argument); }
 
 tuttiDataType_t typeNamed(nb::handle dtype) {
-  std::string name = nb::cast<std::string>(nb::str(dtype));
-  if (nb::hasattr(dtype, "__name__")) name = nb::cast<std::string>(nb::str(dtype.attr("__name__")));
+  std::string name = shown(dtype);
+  if (nb::hasattr(dtype, "__name__")) name = shown(nb::object(dtype.attr("__name__")));
   if (name.starts_with("torch.")) name.erase(0, 6);
   const TypeRow* row = rowWhere([&](const TypeRow& each) { return name == each.name; });
   if (row == nullptr) refuseType("dtype", name);

@@ -5,7 +5,7 @@ namespace nb = nanobind;
 namespace tutti::python {
 
 void raise(tuttiResult_t code, const std::string& text) {
-  const nb::object error = nb::module_::import_("tutti._errors").attr("error_of")(static_cast<int>(code), text);
+  const nb::object error = nb::module_::import_("tutti._errors").attr("error_of")(static_cast<int>(code), text.c_str());
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   throw nb::python_error();
 }

@@ -52,11 +52,13 @@ _HELP = {
 
 def _sample(comm_name: str, rank: int, key: str, value: float) -> tuple[str, str] | None:
     labels = f'communicator="{comm_name}",rank="{rank}"'
+    if key in _HELP:
+        return key, f"tutti_{key}{{{labels}}} {value:.17g}"
     match = _OF_AN_OPERATION.fullmatch(key)
-    if match and match[1] != "library":
-        name = f"{match[2]}_total"
-        return name, f'tutti_{name}{{{labels},operation="{match[1]}"}} {value:.17g}'
-    return (key, f"tutti_{key}{{{labels}}} {value:.17g}") if key in _HELP else None
+    if match is None or match[1] == "library":
+        return None
+    name = f"{match[2]}_total"
+    return name, f'tutti_{name}{{{labels},operation="{match[1]}"}} {value:.17g}'
 
 
 def prometheus() -> str:
