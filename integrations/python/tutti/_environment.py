@@ -37,6 +37,13 @@ def launch() -> Launch:
     return Launch(**_core.launch())
 
 
+def _beside(root_port: int) -> int:
+    """The port of which the library makes this one where it meets beside another service (docs/launchers.md): a process
+    that reads MASTER_PORT later meets the others where it would have met them before."""
+    step, first, ports = 1789, 1024, 65536 - 1024
+    return first + (root_port - first - step) % ports
+
+
 def _told_place(told: Launch) -> tuple[str, str]:
     """Host and port as all ranks can work them out alike: the user's, the launcher's, or by the job's name."""
     host = os.environ.get("MASTER_ADDR") or ("127.0.0.1" if told.one_host else told.root_host)
@@ -45,7 +52,7 @@ def _told_place(told: Launch) -> tuple[str, str]:
             f"{told.launcher} says who this is (rank {told.rank} of {told.size}), but tells no address of rank 0: set "
             "MASTER_ADDR, or hand over a communicator, by which the ranks can agree: tutti.export_env(tutti.init())")
     by_job = _FIRST_PORT + zlib.crc32(told.job.encode()) % _PORTS if told.job else _DEFAULT_PORT
-    return host, os.environ.get("MASTER_PORT") or str(told.root_port or by_job)
+    return host, os.environ.get("MASTER_PORT") or str(_beside(told.root_port) if told.root_port else by_job)
 
 
 def _free_place() -> tuple[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -61,6 +62,12 @@ def _environment(rank: int, size: int, port: int, job: str) -> dict[str, str]:
     return {**os.environ, **{name: str(value) for name, value in own.items()}}
 
 
+def _end_with_parent() -> None:
+    """In the child: where the launcher is killed, nothing of the job stays."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 def _say(text: str) -> None:
     print(f"tutti.run: {text}", file=sys.stderr, flush=True)
 
@@ -88,7 +95,7 @@ class _Job:
         for rank in range(self.told.ranks):
             process = subprocess.Popen(_command(self.told), env=_environment(rank, self.told.ranks, port, job), stdout=output,
                                        stderr=output, stdin=None if rank == 0 else subprocess.DEVNULL,
-                                       start_new_session=True)
+                                       start_new_session=True, preexec_fn=_end_with_parent)
             self.ranks.append(process)
             if self.told.prefix:
                 self._relay(rank, process.stdout, sys.stdout.buffer)
