@@ -210,6 +210,23 @@ TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ranks, const in
 TUTTI_API tuttiResult_t tuttiCommInitAllConfig(tuttiComm_t* comms, int ranks, const int* devices,
                                                const tuttiConfig_t* config);
 
+/* What tuttiCommInitEnv goes by. Set `size` to sizeof(tuttiLaunch_t) before the call. In the struct of a newer header,
+ * what this library does not know becomes 0, and `size` what it does know. */
+typedef struct {
+  size_t size;
+  int rank, ranks;
+  int localRank, localRanks; /* of this host; -1: not told */
+  int oneHost;               /* 1: all ranks are on one host, as far as is told */
+  int rootPort;              /* where ranks of several hosts meet; 0: no address is told */
+  char rootHost[256];        /* cut where it is longer, as the next two; "": none is told */
+  char launcher[16];         /* whose variables count, by its name for TUTTI_LAUNCHER: "openmpi", "none", … */
+  char source[128];          /* these variables: "RANK/WORLD_SIZE" */
+  char job[128];             /* what the launcher calls the job, and TUTTI_JOB; "": nothing */
+} tuttiLaunch_t;
+/* Reads the launcher's environment and joins nothing: for programs that tell others, as another library, who this
+ * process is. Errors as tuttiCommInitEnv's: no launcher, half a set, contradictions, no place to meet. Any thread. */
+TUTTI_API tuttiResult_t tuttiGetLaunch(tuttiLaunch_t* launch);
+
 #define TUTTI_SPLIT_NOCOLOR (-1)
 #define TUTTI_SPLIT_HOST (-2)
 /* Collective: ranks with the same color form a new communicator, ordered by key, then by rank. With TUTTI_SPLIT_NOCOLOR
@@ -313,6 +330,14 @@ TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* st
  * less than some tenth of a millisecond are mostly left out. On GPUs 0. `ranks`: the entries, one a rank of the
  * communicator. */
 TUTTI_API tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanoseconds, int ranks);
+
+/* How the communicator would run a collective of `count` elements (as its call counts them), and why: writes lines of
+ * text to `text`, cut at `room` bytes with the final 0. On the host the first line is the choice, "chosen: ring over 1
+ * channel, predicted 12.3 us"; then come "next: …", the others from the cheapest on, and "not: tree: …", what was left
+ * out with the reason. `collective` is its name in error texts: "all-reduce", "all-gather", "barrier"; a v-variant runs
+ * as the plain one. Runs nothing, and needs no other rank. */
+TUTTI_API tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type,
+                                         char* text, size_t room);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

@@ -9,6 +9,11 @@
 namespace tutti::comm {
 namespace {
 
+std::string inWords(const plan::Choice& choice) {
+  return fmt::format("{} over {} channel{}, predicted {:.1f} us", nameOf(choice.algorithm), choice.channels,
+                     choice.channels == 1 ? "" : "s", choice.predictedUs);
+}
+
 HostState& stateOf(const PendingCall& pending) { return static_cast<HostExecutor&>(*pending.executor).state(); }
 
 // What one stream gets of a group.
@@ -108,6 +113,14 @@ std::string HostExecutor::foresee(const Call& call) const {
   const plan::Choice choice = state_.plans().foresee(call);
   const std::string name(nameOf(choice.algorithm));
   return choice.channels == 1 ? name : fmt::format("{}, {} channels", name, choice.channels);
+}
+
+std::string HostExecutor::explain(const Call& call) const {
+  const plan::Plan plan = state_.plans().weigh(call);
+  std::string text = "chosen: " + inWords(plan.best);
+  for (const plan::Choice& choice : plan.others) text += "\nnext: " + inWords(choice);
+  for (const std::string& reason : plan.excluded) text += "\nnot: " + reason;
+  return text;
 }
 
 Rows HostExecutor::describe() const { return {{"buffers", "in host memory"}}; }

@@ -15,6 +15,7 @@ class HostExecutor final : public Executor {
   bool idle() const noexcept override { return state_.idle(); }
   Stats stats() const override;
   std::string foresee(const Call& call) const override;
+  std::string explain(const Call& call) const override;
   Rows describe() const override;
 
  private:

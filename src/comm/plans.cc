@@ -33,12 +33,13 @@ schedule::Request Plans::requestOf(const Call& call) const noexcept {
   return {call.collective, call.planBytes(size_), isReproducible(config_, call)};
 }
 
-plan::Choice Plans::foresee(const Call& call) const {
+plan::Plan Plans::weigh(const Call& call) const {
   const schedule::Request request = requestOf(call);
   return plan::choose(request, machine_, call.wish.forcedFrom(request, config_.algorithm),
-                      call.wish.channelsFrom(config_.channels))
-      .best;
+                      call.wish.channelsFrom(config_.channels));
 }
+
+plan::Choice Plans::foresee(const Call& call) const { return weigh(call).best; }
 
 BoundPlan& Plans::choose(const Call& call, size_t bytes) {
   const plan::Choice best = foresee(call);

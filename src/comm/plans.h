@@ -43,7 +43,8 @@ class Plans {
   // True once all links of the plan stand; helps them along otherwise. Throws Error.
   bool bind(BoundPlan& plan);
 
-  // What choose() would take for a collective of so many bytes. Any thread.
+  // All that choose() weighs for a collective of so many bytes, and what it would take. Any thread.
+  plan::Plan weigh(const Call& call) const;
   plan::Choice foresee(const Call& call) const;
 
   // Any thread.

@@ -95,6 +95,8 @@ class Executor {
   virtual Stats stats() const = 0;
   // What would run a collective, in words: "ring, 4 channels".
   virtual std::string foresee(const Call& call) const = 0;
+  // The same with what was weighed, a line each.
+  virtual std::string explain(const Call& call) const { return "chosen: " + foresee(call); }
   // Where buffers are, and how links reach them.
   virtual Rows describe() const = 0;
 

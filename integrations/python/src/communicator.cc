@@ -1,0 +1,247 @@
+#include "communicator.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <string_view>
+
+#include "errors.h"
+
+namespace nb = nanobind;
+
+namespace tutti::python {
+namespace {
+
+// Of the calling thread: what an open group has collected, and has to wait for.
+thread_local int groupDepth = 0;
+thread_local std::vector<std::shared_ptr<Operation>>* collected = nullptr;
+
+int millisecondsOf(nb::handle seconds, const char* name) {
+  const double value = nb::cast<double>(seconds) * 1000;
+  if (!(value >= 1 && value <= 1e9))
+    raise(tuttiInvalidArgument, std::string(name) + " is " + nb::cast<std::string>(nb::str(seconds)) +
+                                    ": it is in seconds, from 0.001 to 1,000,000");
+  return static_cast<int>(std::lround(value));
+}
+
+int heartbeatOf(nb::handle seconds) { return nb::cast<double>(seconds) == 0 ? -1 : millisecondsOf(seconds, "heartbeat"); }
+
+// Only the main thread has signals to look after; others wait inside the library, which is quicker.
+bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
+
+tuttiResult_t stateOf(tuttiComm_t comm) {
+  tuttiResult_t state = tuttiSuccess;
+  const tuttiResult_t failed = tuttiCommGetAsyncError(comm, &state);
+  return failed != tuttiSuccess ? failed : state;
+}
+
+void awaitMaking(tuttiComm_t comm) {
+  tuttiResult_t state = tuttiInProgress;
+  try {
+    waitUntil([&] { return (state = stateOf(comm)) != tuttiInProgress; });
+  } catch (nb::python_error&) {
+    tuttiCommAbort(comm);
+    throw;
+  }
+  if (state == tuttiSuccess) return;
+  const std::string text = textOf(state, comm);
+  tuttiCommAbort(comm);
+  raise(state, text);
+}
+
+tuttiCallConfig_t configOf(const CallWish& wish, tuttiRequest_t* request) {
+  tuttiCallConfig_t config = TUTTI_CALL_CONFIG_INITIALIZER;
+  config.channels = wish.channels;
+  config.algorithm = wish.algorithm ? wish.algorithm->c_str() : nullptr;
+  config.reproducible = wish.reproducible;
+  config.tag = wish.tag;
+  config.request = request;
+  return config;
+}
+
+}  // namespace
+
+Settings::Settings(const nb::kwargs& given) {
+  config_.nonBlocking = 1;  // so that a wait for the other ranks can be interrupted
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (value.is_none()) continue;
+    if (name == "join_timeout") config_.joinTimeoutMs = millisecondsOf(value, "join_timeout");
+    else if (name == "connect_timeout") config_.connectTimeoutMs = millisecondsOf(value, "connect_timeout");
+    else if (name == "operation_timeout") config_.operationTimeoutMs = millisecondsOf(value, "operation_timeout");
+    else if (name == "heartbeat") config_.heartbeatMs = heartbeatOf(value);
+    else if (name == "channels") config_.channels = nb::cast<int>(value);
+    else if (name == "encrypt") config_.encrypt = nb::cast<bool>(value);
+    else if (name == "reproducible") config_.reproducible = nb::cast<bool>(value);
+    else if (name == "transports") setText(&config_.transports, transports_, value);
+    else if (name == "algorithm") setText(&config_.algorithm, algorithm_, value);
+    else if (name == "name") setText(&config_.name, name_, value);
+    else throw nb::type_error(("unknown setting '" + name + "' of a communicator").c_str());
+  }
+}
+
+void Settings::setText(const char** field, std::string& home, nb::handle value) {
+  home = nb::cast<std::string>(value);
+  *field = home.c_str();
+}
+
+std::unique_ptr<Communicator> Communicator::adopt(tuttiComm_t made, tuttiComm_t parent) {
+  if (made != nullptr) {
+    awaitMaking(made);
+    return std::unique_ptr<Communicator>(new Communicator(made));
+  }
+  waitUntil([&] { return stateOf(parent) != tuttiInProgress; });
+  check(stateOf(parent), parent);
+  return nullptr;
+}
+
+Communicator::Communicator(tuttiComm_t comm) : comm_(comm) {
+  check(tuttiCommUserRank(comm_, &rank_), comm_);
+  check(tuttiCommCount(comm_, &size_), comm_);
+}
+
+// Of one that nobody has destroyed: what is under way is waited for, as by destroy(), but without a look at signals.
+Communicator::~Communicator() {
+  const nb::gil_scoped_release released;
+  if (stream_ != nullptr) tuttiStreamDestroy(stream_);
+  if (comm_ != nullptr && tuttiCommDestroy(comm_) == tuttiInvalidUsage) tuttiCommAbort(comm_);
+}
+
+tuttiComm_t Communicator::native() const {
+  if (comm_ == nullptr) raise(tuttiInvalidUsage, "this communicator has been destroyed or aborted: make another one");
+  return comm_;
+}
+
+tuttiStream_t Communicator::stream() {
+  if (stream_ == nullptr) check(tuttiStreamCreate(&stream_, 0));
+  return stream_;
+}
+
+void Communicator::reap() {
+  while (!underWay_.empty() && underWay_.front()->ended()) underWay_.pop_front();
+}
+
+nb::object Communicator::run(const char* name, const CallWish& wish, std::initializer_list<const Array*> arrays,
+                             size_t bytes,
+                             const std::function<tuttiResult_t(tuttiStream_t, const tuttiCallConfig_t*)>& call) {
+  const tuttiComm_t comm = native();
+  reap();
+  auto operation = std::make_shared<Operation>();
+  const bool inPlace = !wish.async && groupDepth == 0 && !isMainThread();  // in the calling thread
+  const tuttiStream_t on = inPlace ? nullptr : stream();
+  const tuttiCallConfig_t config = configOf(wish, operation->place());
+  const auto begin = std::chrono::steady_clock::now();
+  tuttiResult_t result = tuttiSuccess;
+  std::string text;
+  {
+    const nb::gil_scoped_release released;
+    result = call(on, &config);
+    if (result != tuttiSuccess) text = textOf(result, comm);
+  }
+  if (result != tuttiSuccess) raise(result, text);
+  Count& count = counts_[name];
+  ++count.operations, count.bytes += bytes;
+  if (inPlace) {
+    count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return nb::none();
+  }
+  for (const Array* array : arrays) operation->keep(array->keeper);
+  underWay_.push_back(operation);
+  return finish(operation, count, wish);
+}
+
+nb::object Communicator::finish(const std::shared_ptr<Operation>& operation, Count& count, const CallWish& wish) {
+  if (wish.async) return nb::cast(operation);
+  if (groupDepth > 0) {
+    collected->push_back(operation);
+    return nb::none();
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  operation->wait(std::nullopt);
+  count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return nb::none();
+}
+
+void Communicator::destroy() {
+  if (comm_ == nullptr) return;
+  waitUntil([this] {
+    for (const auto& operation : underWay_)
+      if (!operation->poll()) return false;
+    return true;
+  });
+  reap();
+  tuttiResult_t result = tuttiSuccess;
+  std::string text;
+  {
+    const nb::gil_scoped_release released;
+    if (stream_ != nullptr) tuttiStreamDestroy(std::exchange(stream_, nullptr));
+    result = tuttiCommDestroy(comm_);
+    if (result != tuttiSuccess) text = textOf(result, comm_);
+  }
+  if (result != tuttiInvalidUsage) comm_ = nullptr;
+  if (result != tuttiSuccess) raise(result, text);
+}
+
+void Communicator::abort() {
+  if (comm_ == nullptr) return;
+  const tuttiComm_t comm = std::exchange(comm_, nullptr);
+  tuttiResult_t result = tuttiSuccess;
+  {
+    const nb::gil_scoped_release released;
+    result = tuttiCommAbort(comm);
+  }
+  check(result);
+}
+
+tuttiResult_t Communicator::asyncError() const { return stateOf(native()); }
+
+nb::dict Communicator::stats() const {
+  tuttiCommStats_t now = {};
+  now.size = sizeof now;
+  check(tuttiCommGetStats(native(), &now), comm_);
+  nb::dict all;
+  all["rank"] = static_cast<double>(rank_);
+  all["size"] = static_cast<double>(size_);
+  all["library_operations"] = static_cast<double>(now.operations);
+  all["memory_bytes"] = static_cast<double>(now.memoryBytes);
+  all["connected_peers"] = static_cast<double>(now.connectedPeers);
+  Count sum;
+  for (const auto& [name, count] : counts_) {
+    all[(name + "_operations").c_str()] = static_cast<double>(count.operations);
+    all[(name + "_bytes").c_str()] = static_cast<double>(count.bytes);
+    all[(name + "_wait_seconds").c_str()] = count.seconds;
+    sum.operations += count.operations, sum.bytes += count.bytes, sum.seconds += count.seconds;
+  }
+  all["operations"] = static_cast<double>(sum.operations);
+  all["bytes"] = static_cast<double>(sum.bytes);
+  all["wait_seconds"] = sum.seconds;
+  return all;
+}
+
+void startGroup() {
+  check(tuttiGroupStart());
+  if (groupDepth++ == 0) collected = new std::vector<std::shared_ptr<Operation>>;
+}
+
+void endGroup() {
+  tuttiResult_t result = tuttiSuccess;
+  std::string text;
+  {
+    const nb::gil_scoped_release released;
+    result = tuttiGroupEnd();
+    if (result != tuttiSuccess) text = textOf(result);
+  }
+  if (groupDepth == 0 || --groupDepth > 0) {
+    if (result != tuttiSuccess) raise(result, text);
+    return;
+  }
+  const std::unique_ptr<std::vector<std::shared_ptr<Operation>>> all(std::exchange(collected, nullptr));
+  if (result != tuttiSuccess) raise(result, text);
+  for (const auto& operation : *all) operation->wait(std::nullopt);
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,22 @@
+// Operators of reductions: by name, or made for one communicator.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "communicator.h"
+
+namespace tutti::python {
+
+// Multiplies this rank's input by a factor, then adds. It keeps its communicator; after that one's end it is nothing.
+class Operator {
+ public:
+  Operator(Communicator& comm, double factor, tuttiDataType_t type);
+  tuttiRedOp_t native() const noexcept { return op_; }
+
+ private:
+  tuttiRedOp_t op_{};
+};
+
+// Of "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", or an Operator. Raises tutti.InvalidArgument.
+tuttiRedOp_t operatorOf(nanobind::handle op);
+
+}  // namespace tutti::python

@@ -1,0 +1,176 @@
+"""Starts the ranks of a job on this host: python -m tutti.run -n 4 script.py arguments.
+
+Each rank has the variables that tutti reads (TUTTI_RANK, TUTTI_SIZE, TUTTI_LOCAL_RANK, TUTTI_LOCAL_SIZE, TUTTI_JOB) and those
+of PyTorch's env:// (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT). When a rank fails the others
+are ended, and the failure is told. Signals that ask the job to end are handed on.
+
+The exit status is that of the first rank that failed: 128 and the signal's number where a signal ended it; 0 where all
+ranks ended well.
+"""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from types import FrameType
+from typing import IO, Any
+
+_HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_SECONDS = 5.0
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tutti.run", description="Starts the ranks of a job on this host.")
+    parser.add_argument("-n", "--ranks", type=int, required=True, help="how many")
+    parser.add_argument("--prefix", action="store_true", help="write the rank's number before each line of its output")
+    parser.add_argument("--master-port", type=int, help="MASTER_PORT of the ranks (default: a free one)")
+    parser.add_argument("-m", "--module", action="store_true", help="the script is a module, as with python -m")
+    parser.add_argument("--no-python", action="store_true", help="the script is a program of its own")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    told = parser.parse_args(argv)
+    if told.ranks < 1:
+        parser.error(f"argument -n/--ranks: {told.ranks} ranks: there is at least one")
+    return told
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _command(told: argparse.Namespace) -> list[str]:
+    if told.no_python:
+        return [told.script, *told.arguments]
+    return [sys.executable, *(["-m"] if told.module else []), told.script, *told.arguments]
+
+
+def _environment(rank: int, size: int, port: int, job: str) -> dict[str, str]:
+    own = {"TUTTI_RANK": rank, "TUTTI_SIZE": size, "TUTTI_LOCAL_RANK": rank, "TUTTI_LOCAL_SIZE": size, "TUTTI_JOB": job,
+           "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
+           "MASTER_PORT": port}
+    return {**os.environ, **{name: str(value) for name, value in own.items()}}
+
+
+def _end_with_parent() -> None:
+    """In the child: where the launcher is killed, nothing of the job stays."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _say(text: str) -> None:
+    print(f"tutti.run: {text}", file=sys.stderr, flush=True)
+
+
+def _describe(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"was ended by signal {-status}"
+
+
+class _Job:
+    """The ranks that were started, each the leader of a process group of its own."""
+
+    def __init__(self, told: argparse.Namespace) -> None:
+        self.told = told
+        self.asked: signal.Signals | None = None  # what has asked the job to end
+        self.ranks: list[subprocess.Popen[bytes]] = []
+        self.relays: list[threading.Thread] = []
+
+    def start(self) -> None:
+        port, job = self.told.master_port or _free_port(), f"tutti.run-{uuid.uuid4()}"
+        output = subprocess.PIPE if self.told.prefix else None
+        for rank in range(self.told.ranks):
+            process = subprocess.Popen(_command(self.told), env=_environment(rank, self.told.ranks, port, job), stdout=output,
+                                       stderr=output, stdin=None if rank == 0 else subprocess.DEVNULL,
+                                       start_new_session=True, preexec_fn=_end_with_parent)
+            self.ranks.append(process)
+            if self.told.prefix:
+                self._relay(rank, process.stdout, sys.stdout.buffer)
+                self._relay(rank, process.stderr, sys.stderr.buffer)
+
+    def _relay(self, rank: int, source: IO[bytes] | None, target: IO[bytes]) -> None:
+        def relay() -> None:
+            for line in source or ():
+                target.write(f"[{rank}] ".encode() + line if line.endswith(b"\n") else f"[{rank}] ".encode() + line + b"\n")
+                target.flush()
+        thread = threading.Thread(target=relay, daemon=True)
+        thread.start()
+        self.relays.append(thread)
+
+    def hand_on(self, number: int, _frame: FrameType | None = None) -> None:
+        self.asked = signal.Signals(number)
+        self.kill(number)
+
+    def kill(self, number: int) -> None:
+        for process in self.ranks:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+
+    def failed(self) -> int | None:
+        """A rank that has failed, if any."""
+        return next((rank for rank, process in enumerate(self.ranks) if process.poll()), None)
+
+    def running(self) -> bool:
+        return any(process.poll() is None for process in self.ranks)
+
+    def wait(self) -> int:
+        """Until all have ended, or one has failed. The first failure's status, or 0."""
+        while self.running() and self.failed() is None:
+            time.sleep(0.02)
+        first = self.failed()
+        if first is None:
+            return 0
+        status = int(self.ranks[first].returncode)
+        others = sum(process.poll() is None for process in self.ranks)
+        if self.asked is None:
+            _say(f"rank {first} of {len(self.ranks)} (pid {self.ranks[first].pid}) {_describe(status)}"
+                 + (f"; ending the other {others} that still run" if others else ""))
+        return status if status > 0 else 128 - status
+
+    def end(self) -> None:
+        """Ends what still runs: asks first, so that the ranks can say what they have to."""
+        deadline = time.monotonic() + _GRACE_SECONDS
+        if self.asked is None:
+            time.sleep(0.2)  # of a rank that died the others hear from tutti: they may say so
+            self.kill(signal.SIGTERM)
+        while self.running() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.kill(signal.SIGKILL)
+        for process in self.ranks:
+            process.wait()
+        for thread in self.relays:
+            thread.join(timeout=1)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job of the command line, and returns its exit status."""
+    job = _Job(_arguments(argv))
+    before: dict[int, Any] = {number: signal.signal(number, job.hand_on) for number in _HANDED_ON}
+    try:
+        job.start()
+        return job.wait()
+    except OSError as error:
+        _say(f"cannot start {' '.join(_command(job.told))}: {error.strerror}")
+        return 127
+    finally:
+        job.end()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

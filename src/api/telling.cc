@@ -1,0 +1,89 @@
+// What is told without doing anything: who this process is, and how a call would run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "api/check.h"
+#include "api/guard.h"
+#include "launch/launcher.h"
+
+using namespace tutti;
+using namespace tutti::api;
+
+namespace {
+
+void copyText(char* into, size_t room, const std::string& text) {
+  const size_t length = std::min(room - 1, text.size());
+  std::memcpy(into, text.data(), length);
+  into[length] = '\0';
+}
+
+template <size_t kRoom>
+void copyText(char (&into)[kRoom], const std::string& text) {
+  copyText(into, kRoom, text);
+}
+
+tuttiLaunch_t launchOf(const control::LaunchInfo& told) {
+  tuttiLaunch_t launch = {};
+  launch.rank = told.rank, launch.ranks = told.size;
+  launch.localRank = told.localRank, launch.localRanks = told.localSize;
+  launch.oneHost = told.oneHost;
+  launch.rootPort = told.rootPort;
+  copyText(launch.rootHost, told.rootHost.value_or(""));
+  copyText(launch.launcher, told.launcher);
+  copyText(launch.source, told.source);
+  copyText(launch.job, told.jobKey);
+  return launch;
+}
+
+Collective collectiveOf(const std::string& name, const char* call) {
+  std::string known;
+  for (int i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    // Of a message there is nothing to choose; a v-variant is run as the plain one.
+    if (collective == Collective::kSendRecv ||
+        (plainOf(collective) != collective && collective != Collective::kBarrier))
+      continue;
+    if (name == nameOf(collective)) return collective;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", nameOf(collective));
+  }
+  invalid(call, fmt::format("collective is {}: choose one of {}", name, known));
+}
+
+}  // namespace
+
+extern "C" {
+
+tuttiResult_t tuttiGetLaunch(tuttiLaunch_t* launch) {
+  const char* name = "tuttiGetLaunch";
+  return guarded(nullptr, [&] {
+    checkPointer(launch, name, "launch");
+    if (launch->size < sizeof(size_t) || launch->size > kLargestStruct)
+      invalid(name, fmt::format("launch->size is {}; set it to sizeof(tuttiLaunch_t)", launch->size));
+    tuttiLaunch_t full = launchOf(control::readLaunch());
+    full.size = std::min(launch->size, sizeof full);
+    std::memset(launch, 0, launch->size);
+    std::memcpy(launch, &full, full.size);
+  });
+}
+
+tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type, char* text,
+                               size_t room) {
+  const char* name = "tuttiCommExplain";
+  return guarded(comm, [&] {
+    CallGuard visit(comm, name);
+    checkPointer(collective, name, "collective");
+    checkPointer(text, name, "text");
+    if (room == 0) invalid(name, "room is 0: a text has at least its final byte");
+    comm::Call call;
+    call.collective = collectiveOf(collective, name);
+    call.type = checkType(type, name);
+    call.count = count;
+    checkBytes(count, static_cast<size_t>(comm->size), call.type, name);
+    copyText(text, room, visit->executor().explain(call));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,41 @@
+"""Jobs of a few ranks on this host, for the tests; and what all files of tests end with."""
+import importlib.util
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SECONDS = 120 * int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
+LAUNCHER_NAMES = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "AZ_", "AZUREML_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TF_CONFIG",
+                  "MV2_", "FLUX_", "PALS_", "HOROVOD_", "JSM_", "PMIX_", "MPI_")
+
+
+def clean_environment(**more):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_NAMES)}
+    return {**kept, "PYTHONPATH": str(HERE), **more}
+
+
+def run_ranks(ranks, script, *arguments, options=(), **variables):
+    """Starts ranks/<script> under python -m tutti.run; what came of it, with its output as text."""
+    command = [sys.executable, "-m", "tutti.run", "-n", str(ranks), *options, str(HERE / "ranks" / script), *arguments]
+    return subprocess.run(command, env=clean_environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=SECONDS, check=False)
+
+
+def has(module):
+    return importlib.util.find_spec(module) is not None
+
+
+class JobTest(unittest.TestCase):
+    def ranks_do(self, ranks, script, *arguments, **variables):
+        """Every rank ends well, and prints that it has."""
+        job = run_ranks(ranks, script, *arguments, **variables)
+        self.assertEqual(job.returncode, 0, f"{script} {arguments}\n{job.stdout}\n{job.stderr}")
+        self.assertEqual(job.stdout.count("well"), ranks, job.stdout + job.stderr)
+        return job
+
+
+def main():
+    unittest.main(verbosity=2)

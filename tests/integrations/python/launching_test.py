@@ -1,0 +1,74 @@
+"""python -m tutti.run."""
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import jobs
+
+
+class Run(unittest.TestCase):
+    def test_ranks_know_who_they_are(self):
+        job = jobs.run_ranks(3, "one.py", "show")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertEqual(sorted(job.stdout.splitlines()), [f"{r} 3 {r} {r} 3 {r} 127.0.0.1 port" for r in range(3)])
+
+    def test_prefix(self):
+        job = jobs.run_ranks(2, "one.py", "show", options=["--prefix"])
+        self.assertEqual(sorted(line[:4] for line in job.stdout.splitlines()), ["[0] ", "[1] "])
+
+    def test_one_that_fails_ends_the_job(self):
+        job = jobs.run_ranks(3, "one.py", "three")
+        self.assertEqual(job.returncode, 3)
+        self.assertRegex(job.stderr, r"tutti.run: rank 1 of 3 \(pid \d+\) ended with status 3; ending the other 2 that still run")
+
+    def test_an_exception_is_shown_and_told(self):
+        job = jobs.run_ranks(2, "failing.py", "raising")
+        self.assertEqual(job.returncode, 1)
+        self.assertIn("RuntimeError: on purpose", job.stderr)
+
+    def test_no_such_program(self):
+        job = jobs.run_ranks(1, "one.py", options=["--no-python", "/nowhere/at-all"])
+        self.assertEqual(job.returncode, 127)
+        self.assertIn("tutti.run: cannot start /nowhere/at-all", job.stderr)
+
+    def test_module_and_program(self):
+        for options in (["-m", "this"], ["--no-python", "/bin/true"]):
+            command = [sys.executable, "-m", "tutti.run", "-n", "2", *options]
+            done = subprocess.run(command, env=jobs.clean_environment(), capture_output=True, timeout=jobs.SECONDS, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_no_ranks(self):
+        job = jobs.run_ranks(0, "one.py", "show")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("there is at least one", job.stderr)
+
+    def test_signals_are_handed_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "tutti.run", "-n", "2", str(jobs.HERE / "ranks/one.py"), "signalled", folder]
+            with subprocess.Popen(command, env=jobs.clean_environment()) as job:
+                self.wait_for(folder, "ready", job)
+                job.send_signal(signal.SIGTERM)
+                self.assertEqual(job.wait(jobs.SECONDS), 0)
+            for rank in range(2):
+                self.assertEqual(Path(folder, f"got{rank}").read_text(encoding="utf-8"), "SIGTERM")
+
+    def wait_for(self, folder, beginning, job):
+        deadline = time.monotonic() + jobs.SECONDS
+        while len(list(Path(folder).glob(f"{beginning}*"))) < 2:
+            self.assertIsNone(job.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    @unittest.skipUnless(jobs.has("torch"), "needs torch")
+    def test_env_of_torch(self):
+        for case in ("torch", "exported"):
+            job = jobs.run_ranks(2, "one.py", case)
+            self.assertEqual(job.stdout.count("sum 2.0"), 2, job.stdout + job.stderr)
+
+
+if __name__ == "__main__":
+    jobs.main()
