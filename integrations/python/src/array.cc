@@ -63,8 +63,9 @@ std::string classOf(nb::handle object) { return nb::type_name(object.type()).c_s
 }
 
 [[noreturn]] void refuseStrides(const char* argument) {
-  refuse(argument, "is not C-contiguous, and nothing is copied here: hand over a contiguous part, or a copy of it "
-                   "(numpy.ascontiguousarray, Tensor.contiguous)");
+  refuse(argument,
+         "is not C-contiguous, and nothing is copied here: hand over a contiguous part, or a copy of it "
+         "(numpy.ascontiguousarray, Tensor.contiguous)");
 }
 
 [[noreturn]] void refuseReadOnly(const char* argument) {
@@ -106,7 +107,8 @@ bool isContiguous(const nb::ndarray<nb::ro>& array) {
 template <class Ndarray>
 nb::object keeperOf(nb::handle object, Ndarray array) {
   auto* held = new Ndarray(std::move(array));
-  return nb::make_tuple(nb::borrow(object), nb::capsule(held, [](void* p) noexcept { delete static_cast<Ndarray*>(p); }));
+  return nb::make_tuple(nb::borrow(object),
+                        nb::capsule(held, [](void* p) noexcept { delete static_cast<Ndarray*>(p); }));
 }
 
 // A gradient would not know that its tensor has been written to.
@@ -118,7 +120,8 @@ bool requiresGradient(nb::handle object) {
   if (nb::hasattr(object, "device") && shown(nb::object(object.attr("device"))) != "cpu")
     refuse(argument, "is in the memory of " + shown(nb::object(object.attr("device"))) +
                          ": this package moves what is in host memory");
-  refuse(argument, "is of " + classOf(object) + ", which is neither a numpy array nor speaks DLPack or the buffer protocol");
+  refuse(argument,
+         "is of " + classOf(object) + ", which is neither a numpy array nor speaks DLPack or the buffer protocol");
 }
 
 Array ofNdarray(nb::handle object, bool writes, const char* argument) {
@@ -131,8 +134,9 @@ Array ofNdarray(nb::handle object, bool writes, const char* argument) {
   const TypeRow* row = rowWhere([&](const TypeRow& each) {
     return type.lanes == 1 && type.bits == each.bits && type.code == static_cast<uint8_t>(each.code);
   });
-  if (row == nullptr) refuseType(argument, "a type that DLPack numbers " + std::to_string(type.code) + " of " +
-                                               std::to_string(type.bits) + " bits");
+  if (row == nullptr)
+    refuseType(argument, "a type that DLPack numbers " + std::to_string(type.code) + " of " +
+                             std::to_string(type.bits) + " bits");
   if (!isContiguous(array)) refuseStrides(argument);
   if (nb::ndarray<> all; writes && !nb::try_cast(object, all, false)) refuseReadOnly(argument);
   void* const data = const_cast<void*>(array.data());

@@ -28,7 +28,9 @@ int millisecondsOf(nb::handle seconds, const char* name) {
   return static_cast<int>(std::lround(value));
 }
 
-int heartbeatOf(nb::handle seconds) { return nb::cast<double>(seconds) == 0 ? -1 : millisecondsOf(seconds, "heartbeat"); }
+int heartbeatOf(nb::handle seconds) {
+  return nb::cast<double>(seconds) == 0 ? -1 : millisecondsOf(seconds, "heartbeat");
+}
 
 // Only the main thread has signals to look after; others wait inside the library, which is quicker.
 bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
@@ -70,17 +72,28 @@ Settings::Settings(const nb::kwargs& given) {
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
     if (value.is_none()) continue;
-    if (name == "join_timeout") config_.joinTimeoutMs = millisecondsOf(value, "join_timeout");
-    else if (name == "connect_timeout") config_.connectTimeoutMs = millisecondsOf(value, "connect_timeout");
-    else if (name == "operation_timeout") config_.operationTimeoutMs = millisecondsOf(value, "operation_timeout");
-    else if (name == "heartbeat") config_.heartbeatMs = heartbeatOf(value);
-    else if (name == "channels") config_.channels = nb::cast<int>(value);
-    else if (name == "encrypt") config_.encrypt = nb::cast<bool>(value);
-    else if (name == "reproducible") config_.reproducible = nb::cast<bool>(value);
-    else if (name == "transports") setText(&config_.transports, transports_, value);
-    else if (name == "algorithm") setText(&config_.algorithm, algorithm_, value);
-    else if (name == "name") setText(&config_.name, name_, value);
-    else throw nb::type_error(("unknown setting '" + name + "' of a communicator").c_str());
+    if (name == "join_timeout")
+      config_.joinTimeoutMs = millisecondsOf(value, "join_timeout");
+    else if (name == "connect_timeout")
+      config_.connectTimeoutMs = millisecondsOf(value, "connect_timeout");
+    else if (name == "operation_timeout")
+      config_.operationTimeoutMs = millisecondsOf(value, "operation_timeout");
+    else if (name == "heartbeat")
+      config_.heartbeatMs = heartbeatOf(value);
+    else if (name == "channels")
+      config_.channels = nb::cast<int>(value);
+    else if (name == "encrypt")
+      config_.encrypt = nb::cast<bool>(value);
+    else if (name == "reproducible")
+      config_.reproducible = nb::cast<bool>(value);
+    else if (name == "transports")
+      setText(&config_.transports, transports_, value);
+    else if (name == "algorithm")
+      setText(&config_.algorithm, algorithm_, value);
+    else if (name == "name")
+      setText(&config_.name, name_, value);
+    else
+      throw nb::type_error(("unknown setting '" + name + "' of a communicator").c_str());
   }
 }
 

@@ -54,8 +54,8 @@ class Communicator {
   // Raises tutti.InvalidUsage once it has been destroyed or aborted.
   tuttiComm_t native() const;
 
-  // Runs `call` (which calls a function of the library with this stream and configuration) on the arrays: to its end, or
-  // as a request. In a group None comes back, and the group waits, unless a request is asked for.
+  // Runs `call` (which calls a function of the library with this stream and configuration) on the arrays: to its end,
+  // or as a request. In a group None comes back, and the group waits, unless a request is asked for.
   nanobind::object run(const char* name, const CallWish& wish, std::initializer_list<const Array*> arrays, size_t bytes,
                        const std::function<tuttiResult_t(tuttiStream_t, const tuttiCallConfig_t*)>& call);
 

@@ -40,8 +40,8 @@ tuttiComm_t begun(tuttiComm_t parent, Begin begin) {
 tuttiUniqueId idOf(const nb::bytes& bytes) {
   tuttiUniqueId id;
   if (bytes.size() != sizeof id.internal)
-    raise(tuttiInvalidArgument, "the unique id has " + std::to_string(bytes.size()) + " bytes: it is what unique_id() gave, " +
-                                    std::to_string(sizeof id.internal));
+    raise(tuttiInvalidArgument, "the unique id has " + std::to_string(bytes.size()) +
+                                    " bytes: it is what unique_id() gave, " + std::to_string(sizeof id.internal));
   std::memcpy(id.internal, bytes.c_str(), sizeof id.internal);
   return id;
 }
@@ -56,32 +56,33 @@ nb::bytes uniqueId() {
 
 Made fromEnvironment(const nb::kwargs& given) {
   const Settings settings(given);
-  return Communicator::adopt(begun(nullptr, [&](tuttiComm_t* comm) { return tuttiCommInitEnv(comm, settings.native()); }));
+  return Communicator::adopt(
+      begun(nullptr, [&](tuttiComm_t* comm) { return tuttiCommInitEnv(comm, settings.native()); }));
 }
 
 Made join(int size, const nb::bytes& id, int rank, const nb::kwargs& given) {
   const Settings settings(given);
   const tuttiUniqueId where = idOf(id);
-  return Communicator::adopt(begun(nullptr, [&](tuttiComm_t* comm) {
-    return tuttiCommInitRankConfig(comm, size, where, rank, settings.native());
-  }));
+  return Communicator::adopt(begun(
+      nullptr, [&](tuttiComm_t* comm) { return tuttiCommInitRankConfig(comm, size, where, rank, settings.native()); }));
 }
 
 Made joinGrowing(int size, const nb::bytes& id, int rank, const nb::kwargs& given) {
   const Settings settings(given);
   const tuttiUniqueId where = idOf(id);
-  return Communicator::adopt(begun(nullptr, [&](tuttiComm_t* comm) {
-    return tuttiCommGrow(nullptr, size, &where, rank, comm, settings.native());
-  }));
+  return Communicator::adopt(begun(
+      nullptr, [&](tuttiComm_t* comm) { return tuttiCommGrow(nullptr, size, &where, rank, comm, settings.native()); }));
 }
 
 Made split(Communicator& parent, std::optional<int> color, int key, const nb::kwargs& given) {
   const Settings settings(given);
-  if (color && *color < 0) raise(tuttiInvalidArgument, "color is " + std::to_string(*color) + ": it is 0 or more, or None");
+  if (color && *color < 0)
+    raise(tuttiInvalidArgument, "color is " + std::to_string(*color) + ": it is 0 or more, or None");
   const tuttiComm_t comm = parent.native();
   const int chosen = color.value_or(TUTTI_SPLIT_NOCOLOR);
   return Communicator::adopt(
-      begun(comm, [&](tuttiComm_t* child) { return tuttiCommSplit(comm, chosen, key, child, settings.native()); }), comm);
+      begun(comm, [&](tuttiComm_t* child) { return tuttiCommSplit(comm, chosen, key, child, settings.native()); }),
+      comm);
 }
 
 Made splitByHost(Communicator& parent, int key, const nb::kwargs& given) {
@@ -123,7 +124,8 @@ nb::bytes uniqueIdToGrow(Communicator& comm) {
 
 std::string explain(Communicator& comm, const std::string& collective, size_t count, nb::handle dtype) {
   std::string text(16384, '\0');
-  check(tuttiCommExplain(comm.native(), collective.c_str(), count, typeNamed(dtype), text.data(), text.size()), comm.native());
+  check(tuttiCommExplain(comm.native(), collective.c_str(), count, typeNamed(dtype), text.data(), text.size()),
+        comm.native());
   return text.c_str();
 }
 
@@ -146,9 +148,13 @@ std::string version() {
   return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
 }
 
-void dump(Communicator& comm, const std::string& path) { check(tuttiCommDump(comm.native(), path.c_str()), comm.native()); }
+void dump(Communicator& comm, const std::string& path) {
+  check(tuttiCommDump(comm.native(), path.c_str()), comm.native());
+}
 
-void exit(Communicator& comm, nb::handle type, nb::handle, nb::handle) { type.is_none() ? comm.destroy() : comm.abort(); }
+void exit(Communicator& comm, nb::handle type, nb::handle, nb::handle) {
+  type.is_none() ? comm.destroy() : comm.abort();
+}
 
 void defineMaking(nb::class_<Communicator>& type) {
   type.def_static("from_environment", fromEnvironment, "settings"_a,
@@ -171,18 +177,27 @@ void defineRest(nb::class_<Communicator>& type) {
   type.def_prop_ro("rank", &Communicator::rank, "The number of this rank, from 0 on.")
       .def_prop_ro("size", &Communicator::size, "How many ranks there are.")
       .def_prop_ro("is_open", &Communicator::isOpen, "Whether it has neither been destroyed nor aborted.")
-      .def_prop_ro("error", [](Communicator& comm) {
-        const tuttiResult_t state = comm.asyncError();
-        return state == tuttiSuccess ? nb::object(nb::none()) : nb::cast(textOf(state, comm.native()));
-      }, "What has stopped the communicator, in words; None while it works. Any thread.")
-      .def("premulsum", [](Communicator& comm, double factor, nb::handle dtype) { return new Operator(comm, factor, typeNamed(dtype)); },
-           "factor"_a, "dtype"_a, nb::keep_alive<0, 1>(), "An operator: this rank's input times factor, added.")
+      .def_prop_ro(
+          "error",
+          [](Communicator& comm) {
+            const tuttiResult_t state = comm.asyncError();
+            return state == tuttiSuccess ? nb::object(nb::none()) : nb::cast(textOf(state, comm.native()));
+          },
+          "What has stopped the communicator, in words; None while it works. Any thread.")
+      .def(
+          "premulsum",
+          [](Communicator& comm, double factor, nb::handle dtype) {
+            return new Operator(comm, factor, typeNamed(dtype));
+          },
+          "factor"_a, "dtype"_a, nb::keep_alive<0, 1>(), "An operator: this rank's input times factor, added.")
       .def("explain", explain, "collective"_a, "count"_a, "dtype"_a = "float32",
-           "How a collective of so many elements would run, and why: what was chosen, what comes next, what was left out.")
+           "How a collective of so many elements would run, and why: what was chosen, what comes next, what was left "
+           "out.")
       .def("dump", dump, "path"_a, "Writes this rank's record for tutti-doctor. Any thread.")
       .def("stats", &Communicator::stats, "What was done and is used, as a dict of floats.")
-      .def("revoke", [](Communicator& comm) { check(tuttiCommRevoke(comm.native(), 0), comm.native()); },
-           "Stops the work on all ranks; the communicator lives on for shrink(). Any thread.")
+      .def(
+          "revoke", [](Communicator& comm) { check(tuttiCommRevoke(comm.native(), 0), comm.native()); },
+          "Stops the work on all ranks; the communicator lives on for shrink(). Any thread.")
       .def("abort", &Communicator::abort, "Gives everything up at once, on all ranks. Any thread.")
       .def("destroy", &Communicator::destroy, "Waits for what is under way, and leaves in good order.")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
@@ -201,9 +216,10 @@ NB_MODULE(_core, module) {
       .def("wait", &Operation::wait, nb::arg("timeout").none() = nb::none(),
            "Until it has ended; raises its error, or Timeout after so many seconds, when it goes on.");
   nb::class_<Operator>(module, "Operator", "What Communicator.premulsum() makes.");
-  nb::class_<Communicator> type(module, "Communicator", nb::is_weak_referenceable(),
-                                "One rank among others. Use it as a context manager: it is destroyed at the end, and aborted "
-                                "where an exception leaves the block, so that no other rank waits for this one.");
+  nb::class_<Communicator> type(
+      module, "Communicator", nb::is_weak_referenceable(),
+      "One rank among others. Use it as a context manager: it is destroyed at the end, and aborted "
+      "where an exception leaves the block, so that no other rank waits for this one.");
   defineMaking(type);
   defineRest(type);
   defineCollectives(type);
