@@ -13,7 +13,7 @@
 #include "api/guard.h"
 #include "api/making.h"
 #include "api/submit.h"
-#include "api/thread_text.h"
+#include "api/texts.h"
 #include "team/executor.h"
 
 using namespace tutti;

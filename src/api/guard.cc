@@ -3,8 +3,7 @@
 #include <mutex>
 #include <string>
 
-#include "api/process_text.h"
-#include "api/thread_text.h"
+#include "api/texts.h"
 
 using namespace tutti;
 

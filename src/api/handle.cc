@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "api/handle_pool.h"
-#include "api/process_text.h"
+#include "api/texts.h"
 #include "process/fork.h"
 
 namespace tutti::api {

@@ -10,7 +10,7 @@
 #include "api/guard.h"
 #include "api/handle_pool.h"
 #include "api/submit.h"
-#include "api/thread_text.h"
+#include "api/texts.h"
 #include "process/fork.h"
 #include "process/log.h"
 
