@@ -322,7 +322,7 @@ typedef struct {
   char lastAlgorithm[16];  /* of the last collective: "ring", … */
   char lastTransports[32]; /* of its links: "shm", "shm,tcp", … */
   uint64_t directSlots;    /* on GPUs: pieces of messages that peers read from, or wrote to, a registered buffer */
-  uint64_t bytes;          /* of the calls completed: their count times the size of an element, as this rank gave it */
+  uint64_t bytes;          /* of the calls completed: their counts, as this rank gave them, in bytes */
   uint64_t nanoseconds;    /* from each of these calls, or from its start, to its end; calls that overlap count twice */
 } tuttiCommStats_t;
 TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);

@@ -14,6 +14,7 @@
 #include "api/configuration.h"
 #include "api/guard.h"
 #include "api/making.h"
+#include "api/sized.h"
 #include "api/submit.h"
 #include "api/texts.h"
 #include "diagnose/dump.h"
@@ -303,12 +304,6 @@ Making shrinkOf(const Occupation& parent, std::vector<int> leftOut, const tuttiC
   return makingOfChild(name, parent->team(), settings, join);
 }
 
-void copyText(char* into, size_t room, const std::string& text) {
-  const size_t length = std::min(room - 1, text.size());
-  std::memcpy(into, text.data(), length);
-  into[length] = '\0';
-}
-
 }  // namespace
 
 extern "C" {
@@ -530,12 +525,9 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
   const char* name = "tuttiCommGetStats";
   return guarded(comm, [&] {
     CallGuard visit(comm, name);
-    checkPointer(stats, name, "stats");
-    if (stats->size < sizeof(size_t) || stats->size > kLargestStruct)
-      invalid(name, fmt::format("stats->size is {}; set it to sizeof(tuttiCommStats_t)", stats->size));
+    checkSized(stats, name, "stats", "tuttiCommStats_t");
     const comm::Stats now = visit->executor().stats();
     tuttiCommStats_t full = {};
-    full.size = std::min(stats->size, sizeof full);
     full.memoryBytes = now.memoryBytes;
     full.connectedPeers = now.connectedPeers;
     full.operations = now.operations;
@@ -543,11 +535,9 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
     const comm::Recorder::Totals totals = visit->team().recorder().totals();
     full.bytes = totals.bytes;
     full.nanoseconds = totals.nanoseconds;
-    copyText(full.lastAlgorithm, sizeof full.lastAlgorithm, now.lastAlgorithm);
-    copyText(full.lastTransports, sizeof full.lastTransports, now.lastTransports);
-    // A newer program's further fields are 0, and `size` says how much of its struct this library knows.
-    std::memset(stats, 0, stats->size);
-    std::memcpy(stats, &full, full.size);
+    copyText(full.lastAlgorithm, now.lastAlgorithm);
+    copyText(full.lastTransports, now.lastTransports);
+    fillSized(stats, full);
   });
 }
 

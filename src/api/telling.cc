@@ -1,29 +1,17 @@
 // What is told without doing anything: who this process is, and how a call would run.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "api/check.h"
 #include "api/guard.h"
+#include "api/sized.h"
 #include "launch/launcher.h"
 
 using namespace tutti;
 using namespace tutti::api;
 
 namespace {
-
-void copyText(char* into, size_t room, const std::string& text) {
-  const size_t length = std::min(room - 1, text.size());
-  std::memcpy(into, text.data(), length);
-  into[length] = '\0';
-}
-
-template <size_t kRoom>
-void copyText(char (&into)[kRoom], const std::string& text) {
-  copyText(into, kRoom, text);
-}
 
 tuttiLaunch_t launchOf(const control::LaunchInfo& told) {
   tuttiLaunch_t launch = {};
@@ -59,13 +47,8 @@ extern "C" {
 tuttiResult_t tuttiGetLaunch(tuttiLaunch_t* launch) {
   const char* name = "tuttiGetLaunch";
   return guarded(nullptr, [&] {
-    checkPointer(launch, name, "launch");
-    if (launch->size < sizeof(size_t) || launch->size > kLargestStruct)
-      invalid(name, fmt::format("launch->size is {}; set it to sizeof(tuttiLaunch_t)", launch->size));
-    tuttiLaunch_t full = launchOf(control::readLaunch());
-    full.size = std::min(launch->size, sizeof full);
-    std::memset(launch, 0, launch->size);
-    std::memcpy(launch, &full, full.size);
+    checkSized(launch, name, "launch", "tuttiLaunch_t");
+    fillSized(launch, launchOf(control::readLaunch()));
   });
 }
 

@@ -9,11 +9,6 @@
 namespace tutti::comm {
 namespace {
 
-std::string inWords(const plan::Choice& choice) {
-  return fmt::format("{} over {} channel{}, predicted {:.1f} us", nameOf(choice.algorithm), choice.channels,
-                     choice.channels == 1 ? "" : "s", choice.predictedUs);
-}
-
 HostState& stateOf(const PendingCall& pending) { return static_cast<HostExecutor&>(*pending.executor).state(); }
 
 // What one stream gets of a group.
@@ -117,8 +112,8 @@ std::string HostExecutor::foresee(const Call& call) const {
 
 std::string HostExecutor::explain(const Call& call) const {
   const plan::Plan plan = state_.plans().weigh(call);
-  std::string text = "chosen: " + inWords(plan.best);
-  for (const plan::Choice& choice : plan.others) text += "\nnext: " + inWords(choice);
+  std::string text = "chosen: " + plan::describe(plan.best);
+  for (const plan::Choice& choice : plan.others) text += "\nnext: " + plan::describe(choice);
   for (const std::string& reason : plan.excluded) text += "\nnot: " + reason;
   return text;
 }

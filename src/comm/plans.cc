@@ -53,8 +53,7 @@ std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, con
     log::debug("{} {} by {}; the plan chooses", nameOf(call.collective),
                schedule::rowOf(*config_.algorithm).has(call.collective) ? "would not be reproducible" : "is not made",
                nameOf(*config_.algorithm));
-  log::debug("{} of {} bytes: {} over {} channel{}, predicted {:.1f} us", nameOf(call.collective), bytes,
-             nameOf(choice.algorithm), choice.channels, choice.channels == 1 ? "" : "s", choice.predictedUs);
+  log::debug("{} of {} bytes: {}", nameOf(call.collective), bytes, plan::describe(choice));
   auto made = make(schedule::build(choice.algorithm, shape, rank_), choice.channels);
   if (config_.provesPlans) prove(choice.algorithm, shape, link::Edge{}.depth);
   return made;

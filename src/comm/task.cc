@@ -24,7 +24,8 @@ Task::Task(HostState& state, Call&& call, bool blocking, Operation* operation)
       queue_(&state.queueFor(call_)),
       ticket_(queue_->take()),
       operation_(operation),
-      record_(team().recorder().begin(call_, call_.fingerprint(ticket_), blocking)),
+      madeTicks_(readTicks()),
+      record_(team().recorder().begin(call_, call_.fingerprint(ticket_), blocking, madeTicks_)),
       blocking_(blocking) {}
 
 void Task::advance(bool& moved) noexcept {
@@ -69,9 +70,25 @@ void Task::start() {
   phase_ = Phase::kBinding;
 }
 
-void Task::traceFromHere(Trace& trace) {
+// Without the memory for that it is not traced.
+void Task::traceFromHere(Trace& trace) noexcept try {
   waits_.emplace(trace, call_, plan_->lanes.size());
   begunTicks_ = readTicks();
+} catch (const std::exception&) {
+}
+
+// Not out of the recorder, which may keep the call no longer.
+void Task::traceEnd(CallState how, uint64_t now) noexcept {
+  CallRecord record;
+  record.line = lineOf(call_);
+  record.peer = record.line == CallLine::kCollective ? -1 : call_.root;
+  record.blocking = blocking_;
+  record.fingerprint = plannedMark();
+  record.tag = call_.tag;
+  record.state = how;
+  record.queuedTicks = madeTicks_;
+  record.endedTicks = now;
+  state_->trace()->ended(record, begunTicks_);
 }
 
 // A persistent call has its plan from the time when it was made ready, which was in its turn too; or finds it now,
@@ -118,9 +135,11 @@ void Task::run(bool& moved) {
 }
 
 void Task::finish(CallState how) noexcept {
-  team().recorder().moved(record_, how);
-  if (waits_) [[unlikely]]
-    state_->trace()->ended(record_, begunTicks_);
+  const uint64_t now = readTicks();
+  team().recorder().ended(record_, how, now);
+  if (how == CallState::kDone && !call_.onlyReadies) team().recorder().completed(call_, now - madeTicks_);
+  if (waits_ && !call_.onlyReadies) [[unlikely]]
+    traceEnd(how, now);
   phase_ = Phase::kDone;
   queue_->pass(ticket_);
   link::ring(&state_->links().bell());  // the next call may sleep on another thread

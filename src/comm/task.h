@@ -42,7 +42,8 @@ class Task {
   enum class Phase : uint8_t { kTurn, kBinding, kRunning, kHeld, kDone };
   Team& team() const noexcept { return state_->team(); }
   void start();
-  void traceFromHere(Trace& trace);
+  void traceFromHere(Trace& trace) noexcept;
+  void traceEnd(CallState how, uint64_t now) noexcept;
   void run(bool& moved);
   void finish(CallState how) noexcept;
   void tellOperation() noexcept;
@@ -69,6 +70,7 @@ class Task {
   Phase phase_ = Phase::kTurn;
   BoundPlan* plan_ = nullptr;
   Operation* operation_;
+  uint64_t madeTicks_;
   Recorder::Token record_;
   std::unique_ptr<StallDetector> detector_;  // once the call has had to wait
   std::optional<LaneWaits> waits_;           // while it runs, where it is traced

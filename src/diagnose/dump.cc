@@ -56,8 +56,8 @@ Json describeRanks(const Team& team) {
 
 Json describeCall(const CallRecord& record, const Timeline& timeline) {
   const auto& mark = record.fingerprint;
-  const auto kind = static_cast<Collective>(mark.kindAndType >> 4);
-  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  const auto kind = collectiveOf(mark);
+  const auto type = typeOf(mark);
   Json call = {{"order", record.order},
                {"line", nameOf(record.line)},
                {"number", mark.operation},

@@ -16,10 +16,10 @@ constexpr int64_t kShortestWaitNs = 1000;
 
 std::string argumentsOf(const CallRecord& call, int64_t queuedForNs) {
   const link::Fingerprint& mark = call.fingerprint;
-  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  const DataType type = typeOf(mark);
   std::string text = fmt::format(R"("type":"{}","count":{},"bytes":{},"queued us":{:.3f})", nameOf(type), mark.count,
                                  mark.count * sizeOf(type), static_cast<double>(queuedForNs) / 1000);
-  if (call.algorithm) text += fmt::format(R"(,"plan":"{}")", describePlan(mark));
+  if (mark.planned()) text += fmt::format(R"(,"plan":"{}")", describePlan(mark));
   if (call.tag != 0) text += fmt::format(R"(,"tag":{})", call.tag);
   if (call.blocking) text += R"(,"blocking":true)";
   if (call.state == CallState::kFailed) text += R"(,"failed":true)";
@@ -27,8 +27,8 @@ std::string argumentsOf(const CallRecord& call, int64_t queuedForNs) {
 }
 
 std::string nameOfCall(const CallRecord& call) {
-  const auto kind = static_cast<Collective>(call.fingerprint.kindAndType >> 4);
-  if (call.line == CallLine::kCollective) return fmt::format("{} #{}", nameOf(kind), call.fingerprint.operation);
+  if (call.line == CallLine::kCollective)
+    return fmt::format("{} #{}", nameOf(collectiveOf(call.fingerprint)), call.fingerprint.operation);
   return fmt::format("{} #{}", call.line == CallLine::kSend ? "send" : "receive", call.fingerprint.operation);
 }
 
@@ -42,13 +42,11 @@ std::unique_ptr<Trace> Trace::of(const Team& team) {
 
 Trace::~Trace() { TraceFile::instance().flush(); }
 
-void Trace::ended(Recorder::Token call, uint64_t begun) noexcept try {
-  const auto record = team_.recorder().at(call);
-  if (!record || record->onlyReadies) return;
+void Trace::ended(const CallRecord& call, uint64_t begun) noexcept try {
   const Timeline& timeline = team_.recorder().timeline();
-  const int64_t begin = timeline.wallNs(begun), end = timeline.wallNs(record->endedTicks);
-  TraceFile::instance().add(trackOf({record->line, record->peer}), nameOfCall(*record), begin, end,
-                            argumentsOf(*record, begin - timeline.wallNs(record->queuedTicks)));
+  const int64_t begin = timeline.wallNs(begun), end = timeline.wallNs(call.endedTicks);
+  TraceFile::instance().add(trackOf({call.line, call.peer}), nameOfCall(call), begin, end,
+                            argumentsOf(call, begin - timeline.wallNs(call.queuedTicks)));
 } catch (const std::exception&) {
 }
 

@@ -1,5 +1,5 @@
 // What TUTTI_TRACE asks for of a communicator on host memory: its calls, and what their channels waited for. A row for
-// the collectives, one for the messages to and from each peer, and one a channel for its waits.
+// the collectives and one for the messages to and from each peer; beside each of them, one a channel for its waits.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -32,8 +32,8 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   // Any thread; what there is no memory for is left out.
-  // A call that the recorder has just seen end, and that had its turn at `begun`, in ticks.
-  void ended(Recorder::Token call, uint64_t begun) noexcept;
+  // A call that has ended, and that had its turn at `begun`, in ticks. Of the record all that is about the call itself.
+  void ended(const CallRecord& call, uint64_t begun) noexcept;
   void waited(const TraceRow& row, int peer, uint64_t from, uint64_t to) noexcept;
 
  private:

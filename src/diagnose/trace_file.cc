@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -24,7 +26,6 @@ namespace {
 
 constexpr size_t kKept = size_t{1} << 16;    // bytes
 constexpr int64_t kKeptForNs = 200'000'000;  // a process that is killed loses so much
-constexpr const char* kOpening = "[\n";
 // Moments are told since the beginning of 2026, the same on all hosts: readers take them for doubles, which are too
 // coarse for microseconds since 1970.
 constexpr int64_t kBeginningNs = int64_t{1'767'225'600} * 1'000'000'000;
@@ -37,17 +38,34 @@ void flushAtTheEnd() noexcept try {
 // As the library's threads are ended: see process/background_threads.cc.
 [[maybe_unused]] const int kRegistered = std::atexit(flushAtTheEnd);
 
-// Whoever comes first begins the array. Locked: another may come at the same time.
+// Not for ever: whoever holds the lock may have been stopped.
+bool lockFor(std::chrono::milliseconds atMost, int fd) noexcept {
+  constexpr std::chrono::milliseconds kPause(1);
+  const auto until = std::chrono::steady_clock::now() + atMost;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+// Whoever comes first begins the array: another may come at the same time. 0 or an errno value.
+int beginArray(int fd) noexcept {
+  const bool locked = lockFor(std::chrono::milliseconds(200), fd);
+  struct stat file {};
+  const bool fails = ::fstat(fd, &file) != 0 || (file.st_size == 0 && ::write(fd, "[\n", 2) != 2);
+  const int error = fails ? errno : 0;
+  if (locked) ::flock(fd, LOCK_UN);
+  return error;
+}
+
+// A descriptor, or an errno value less than 0.
 int openShared(const std::string& path) noexcept {
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
   if (fd < 0) return -errno;
   struct stat file {};
   int error = ::fstat(fd, &file) != 0 ? errno : 0;
-  if (error == 0 && !S_ISREG(file.st_mode)) error = EINVAL;
-  if (error == 0 && ::flock(fd, LOCK_EX) == 0) {
-    if (::fstat(fd, &file) == 0 && file.st_size == 0 && ::write(fd, kOpening, 2) != 2) error = errno;
-    ::flock(fd, LOCK_UN);
-  }
+  if (error == 0) error = S_ISREG(file.st_mode) ? beginArray(fd) : EINVAL;
   if (error == 0) return fd;
   ::close(fd);
   return -error;
@@ -112,9 +130,8 @@ void TraceFile::add(int track, std::string_view name, int64_t beginNs, int64_t e
 } catch (const std::exception&) {  // no memory: a gap in the picture
 }
 
-void TraceFile::line(std::string_view event) {
-  kept_ += event;
-  kept_ += ",\n";
+void TraceFile::line(const std::string& event) {
+  if (fd_ >= 0) kept_ += event + ",\n";  // at once: without memory there is no half of a line
 }
 
 void TraceFile::flush() noexcept {

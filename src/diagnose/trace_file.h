@@ -1,4 +1,4 @@
-// The file of TUTTI_TRACE: events in Chrome's trace format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+// The file of TUTTI_TRACE: events in Chrome's trace format, which Perfetto (ui.perfetto.dev) reads.
 // Its form is "Trace Event Format" as Google publishes it: an array of JSON objects, whose end may be missing. So
 // processes of a host may share a file: each appends whole lines.
 #pragma once
@@ -26,7 +26,7 @@ class TraceFile {
 
  private:
   void describe(int track, std::string_view name);
-  void line(std::string_view event);
+  void line(const std::string& event);
   void write() noexcept;
   void refuse(int errnoValue) noexcept;
 

@@ -73,7 +73,7 @@ Plain withoutTag(const comm::Team& team, const device::Report& report) {
   const uint32_t number = report.mine.operation;
   const comm::Recorder& recorder = team.recorder();
   uint64_t tag = 0;
-  if (static_cast<Collective>(report.mine.kindAndType >> 4) != Collective::kSendRecv)
+  if (comm::collectiveOf(report.mine) != Collective::kSendRecv)
     tag = recorder.tagOf(comm::CallLine::kCollective, -1, number).value_or(0);
   else if (report.mine.root != 0)
     for (const comm::CallLine line : {comm::CallLine::kReceive, comm::CallLine::kSend}) {

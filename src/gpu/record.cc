@@ -50,10 +50,11 @@ device::Progress* DeviceRecord::place(bool stays) noexcept {
 
 void DeviceRecord::launched(const comm::Call& call, uint64_t number, const link::Fingerprint& planned,
                             const device::KernelWork& work) {
-  const comm::Recorder::Token token = recorder_.begin(call, call.fingerprint(number), false);
+  const uint64_t now = readTicks();
+  const comm::Recorder::Token token = recorder_.begin(call, call.fingerprint(number), false, now);
   recorder_.started(token, planned);
   recorder_.moved(token, comm::CallState::kQueued);  // all its links stand
-  Running running{token, call, number, {}, work.layout.channels, work.program.maxLag};
+  Running running{token, call, number, {}, work.layout.channels, work.program.maxLag, now};
   // The last row that got these words.
   if (work.seat.progress != words_) {
     const uint64_t place = static_cast<uint64_t>(work.seat.progress - words_) / channels_ - 1;
@@ -119,7 +120,9 @@ void DeviceRecord::noteStream(const std::optional<StandingStream>& stream) noexc
 }
 
 void DeviceRecord::end(Running& call, comm::CallState how) noexcept {
-  recorder_.moved(call.token, how);
+  const uint64_t now = readTicks();
+  recorder_.ended(call.token, how, now);
+  if (how == comm::CallState::kDone && !call.ended) recorder_.completed(call.call, now - call.since);
   call.ended = true;
   call.waitingFor = -1;
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 
+#include "base/ticks.h"
 #include "device/program.h"
 #include "gpu/streamed.h"
 #include "team/recorder.h"
@@ -58,6 +59,7 @@ class DeviceRecord {
     uint64_t number;
     std::optional<uint64_t> row;
     uint32_t channels, lag;
+    uint64_t since;                    // when it was launched, in ticks
     uint64_t position = ~uint64_t{0};  // when last looked at
     int waitingFor = -1;
     bool begun = false, ended = false;

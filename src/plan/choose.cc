@@ -9,6 +9,11 @@
 
 namespace tutti::plan {
 
+std::string describe(const Choice& choice) {
+  return fmt::format("{} over {} channel{}, predicted {:.1f} us", nameOf(choice.algorithm), choice.channels,
+                     choice.channels == 1 ? "" : "s", choice.predictedUs);
+}
+
 using namespace costs;
 using schedule::Algorithm;
 

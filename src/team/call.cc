@@ -15,18 +15,14 @@ std::optional<schedule::Algorithm> PlanWish::forcedFrom(const schedule::Request&
   return schedule::forcedFor(request, algorithm != 0 ? static_cast<schedule::Algorithm>(algorithm - 1) : set);
 }
 
-namespace {
-
-size_t sumOf(const Tables& tables) noexcept {
-  return std::accumulate(tables.outputCounts.begin(), tables.outputCounts.end(), size_t{0});
-}
-
-}  // namespace
-
 // Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
 size_t Call::sharedCount() const noexcept {
   if (!tables) return count;
-  return countsArePrivate(collective) ? 0 : sumOf(*tables);
+  return countsArePrivate(collective) ? 0 : countOfTables();
+}
+
+size_t Call::countOfTables() const noexcept {
+  return std::accumulate(tables->outputCounts.begin(), tables->outputCounts.end(), size_t{0});
 }
 
 bool Call::isOfNothing() const noexcept { return sharedCount() == 0 && !countsArePrivate(collective); }
@@ -101,8 +97,8 @@ std::string countText(Collective collective, uint64_t count) {
 }  // namespace
 
 std::string describe(const link::Fingerprint& mark, uint64_t tag) {
-  const auto collective = static_cast<Collective>(mark.kindAndType >> 4);
-  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  const auto collective = collectiveOf(mark);
+  const auto type = typeOf(mark);
   if (static_cast<int>(collective) >= kCollectives || static_cast<int>(type) >= kDataTypes || mark.op >= kReduceOps)
     return "an unknown operation";
   std::string text = fmt::format("{} #{}", nameOf(collective), mark.operation);
@@ -114,7 +110,7 @@ std::string describe(const link::Fingerprint& mark, uint64_t tag) {
 }
 
 std::string describeMessage(bool sends, int peer, const link::Fingerprint& mark, uint64_t tag) {
-  const auto type = static_cast<DataType>(mark.kindAndType & 15);
+  const auto type = typeOf(mark);
   if (static_cast<int>(type) >= kDataTypes) return "an unknown message";
   return fmt::format("{} rank {} #{} ({}, {}{})", sends ? "send to" : "receive from", peer, mark.operation,
                      nameOf(type), elementsText(mark.count), tagText(tag));

@@ -73,6 +73,8 @@ struct Call {
 
   // Bytes that the plan goes by; the same on every rank.
   size_t planBytes(int ranks) const noexcept;
+  // Of what this rank's call says it moves: its count, or those of its tables together.
+  size_t messageBytes() const noexcept { return (tables ? countOfTables() : count) * sizeOf(type); }
   // Whether its result depends on the order in which operands are combined: sums are rounded, and of zeros or numbers
   // that are none the first one met stays.
   bool dependsOnOrder() const noexcept { return reduces(collective) && rowOf(type).isFloat(); }
@@ -86,8 +88,15 @@ struct Call {
 
  private:
   size_t sharedCount() const noexcept;
+  size_t countOfTables() const noexcept;
   uint16_t countsDigest() const noexcept;
 };
+
+// What a fingerprint says of its call.
+inline Collective collectiveOf(const link::Fingerprint& call) noexcept {
+  return static_cast<Collective>(call.kindAndType >> 4);
+}
+inline DataType typeOf(const link::Fingerprint& call) noexcept { return static_cast<DataType>(call.kindAndType & 15); }
 
 // As it goes with slots: a tag is in it as a digest, which is 0 for none alone. Once more undoes it.
 link::Fingerprint tagged(link::Fingerprint call, uint64_t tag) noexcept;

@@ -19,8 +19,7 @@ struct CUstream_st;
 namespace tutti::comm {
 
 struct Stats {
-  uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0,
-           directSlots = 0;  // what calls moved: Recorder::totals()
+  uint64_t memoryBytes = 0, connectedPeers = 0, operations = 0, directSlots = 0;
   std::string lastAlgorithm, lastTransports;
 };
 

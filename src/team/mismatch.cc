@@ -48,7 +48,7 @@ Error persistenceMismatch(const std::string& call, const std::string& readies, c
 // Where a tag is mixed in, a call without a root has nothing else, and one with a root a rank; the counts of a
 // v-variant can be any number.
 bool hasOtherTag(const link::Fingerprint& same, int ranks) {
-  const auto collective = static_cast<Collective>(same.kindAndType >> 4);
+  const auto collective = collectiveOf(same);
   if (hasRoot(collective)) return same.root >= ranks;
   return collective != Collective::kAllGatherV && collective != Collective::kReduceScatterV && same.root != 0;
 }
@@ -71,7 +71,7 @@ std::optional<Error> tagAlone(const Team& team, const link::Fingerprint& mine, u
 // The slot may be left over from an earlier collective of the peer's: what does not match is then ours of that number.
 Error disagreement(const Team& team, link::Fingerprint mine, uint64_t tag, int peer, const link::Fingerprint& theirs,
                    uint64_t bytes) {
-  const bool isMessage = static_cast<Collective>(mine.kindAndType >> 4) == Collective::kSendRecv;
+  const bool isMessage = collectiveOf(mine) == Collective::kSendRecv;
   bool onlyReadied = false;
   if (!isMessage && theirs.operation != mine.operation)
     if (const auto same = team.recorder().collective(theirs.operation))

@@ -59,7 +59,8 @@ Recorder::Latest* Recorder::latestOf(CallLine line, int peer) const noexcept {
   return &messages_[static_cast<size_t>(line == CallLine::kSend ? peer : ranks + peer)];
 }
 
-Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking) noexcept {
+Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking,
+                                uint64_t now) noexcept {
   const CallLine line = lineOf(call);
   const int peer = line == CallLine::kCollective ? -1 : call.root;
   const Token order = begun_.load(kRelaxed);
@@ -72,7 +73,7 @@ Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& finge
   const uint64_t how = (blocking ? kBlocking : 0) | (call.onlyReadies ? kOnlyReadies : 0);
   entry.where.store(static_cast<uint64_t>(line) | how | packRank(peer) << kPeerShift, std::memory_order_release);
   entry.rounds.store(0, std::memory_order_release);
-  entry.queued.store(readTicks(), std::memory_order_release);
+  entry.queued.store(now, std::memory_order_release);
   entry.ended.store(0, std::memory_order_release);
   entry.tag.store(call.tag, std::memory_order_release);
   // Release: pairs with the acquire in read(); the words above belong to this mark.
@@ -121,22 +122,21 @@ void Recorder::progressed(Token call, int waitingFor, uint64_t roundsDone, uint6
 void Recorder::moved(Token call, CallState state) noexcept {
   Entry& entry = entryOf(call);
   if (!owns(entry, call)) return;
-  if (state == CallState::kDone || state == CallState::kFailed) entry.ended.store(readTicks(), kRelaxed);
-  if (state == CallState::kDone) add(entry);
   // A later call can only take the entry between the look and this store when 256 calls were made in between: then one
   // line of the record is wrong, which a compare-and-swap on every call would be too high a price for.
   entry.mark.store(call << 8 | static_cast<uint64_t>(state), std::memory_order_release);
 }
 
+void Recorder::ended(Token call, CallState how, uint64_t now) noexcept {
+  Entry& entry = entryOf(call);
+  if (owns(entry, call)) entry.ended.store(now, kRelaxed);
+  moved(call, how);
+}
+
 // Collectives end one after the other: whoever ends one alone adds to their sums.
-void Recorder::add(const Entry& entry) noexcept {
-  const uint64_t where = entry.where.load(kRelaxed);
-  if (where & kOnlyReadies) return;
-  const auto mark = std::bit_cast<link::Fingerprint>(
-      link::Fingerprint::Words{entry.first.load(kRelaxed), entry.second.load(kRelaxed)});
-  const uint64_t bytes = mark.count * sizeOf(static_cast<DataType>(mark.kindAndType & 15));
-  const uint64_t ticks = entry.ended.load(kRelaxed) - entry.queued.load(kRelaxed);
-  if ((where & kLineMask) == static_cast<uint64_t>(CallLine::kCollective)) {
+void Recorder::completed(const Call& call, uint64_t ticks) noexcept {
+  const uint64_t bytes = call.messageBytes();
+  if (call.collective != Collective::kSendRecv) {
     ofCollectives_.bytes.store(ofCollectives_.bytes.load(kRelaxed) + bytes, kRelaxed);
     ofCollectives_.ticks.store(ofCollectives_.ticks.load(kRelaxed) + ticks, kRelaxed);
   } else {

@@ -61,20 +61,22 @@ class Recorder {
   void expect(int self, int ranks);
 
   // By the thread that makes calls: there is one at a time.
-  Token begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking) noexcept;
+  // Moments are told to the recorder, in ticks: others want them as well, and the clock takes time too.
+  Token begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking, uint64_t now) noexcept;
 
   // By the thread that runs the call. Nothing happens when the entry already serves a later call.
   // `planned`: the call's fingerprint with its plan.
   void started(Token call, const link::Fingerprint& planned) noexcept;
   void progressed(Token call, int waitingFor, uint64_t roundsDone, uint64_t rounds) noexcept;
-  void moved(Token call, CallState state) noexcept;  // kDone and kFailed end it
+  void moved(Token call, CallState state) noexcept;
+  void ended(Token call, CallState how, uint64_t now) noexcept;  // kDone or kFailed
+  // The call went well, and took so long. Its entry may be another's by now.
+  void completed(const Call& call, uint64_t ticks) noexcept;
   // It has waited for that rank so long.
   void waited(int peer, uint64_t ticks) noexcept;
 
   // Any thread. A copy of the entries, oldest first; an entry that is being overwritten is left out.
   std::vector<CallRecord> records() const;
-  // That call, if it is still kept.
-  std::optional<CallRecord> at(Token call) const { return read(call); }
   // The call with this number (to that peer; of a collective -1), if it has been made and is still kept.
   std::optional<CallRecord> find(CallLine line, int peer, uint32_t number) const;
   std::optional<CallRecord> collective(uint32_t number) const { return find(CallLine::kCollective, -1, number); }
@@ -152,7 +154,6 @@ class Recorder {
   struct Sums {
     std::atomic<uint64_t> bytes{0}, ticks{0};
   };
-  void add(const Entry& entry) noexcept;
   Entry& entryOf(Token call) noexcept { return entries_[call % kEntries]; }
   bool owns(const Entry& entry, Token call) const noexcept;
   std::optional<CallRecord> read(uint64_t order) const;

@@ -46,6 +46,37 @@ TEST_P(Stats, CountTheBytesOfCallsThatWentWell) {
   });
 }
 
+// Of single calls so many are not kept: the first are forgotten before they run.
+TEST_P(Stats, CountWhatWaitsOnAStream) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int) {
+    constexpr int kCalls = 600;
+    std::vector<float> data(100, 1);
+    tuttiStream_t stream = nullptr;
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
+    const uint64_t before = statsOf(comm).bytes;
+    for (int i = 0; i < kCalls; ++i)
+      CHECK_TUTTI(tuttiAllReduce(data.data(), data.data(), data.size(), tuttiFloat32, tuttiMax, comm, stream));
+    CHECK_TUTTI(tuttiStreamSynchronize(stream));
+    EXPECT_EQ(statsOf(comm).bytes - before, kCalls * data.size() * sizeof(float));
+    CHECK_TUTTI(tuttiStreamDestroy(stream));
+  });
+}
+
+TEST_P(Stats, CountCallsWithTables) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
+    const size_t counts[2] = {3, 5}, offsets[2] = {0, 3};
+    std::vector<int> all(8), mine(counts[rank]), fromEach(2 * mine.size());
+    const size_t sent[2] = {counts[0], counts[1]}, expected[2] = {mine.size(), mine.size()},
+                 places[2] = {0, mine.size()};
+    const uint64_t before = statsOf(comm).bytes;
+    CHECK_TUTTI(tuttiAllGatherV(mine.data(), all.data(), counts, offsets, tuttiInt32, comm, nullptr));
+    EXPECT_EQ(statsOf(comm).bytes - before, 8 * sizeof(int));
+    CHECK_TUTTI(
+        tuttiAllToAllV(all.data(), sent, offsets, fromEach.data(), expected, places, tuttiInt32, comm, nullptr));
+    EXPECT_EQ(statsOf(comm).bytes - before, (8 + fromEach.size()) * sizeof(int));
+  });
+}
+
 TEST_P(Stats, CountMessagesToo) {
   withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
     int value = rank, other = -1;

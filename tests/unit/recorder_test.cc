@@ -15,7 +15,7 @@ Call message(bool sends, int peer) {
 }
 
 void make(Recorder& recorder, const Call& call, uint64_t number) {
-  recorder.begin(call, call.fingerprint(number), true);
+  recorder.begin(call, call.fingerprint(number), true, 0);
 }
 
 // A rank is asked whether it has made a call, and its no ends the job as a deadlock.
