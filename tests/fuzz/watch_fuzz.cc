@@ -70,9 +70,9 @@ comm::Call callFrom(Input& in) {
 // A call that this rank's caller has made, as its record has it.
 void makeCall(Member& at, const comm::Call& call, Input& in) {
   const auto how = in.take<uint8_t>();
-  const auto token = at.recorder->begin(call, call.fingerprint(how % 4), how / 4 % 2 != 0);
+  const auto token = at.recorder->begin(call, call.fingerprint(how % 4), how / 4 % 2 != 0, 0);
   at.recorder->progressed(token, how / 8 % 4 - 1, 0, 1);
-  if (how / 32 % 4 == 3) at.recorder->moved(token, CallState::kDone);
+  if (how / 32 % 4 == 3) at.recorder->ended(token, CallState::kDone, 1);
 }
 
 void putPosition(Writer& out, const comm::Call& call, Input& in) {

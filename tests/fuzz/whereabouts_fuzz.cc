@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     if (in.take<uint8_t>() % 2 == 0) {
       const auto recorder = std::make_shared<comm::Recorder>();
-      const auto call = recorder->begin({}, in.take<link::Fingerprint>(), in.take<uint8_t>() % 2 == 0);
+      const auto call = recorder->begin({}, in.take<link::Fingerprint>(), in.take<uint8_t>() % 2 == 0, 0);
       recorder->progressed(call, in.take<uint8_t>(), 0, 1);
       const auto said = comm::decodeStateReply(comm::respondFrom(recorder)(in.rest()));
       fuzz::require(!said || said->last);

@@ -161,7 +161,7 @@ TEST(Limits, TheRecorderKeepsTheLastRank) {
   comm::Call call;
   call.collective = Collective::kSendRecv;
   call.root = kMostRanks - 1;
-  const auto token = recorder->begin(call, call.fingerprint(0), true);
+  const auto token = recorder->begin(call, call.fingerprint(0), true, 0);
   recorder->progressed(token, kMostRanks - 1, 0, 1);
   const auto record = recorder->records().at(0);
   EXPECT_EQ(record.peer, kMostRanks - 1);

@@ -31,18 +31,6 @@ class Wish(TypedDict, total=False):
     reproducible: bool
     tag: int
 
-class _Launch(TypedDict):
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
-    one_host: bool
-    root_host: str
-    root_port: int
-    launcher: str
-    source: str
-    job: str
-
 class Request:
     """An operation that goes on in the background, and keeps its buffers until it has ended. Any thread may ask."""
 
@@ -234,7 +222,7 @@ class Communicator:
 def unique_id() -> bytes:
     """An id for Communicator.join: made on one rank, carried to the others. Whoever has it can join."""
 
-def launch() -> _Launch: ...
+def launch() -> dict[str, Any]: ...
 def version() -> str: ...
 def start_group() -> None: ...
 def end_group() -> None: ...

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import IO, Any
 
+_LIBC = ctypes.CDLL(None)  # before the first fork: a child of one has time for nothing but a call
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_SECONDS = 5.0
 
@@ -65,7 +66,7 @@ def _environment(rank: int, size: int, port: int, job: str) -> dict[str, str]:
 def _end_with_parent() -> None:
     """In the child: where the launcher is killed, nothing of the job stays."""
     pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    _LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _say(text: str) -> None:
@@ -97,9 +98,9 @@ class _Job:
                                        stderr=output, stdin=None if rank == 0 else subprocess.DEVNULL,
                                        start_new_session=True, preexec_fn=_end_with_parent)
             self.ranks.append(process)
-            if self.told.prefix:
-                self._relay(rank, process.stdout, sys.stdout.buffer)
-                self._relay(rank, process.stderr, sys.stderr.buffer)
+        for rank, process in enumerate(self.ranks if self.told.prefix else ()):  # threads: after the last fork
+            self._relay(rank, process.stdout, sys.stdout.buffer)
+            self._relay(rank, process.stderr, sys.stderr.buffer)
 
     def _relay(self, rank: int, source: IO[bytes] | None, target: IO[bytes]) -> None:
         def relay() -> None:
