@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+RANKS = Path(sys.argv[0]).resolve().parent / "ranks"  # beside the file of tests that runs
 SECONDS = 120 * int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
 LAUNCHER_NAMES = ("TUTTI_", "OMPI_", "PMI_", "SLURM_", "AZ_", "AZUREML_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TF_CONFIG",
                   "MV2_", "FLUX_", "PALS_", "HOROVOD_", "JSM_", "PMIX_", "MPI_")
@@ -19,7 +20,7 @@ def clean_environment(**more):
 
 def run_ranks(ranks, script, *arguments, options=(), **variables):
     """Starts ranks/<script> under python -m tutti.run; what came of it, with its output as text."""
-    command = [sys.executable, "-m", "tutti.run", "-n", str(ranks), *options, str(HERE / "ranks" / script), *arguments]
+    command = [sys.executable, "-m", "tutti.run", "-n", str(ranks), *options, str(RANKS / script), *arguments]
     return subprocess.run(command, env=clean_environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=SECONDS, check=False)
 

@@ -1,0 +1,264 @@
+#include "backend.h"
+
+#include <algorithm>
+
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
+
+#include "errors.h"
+
+namespace tutti_torch {
+namespace {
+
+constexpr milliseconds kLeave(10'000);  // what runs gets so long to end when the group is destroyed
+
+tuttiUniqueId idFor(c10d::Store& store, int rank, int size, milliseconds timeout) {
+  return size == 1 ? newId() : agreeOnId(store, rank, size, timeout);
+}
+
+int64_t elementsOf(const Tensors& tensors) {
+  int64_t all = 0;
+  for (const auto& tensor : tensors) all += tensor.numel();
+  return all;
+}
+
+void checkHost(const About& about) {
+  for (const Tensors* const list : {&about.inputs, &about.outputs})
+    for (const auto& tensor : *list)
+      TORCH_CHECK_VALUE(tensor.is_cpu(), about.title,
+                        ": this build of tutti_torch is for CPU tensors; one of the tensors is on ", tensor.device());
+}
+
+}  // namespace
+
+Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group)
+    : c10d::Backend(rank, size),
+      store_(std::move(store)),
+      group_(std::move(group)),
+      timeoutMs_(timeout.count()),
+      comm_(std::make_shared<Communicator>(idFor(*store_, rank, size, timeout), rank, size, timeout, group_)),
+      queue_(std::make_unique<Queue>()),
+      sent_(std::make_shared<Messages>(store_, rank, size, group_)) {
+  init();
+}
+
+Backend::~Backend() { leave(); }
+
+// In a child made by fork nothing of this is there: it is left as it was.
+void Backend::leave() noexcept {
+  if (!queue_) return;
+  if (inChild()) {
+    queue_->forget();
+    new std::shared_ptr<Messages>(std::move(sent_));
+    new std::shared_ptr<Communicator>(std::move(comm_));
+  } else {
+    shutdown();
+    sent_.reset();
+  }
+  queue_.reset();
+  comm_.reset();
+}
+
+c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
+  return c10::make_intrusive<Options>("tutti", milliseconds(timeoutMs_));
+}
+
+void Backend::setTimeout(milliseconds timeout) { timeoutMs_ = timeout.count(); }
+
+milliseconds Backend::effective(milliseconds asked) const {
+  return asked == c10d::kUnsetTimeout || asked.count() <= 0 ? milliseconds(timeoutMs_) : asked;
+}
+
+void Backend::checkRank(const char* call, int64_t rank) const {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "tutti: ", call, ": rank ", rank, " is not in a group of ", size_);
+}
+
+// What torch.profiler shows as record_param_comms.
+void Backend::record(const About& about, bool message) const {
+  const auto type = !about.inputs.empty()    ? about.inputs.front().scalar_type()
+                    : !about.outputs.empty() ? about.outputs.front().scalar_type()
+                                             : at::kByte;
+  const auto number = std::make_tuple(static_cast<int64_t>(about.sequence), message);
+  const auto name = std::make_tuple(getGroupUid(), getGroupDesc());
+  const std::vector<int64_t> noSplits;
+  RECORD_PARAM_COMMS_DATA(number, name, about.inputs, about.outputs, rank_, about.title + sizeof "tutti:" - 1,
+                          elementsOf(about.inputs), elementsOf(about.outputs), type, noSplits, noSplits, -1, -1, size_);
+}
+
+WorkPtr Backend::begin(About about, bool message) {
+  TORCH_CHECK(!inChild(), about.title,
+              ": this process group was made before the process forked; make one of its own here");
+  checkHost(about);
+  about.timeout = effective(about.timeout);
+  about.sequence = message ? ++messages_ : ++sequence_;
+  record(about, message);
+  auto work = c10::make_intrusive<OperationWork>(rank_, std::move(about));
+  if (coalesced_) coalesced_->push_back(work);
+  return work;
+}
+
+WorkResult Backend::issue(About about, Body body) {
+  std::unique_lock lock(mutex_);
+  about.async = about.async || coalesced_;
+  const WorkPtr work = begin(std::move(about), false);
+  if (stopped_) {
+    work->end(stopped_);
+    return work;
+  }
+  // The body goes by the communicator's pointer: a group may be destroyed while it runs.
+  const auto run = [comm = comm_, timeout = work->about().timeout, body = std::move(body)] {
+    Calls calls(comm->get(), timeout);
+    body(calls);
+  };
+  if (work->about().async) {
+    queue_->submit(work, run);
+    return work;
+  }
+  lock.unlock();  // abort must come through while it runs
+  queue_->submit(work, run);
+  return work;
+}
+
+WorkResult Backend::message(About about, int peer, int tag) {
+  const bool sends = about.type == c10d::OpType::SEND;
+  WorkPtr work;
+  {
+    const std::lock_guard lock(mutex_);
+    work = begin(std::move(about), true);
+    if (stopped_) {
+      work->end(stopped_);
+      return work;
+    }
+  }
+  sends ? sent_->send(work, peer, tag) : sent_->recv(work, peer, tag);
+  return work;
+}
+
+namespace {
+
+const at::Tensor& only(const char* call, const Tensors& tensors) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, "tutti: ", call, " takes one tensor, and got ", tensors.size());
+  return tensors.front();
+}
+
+}  // namespace
+
+WorkResult Backend::send(Tensors& tensors, int to, int tag) {
+  checkRank("send", to);
+  TORCH_CHECK_VALUE(to != rank_, "tutti: send: a rank cannot send to itself");
+  return message({c10d::OpType::SEND, "tutti:send", {only("send", tensors)}, {}, c10d::kUnsetTimeout}, to, tag);
+}
+
+WorkResult Backend::recv(Tensors& tensors, int from, int tag) {
+  checkRank("recv", from);
+  TORCH_CHECK_VALUE(from != rank_, "tutti: recv: a rank cannot receive from itself");
+  return message({c10d::OpType::RECV, "tutti:recv", {}, {only("recv", tensors)}, c10d::kUnsetTimeout}, from, tag);
+}
+
+WorkResult Backend::recvAnysource(Tensors& tensors, int tag) {
+  return message({c10d::OpType::RECVANYSOURCE, "tutti:recvAnySource", {}, {only("recv", tensors)}, c10d::kUnsetTimeout},
+                 kAnySource, tag);
+}
+
+void Backend::startCoalescing() {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(!coalesced_, "tutti: startCoalescing was called twice without an endCoalescing between");
+  coalesced_.emplace();
+}
+
+WorkResult Backend::endCoalescing() {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(coalesced_, "tutti: endCoalescing without a startCoalescing");
+  auto works = std::move(*coalesced_);
+  coalesced_.reset();
+  return c10::make_intrusive<WorkGroup>(rank_, std::move(works));
+}
+
+c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const std::vector<int>& ranks,
+                                                 const c10::intrusive_ptr<Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) return nullptr;
+  const auto timeout = options ? options->timeout : milliseconds(timeoutMs_);
+  return c10::make_intrusive<Backend>(store, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()),
+                                      timeout, group_ + ", a part of it");
+}
+
+c10d::ErrorType Backend::getError() {
+  tuttiResult_t result = tuttiSuccess;
+  tuttiCommGetAsyncError(comm_->get(), &result);
+  if (result == tuttiSuccess || result == tuttiInProgress) return c10d::ErrorType::SUCCESS;
+  if (result == tuttiTimeout) return c10d::ErrorType::TIMEOUT;
+  return result == tuttiRemoteError ? c10d::ErrorType::REMOTE_ERROR : c10d::ErrorType::COMM_ERROR;
+}
+
+void Backend::stop(const std::exception_ptr& why) {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) stopped_ = why;
+}
+
+void Backend::abort() {
+  if (inChild()) return;
+  const auto why = failure("the process group was aborted on this rank");
+  stop(why);
+  queue_->close(why);
+  comm_->abort();
+  sent_->abort(why);
+}
+
+void Backend::shutdown() {
+  if (inChild()) return;
+  stop(failure("the process group has been shut down"));
+  if (!queue_->drain(std::min(kLeave, milliseconds(timeoutMs_)))) comm_->abort();
+  sent_->drain(std::min(kLeave, milliseconds(timeoutMs_)));
+}
+
+// ---- monitoredBarrier --------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string arrival(const std::string& round, int rank) { return round + "/" + std::to_string(rank); }
+
+}  // namespace
+
+// Those who have not come in time; the first, or all.
+std::string Backend::missingAt(const std::string& round, milliseconds timeout, bool all) {
+  const auto limit = std::chrono::steady_clock::now() + timeout;
+  std::string missing;
+  for (int rank = 1; rank < size_; ++rank) {
+    const auto left = std::chrono::duration_cast<milliseconds>(limit - std::chrono::steady_clock::now());
+    try {
+      store_->wait({arrival(round, rank)}, std::max(left, milliseconds(1)));
+    } catch (const std::exception&) {
+      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+      if (!all) break;
+    }
+  }
+  return missing;
+}
+
+void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool waitAllRanks) {
+  const std::string round = "monitored_barrier/" + std::to_string(++barriers_);
+  const milliseconds timeout = effective(options.timeout);
+  const std::string answer = round + "/answer";
+  if (rank_ == 0) {
+    const std::string missing = missingAt(round, timeout, waitAllRanks);
+    const std::string text = missing.empty()
+                                 ? ""
+                                 : c10::str(missing.find(',') == std::string::npos ? "Rank " : "Ranks ", missing,
+                                            " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+    store_->set(answer, std::vector<uint8_t>(text.begin(), text.end()));
+    if (!text.empty()) fail("[Rank 0]: " + text);
+    return;
+  }
+  constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
+  store_->set(arrival(round, rank_), std::vector<uint8_t>{1});
+  try {
+    store_->wait({answer}, timeout + kGrace);
+  } catch (const std::exception&) {
+    fail(c10::str("[Rank ", rank_, "]: Rank 0 failed to pass monitoredBarrier in ", timeout.count(), " ms"));
+  }
+  const auto text = store_->get(answer);
+  if (!text.empty()) fail(c10::str("[Rank ", rank_, "]: ", std::string(text.begin(), text.end())));
+}
+
+}  // namespace tutti_torch

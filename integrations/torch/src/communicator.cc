@@ -1,0 +1,109 @@
+#include "communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "errors.h"
+
+namespace tutti_torch {
+namespace {
+
+constexpr uint8_t kGood = 0, kBad = 1;  // what follows in the answer of rank 0: the id, or why there is none
+
+std::string presence(int rank) { return "here/" + std::to_string(rank); }
+
+std::string missingOf(c10d::Store& store, int size) {
+  std::string names;
+  for (int rank = 1; rank < size; ++rank)
+    if (!store.check({presence(rank)})) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  return names;
+}
+
+// Why the group cannot be made; empty when all have come.
+std::string waitForAll(c10d::Store& store, int size, milliseconds timeout) {
+  std::vector<std::string> keys;
+  for (int rank = 1; rank < size; ++rank) keys.push_back(presence(rank));
+  try {
+    if (!keys.empty()) store.wait(keys, timeout);
+    return "";
+  } catch (const std::exception& error) {
+    const std::string missing = missingOf(store, size);
+    if (missing.empty()) return "";
+    return "these ranks did not come to make the group within " + std::to_string(timeout.count()) + " ms: " + missing +
+           " (of " + std::to_string(size) + ")";
+  }
+}
+
+tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout) {
+  const std::string why = waitForAll(store, size, timeout);
+  if (!why.empty()) {
+    std::vector<uint8_t> answer(why.begin(), why.end());
+    answer.insert(answer.begin(), kBad);
+    store.set("id", answer);
+    fail(why);
+  }
+  const tuttiUniqueId id = newId();
+  std::vector<uint8_t> answer = toBytes(id);
+  answer.insert(answer.begin(), kGood);
+  store.set("id", answer);
+  return id;
+}
+
+tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout) {
+  store.set(presence(rank), std::vector<uint8_t>{1});
+  constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
+  try {
+    store.wait({"id"}, timeout + kGrace);
+  } catch (const std::exception& error) {
+    fail("rank 0 did not come to make the group within " + std::to_string(timeout.count()) + " ms: " + error.what());
+  }
+  std::vector<uint8_t> answer = store.get("id");
+  const uint8_t kind = answer.empty() ? kBad : answer.front();
+  if (!answer.empty()) answer.erase(answer.begin());
+  if (kind != kGood) fail(std::string(answer.begin(), answer.end()));
+  return fromBytes(answer);
+}
+
+}  // namespace
+
+int toMs(milliseconds time) {
+  return static_cast<int>(std::clamp<int64_t>(time.count(), 1, std::numeric_limits<int>::max()));
+}
+
+tuttiUniqueId newId() {
+  tuttiUniqueId id;
+  check(tuttiGetUniqueId(&id));
+  return id;
+}
+
+std::vector<uint8_t> toBytes(const tuttiUniqueId& id) { return {std::begin(id.internal), std::end(id.internal)}; }
+
+tuttiUniqueId fromBytes(const std::vector<uint8_t>& bytes) {
+  tuttiUniqueId id;
+  if (bytes.size() != sizeof id.internal) fail("what the Store has is no id: another program uses the same keys");
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds timeout) {
+  return rank == 0 ? offerId(store, size, timeout) : awaitId(store, rank, timeout);
+}
+
+Communicator::Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.joinTimeoutMs = config.operationTimeoutMs = toMs(timeout);
+  config.name = name.c_str();
+  config.device = "cpu";
+  check(tuttiCommInitRankConfig(&comm_, size, id, rank, &config));
+}
+
+Communicator::~Communicator() {
+  if (!gone_.exchange(true)) tuttiCommDestroy(comm_);
+}
+
+void Communicator::abort() noexcept {
+  if (!gone_.exchange(true)) tuttiCommAbort(comm_);
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,44 @@
+// One communicator of tutti: made over a Store, left in good order or stopped.
+#pragma once
+#include <tutti/tutti.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace tutti_torch {
+
+using std::chrono::milliseconds;
+
+// As tutti counts them: an int, at least 1.
+int toMs(milliseconds time);
+
+class Communicator {
+ public:
+  // Joins. Blocks until all have come, or throws DistBackendError naming those who have not. `name` is for error texts.
+  Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  tuttiComm_t get() const { return comm_; }
+  // Ends what runs on it, here and on the other ranks. Any thread.
+  void abort() noexcept;
+
+ private:
+  tuttiComm_t comm_ = nullptr;
+  std::atomic<bool> gone_{false};
+};
+
+tuttiUniqueId newId();
+std::vector<uint8_t> toBytes(const tuttiUniqueId& id);
+tuttiUniqueId fromBytes(const std::vector<uint8_t>& bytes);
+
+// The id for all ranks of a group: rank 0 makes it once all are there, so that it cannot expire before the last has
+// come. Throws DistBackendError naming those who are missing after `timeout`.
+tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds timeout);
+
+}  // namespace tutti_torch

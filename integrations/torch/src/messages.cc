@@ -1,0 +1,329 @@
+#include "messages.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "calls.h"
+#include "dense.h"
+#include "errors.h"
+
+namespace tutti_torch {
+namespace {
+
+using std::chrono::steady_clock;
+
+// A receiving thread waits for the next header as long as somebody wants a message. Receives have deadlines of their
+// own.
+constexpr milliseconds kForEver = milliseconds::max();
+constexpr milliseconds kFirstLook(1), kLongestLook(20);
+constexpr milliseconds kJoin(60'000);  // both ends are there
+
+int64_t bytesOf(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
+
+std::string describe(int64_t bytes, int from, int64_t tag) {
+  return c10::str("a message of ", bytes, " bytes from rank ", from, " with tag ", tag);
+}
+
+void checkSize(int from, int64_t tag, int64_t sent, int64_t expected) {
+  if (sent != expected) fail(c10::str(describe(sent, from, tag), " came where ", expected, " bytes were expected"));
+}
+
+}  // namespace
+
+Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group)
+    : store_(std::move(store)), rank_(rank), size_(size), group_(std::move(group)) {}
+
+Messages::~Messages() {
+  stop(failure("the process group was destroyed"), false);
+  std::map<int, WayIn> in;
+  {
+    const Lock lock(mutex_);
+    in.swap(in_);
+  }
+  for (auto& [from, way] : in) way.thread.join();
+}
+
+std::string Messages::key(const char* what, int from, int to) const {
+  return c10::str("message/", what, "/", from, ">", to);
+}
+
+// False when everything is over.
+bool Messages::pause(Lock& lock, milliseconds time) {
+  return !news_.wait_for(lock, time, [this] { return closed_ != nullptr; });
+}
+
+// ---- Sending -----------------------------------------------------------------------------------------------------
+
+void Messages::send(const WorkPtr& work, int to, int tag) {
+  Lock lock(mutex_);
+  if (closed_) {
+    lock.unlock();
+    return work->end(closed_);
+  }
+  auto& way = out_[to];
+  if (!way) way = std::make_unique<WayOut>();
+  WayOut& open = *way;
+  lock.unlock();
+  const at::Tensor tensor = work->about().inputs.front();
+  const milliseconds timeout = work->about().timeout;
+  const Header header{tag, bytesOf(tensor)};
+  open.queue.submit(work, [this, &open, to, header, tensor, timeout] { sendNow(open, to, header, tensor, timeout); });
+}
+
+void Messages::sendNow(WayOut& way, int to, const Header& header, const at::Tensor& tensor, milliseconds timeout) {
+  if (!way.comm) {
+    auto comm = openTo(to, timeout);
+    const Lock lock(mutex_);
+    if (closed_) std::rethrow_exception(closed_);
+    way.comm = std::move(comm);
+  }
+  const Dense dense(tensor, Use::kRead);
+  Calls calls(way.comm->get(), timeout);
+  calls.send(&header, sizeof header, 1);
+  if (header.bytes > 0) calls.send(dense.data(), static_cast<size_t>(header.bytes), 1);
+}
+
+// The receiver makes the id once it wants something: so none can expire before it is used.
+std::shared_ptr<Communicator> Messages::openTo(int to, milliseconds timeout) {
+  store_->set(key("hello", rank_, to), std::vector<uint8_t>{1});
+  const std::string id = key("id", rank_, to);
+  const auto limit = steady_clock::now() + timeout;
+  for (milliseconds look = kFirstLook; !store_->check({id}); look = std::min(2 * look, kLongestLook)) {
+    if (steady_clock::now() > limit)
+      tutti_torch::fail(c10::str("rank ", to, " has received nothing from rank ", rank_, " within ", timeout.count(),
+                                 " ms, the timeout of this send in group ", group_));
+    Lock lock(mutex_);
+    if (!pause(lock, look)) std::rethrow_exception(closed_);
+  }
+  return std::make_shared<Communicator>(fromBytes(store_->get(id)), 0, 2, kJoin,
+                                        c10::str(group_, ", messages from ", rank_, " to ", to));
+}
+
+void Messages::drain(milliseconds time) {
+  std::vector<WayOut*> ways;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [to, way] : out_) ways.push_back(way.get());
+  }
+  const auto limit = steady_clock::now() + time;
+  for (WayOut* const way : ways)
+    way->queue.drain(std::max(std::chrono::duration_cast<milliseconds>(limit - steady_clock::now()), milliseconds(0)));
+}
+
+// ---- Receiving ---------------------------------------------------------------------------------------------------
+
+void Messages::recv(const WorkPtr& work, int from, int tag) {
+  const Wanted wanted{work, from, tag};
+  work->onDeadline([self = weak_from_this(), of = work.get()] {
+    if (const auto messages = self.lock()) messages->expire(of);
+  });
+  Lock lock(mutex_);
+  if (takeAside(lock, wanted)) return;
+  std::exception_ptr why = closed_;
+  for (int rank = 0; rank < size_ && !why; ++rank)
+    if (rank == from || (from == kAnySource && rank != rank_)) why = wayFrom(rank).broken;
+  if (from == kAnySource && !closed_ && size_ > 2) why = nullptr;  // others may send
+  if (!why) wanted_.push_back(wanted);
+  lock.unlock();
+  if (why) return work->end(why);
+  news_.notify_all();
+}
+
+Messages::WayIn& Messages::wayFrom(int from) {
+  WayIn& way = in_[from];
+  if (!way.thread.joinable() && !way.broken) way.thread = std::thread([this, from, &way] { receive(from, way); });
+  return way;
+}
+
+// With the lock held; if there is such a message, it is free afterwards.
+bool Messages::takeAside(Lock& lock, const Wanted& wanted) {
+  const auto found = std::find_if(aside_.begin(), aside_.end(), [&](const Aside& one) {
+    return one.tag == wanted.tag && (wanted.from == kAnySource || wanted.from == one.from);
+  });
+  if (found == aside_.end()) return false;
+  const Aside message = std::move(*found);
+  aside_.erase(found);
+  lock.unlock();
+  wanted.work->cameFrom(message.from);
+  std::exception_ptr error;
+  try {
+    const at::AutoDispatchBelowADInplaceOrView noAutograd;
+    const Dense dense(wanted.work->about().outputs.front(), Use::kWrite);
+    checkSize(message.from, message.tag, bytesOf(message.bytes), bytesOf(dense.memory()));
+    if (message.bytes.numel() > 0) std::memcpy(dense.data(), message.bytes.data_ptr(), message.bytes.nbytes());
+    dense.writeBack();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  wanted.work->end(error);
+  return true;
+}
+
+bool Messages::isWanted(int from) const {
+  return std::any_of(wanted_.begin(), wanted_.end(),
+                     [=](const Wanted& one) { return one.from == kAnySource || one.from == from; });
+}
+
+std::list<Messages::Wanted>::iterator Messages::findWanted(int from, int64_t tag) {
+  return std::find_if(wanted_.begin(), wanted_.end(), [=](const Wanted& one) {
+    return one.tag == tag && (one.from == kAnySource || one.from == from);
+  });
+}
+
+void Messages::receive(int from, WayIn& way) {
+  pthread_setname_np(pthread_self(), "tutti_torch_in");
+  const at::AutoDispatchBelowADInplaceOrView noAutograd;
+  Lock lock(mutex_);
+  try {
+    for (;;) {
+      news_.wait(lock, [&] { return closed_ || isWanted(from); });
+      if (closed_) std::rethrow_exception(closed_);
+      if (!way.comm) way.comm = openFrom(from, lock);
+      if (way.comm) takeOne(from, *way.comm, lock);
+    }
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    way.broken = std::current_exception();
+    lock.unlock();
+    fail(from, way.broken);
+  }
+}
+
+// Null when nobody wants anything any more.
+std::shared_ptr<Communicator> Messages::openFrom(int from, Lock& lock) {
+  const std::string hello = key("hello", from, rank_);
+  for (milliseconds look = kFirstLook;; look = std::min(2 * look, kLongestLook)) {
+    lock.unlock();
+    const bool greeted = store_->check({hello});
+    lock.lock();
+    if (greeted) break;
+    if (!pause(lock, look)) std::rethrow_exception(closed_);
+    if (!isWanted(from)) return nullptr;
+  }
+  lock.unlock();
+  const tuttiUniqueId id = newId();
+  store_->set(key("id", from, rank_), toBytes(id));
+  auto comm =
+      std::make_shared<Communicator>(id, 1, 2, kJoin, c10::str(group_, ", messages from ", from, " to ", rank_));
+  lock.lock();
+  if (closed_) std::rethrow_exception(closed_);
+  return comm;
+}
+
+void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
+  Header header{};
+  lock.unlock();
+  Calls(comm.get(), kForEver).recv(&header, sizeof header, 0);
+  lock.lock();
+  // Its receive may have been given up meanwhile; the next one may be for it.
+  news_.wait(lock, [&] { return closed_ || isWanted(from); });
+  if (closed_) std::rethrow_exception(closed_);
+  const auto found = findWanted(from, header.tag);
+  if (found != wanted_.end()) {
+    const Wanted wanted = std::move(*found);
+    wanted_.erase(found);
+    lock.unlock();
+    deliver(comm, from, header, wanted);
+    return lock.lock();
+  }
+  lock.unlock();
+  const at::Tensor bytes = at::empty({header.bytes}, at::kByte);
+  if (header.bytes > 0) Calls(comm.get(), kForEver).recv(bytes.data_ptr(), static_cast<size_t>(header.bytes), 0);
+  lock.lock();
+  const auto meanwhile = findWanted(from, header.tag);
+  aside_.push_back({from, header.tag, bytes});
+  if (meanwhile == wanted_.end()) return;
+  const Wanted wanted = std::move(*meanwhile);
+  wanted_.erase(meanwhile);
+  takeAside(lock, wanted);
+  lock.lock();
+}
+
+// What is of another size than expected is taken all the same: the next message comes behind it.
+void Messages::deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted) {
+  wanted.work->cameFrom(from);
+  Calls calls(comm.get(), wanted.work->about().timeout);
+  std::exception_ptr error, broken;
+  try {
+    const Dense dense(wanted.work->about().outputs.front(), Use::kWrite);
+    const bool fits = bytesOf(dense.memory()) == header.bytes;
+    const at::Tensor memory = fits ? dense.memory() : at::empty({header.bytes}, at::kByte);
+    try {
+      if (header.bytes > 0) calls.recv(memory.data_ptr(), static_cast<size_t>(header.bytes), 0);
+    } catch (...) {
+      broken = std::current_exception();
+      throw;
+    }
+    checkSize(from, header.tag, header.bytes, bytesOf(dense.memory()));
+    dense.writeBack();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  wanted.work->end(error);
+  if (broken) std::rethrow_exception(broken);
+}
+
+void Messages::expire(const OperationWork* work) {
+  Lock lock(mutex_);
+  const auto found =
+      std::find_if(wanted_.begin(), wanted_.end(), [=](const Wanted& one) { return one.work.get() == work; });
+  if (found == wanted_.end()) return;
+  const Wanted wanted = std::move(*found);
+  wanted_.erase(found);
+  lock.unlock();
+  const std::string who = wanted.from == kAnySource ? "no rank" : c10::str("rank ", wanted.from);
+  wanted.work->end(
+      failure(c10::str("timeout: ", who, " has sent rank ", rank_, " a message with tag ", wanted.tag, " within ",
+                       wanted.work->about().timeout.count(), " ms, the timeout of this receive in group ", group_)));
+}
+
+// ---- The end -----------------------------------------------------------------------------------------------------
+
+// What may come from nobody else.
+void Messages::fail(int from, const std::exception_ptr& why) {
+  std::list<Wanted> failed;
+  {
+    const Lock lock(mutex_);
+    const bool others = size_ > 2 && !closed_;
+    for (auto one = wanted_.begin(); one != wanted_.end();) {
+      const auto next = std::next(one);
+      if (one->from == from || (one->from == kAnySource && !others)) failed.splice(failed.end(), wanted_, one);
+      one = next;
+    }
+  }
+  for (const Wanted& one : failed) one.work->end(why);
+}
+
+void Messages::abort(const std::exception_ptr& why) { stop(why, true); }
+
+void Messages::stop(const std::exception_ptr& why, bool atOnce) {
+  std::vector<std::shared_ptr<Communicator>> comms;
+  std::vector<WayOut*> ways;
+  {
+    const Lock lock(mutex_);
+    if (!closed_) closed_ = why;
+    for (const auto& [from, way] : in_) comms.push_back(way.comm);
+    for (const auto& [to, way] : out_) ways.push_back(way.get());
+  }
+  news_.notify_all();
+  for (WayOut* const way : ways) {
+    way->queue.close(why);
+    if (!atOnce && way->queue.drain(milliseconds(0))) continue;
+    const Lock lock(mutex_);
+    comms.push_back(way->comm);
+  }
+  for (const auto& comm : comms)
+    if (comm) comm->abort();
+  std::list<Wanted> left;
+  {
+    const Lock lock(mutex_);
+    left.swap(wanted_);
+  }
+  for (const Wanted& one : left) one.work->end(why);
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,94 @@
+// send, recv and recvAnysource, as PyTorch means them: matched by peer and tag, in any order beside collectives and
+// each other.
+//
+// tutti's own messages match in the order of the calls, and the calls of a communicator take turns. So each direction
+// between two ranks has a communicator of its own (a "way"), made when it is first used, with a thread at either end. A
+// message is a header (tag, size) and what it carries. The receiving thread takes a header only while somebody waits
+// for a message that may come this way, and then gives the message to the first receive that fits; one that nobody
+// wants yet, but which stands before one that is wanted, is put aside.
+#pragma once
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "communicator.h"
+#include "queue.h"
+
+namespace tutti_torch {
+
+constexpr int kAnySource = -1;
+
+class Messages : public std::enable_shared_from_this<Messages> {
+ public:
+  Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group);
+  // What was sent still arrives, unless it is under way; everything else fails.
+  ~Messages();
+
+  // The work's tensor (its input, or output) is what travels.
+  void send(const WorkPtr& work, int to, int tag);
+  void recv(const WorkPtr& work, int from, int tag);
+  // Fails everything, now and later. Any thread.
+  void abort(const std::exception_ptr& why);
+  // Waits until what was sent has left, or the time is over.
+  void drain(milliseconds time);
+
+ private:
+  struct Header {
+    int64_t tag, bytes;
+  };
+  struct Wanted {
+    WorkPtr work;
+    int from;
+    int64_t tag;
+  };
+  struct Aside {
+    int from;
+    int64_t tag;
+    at::Tensor bytes;
+  };
+  struct WayOut {
+    std::shared_ptr<Communicator> comm;  // made by the queue's thread
+    Queue queue;
+  };
+  struct WayIn {
+    std::shared_ptr<Communicator> comm;
+    std::exception_ptr broken;
+    std::thread thread;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void sendNow(WayOut& way, int to, const Header& header, const at::Tensor& tensor, milliseconds timeout);
+  std::shared_ptr<Communicator> openTo(int to, milliseconds timeout);
+
+  WayIn& wayFrom(int from);
+  void receive(int from, WayIn& way);
+  std::shared_ptr<Communicator> openFrom(int from, Lock& lock);
+  void takeOne(int from, Communicator& comm, Lock& lock);
+  void deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted);
+  bool takeAside(Lock& lock, const Wanted& wanted);
+  bool isWanted(int from) const;
+  std::list<Wanted>::iterator findWanted(int from, int64_t tag);
+  void expire(const OperationWork* work);
+  void fail(int from, const std::exception_ptr& why);
+  void stop(const std::exception_ptr& why, bool atOnce);
+
+  std::string key(const char* what, int from, int to) const;
+  bool pause(Lock& lock, milliseconds time);
+
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const int rank_, size_;
+  const std::string group_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable news_;
+  std::list<Wanted> wanted_;  // in the order of the calls
+  std::list<Aside> aside_;
+  std::map<int, std::unique_ptr<WayOut>> out_;
+  std::map<int, WayIn> in_;
+  std::exception_ptr closed_;
+};
+
+}  // namespace tutti_torch

@@ -1,0 +1,116 @@
+#include "types.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <optional>
+
+#include "errors.h"
+
+namespace tutti_torch {
+namespace {
+
+using c10::ScalarType;
+using c10d::ReduceOp;
+
+std::optional<tuttiDataType_t> sameType(ScalarType type) {
+  switch (type) {
+    case ScalarType::Bool:
+      return tuttiBool;
+    case ScalarType::Byte:
+      return tuttiUint8;
+    case ScalarType::Char:
+      return tuttiInt8;
+    case ScalarType::Short:
+      return tuttiInt16;
+    case ScalarType::UInt16:
+      return tuttiUint16;
+    case ScalarType::Int:
+      return tuttiInt32;
+    case ScalarType::UInt32:
+      return tuttiUint32;
+    case ScalarType::Long:
+      return tuttiInt64;
+    case ScalarType::UInt64:
+      return tuttiUint64;
+    case ScalarType::Half:
+      return tuttiFloat16;
+    case ScalarType::BFloat16:
+      return tuttiBfloat16;
+    case ScalarType::Float:
+      return tuttiFloat32;
+    case ScalarType::Double:
+      return tuttiFloat64;
+    case ScalarType::Float8_e4m3fn:
+      return tuttiFloat8e4m3;
+    case ScalarType::Float8_e5m2:
+      return tuttiFloat8e5m2;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The real and the imaginary part, side by side.
+std::optional<tuttiDataType_t> partsOf(ScalarType type) {
+  if (type == ScalarType::ComplexHalf) return tuttiFloat16;
+  if (type == ScalarType::ComplexFloat) return tuttiFloat32;
+  if (type == ScalarType::ComplexDouble) return tuttiFloat64;
+  return std::nullopt;
+}
+
+constexpr std::array kOperators = {tuttiSum, tuttiAvg,    tuttiProd,  tuttiMin,
+                                   tuttiMax, tuttiBitAnd, tuttiBitOr, tuttiBitXor};
+constexpr std::array kNames = {"SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM", "UNUSED"};
+
+const char* nameOf(ReduceOp::RedOpType op) { return op < kNames.size() ? kNames[op] : "unknown"; }
+
+bool isSum(ReduceOp::RedOpType op) { return op == ReduceOp::SUM || op == ReduceOp::AVG || op == ReduceOp::PREMUL_SUM; }
+
+bool isBitwise(ReduceOp::RedOpType op) { return op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR; }
+
+at::Tensor factorOf(const ReduceOp& op, ScalarType type) {
+  const auto* supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK_VALUE(supplement != nullptr, "tutti: PREMUL_SUM comes without its factor");
+  const at::Tensor& tensor = supplement->tensor_factor;
+  if (tensor.defined()) return tensor.detach().to(at::kCPU, c10::toRealValueType(type)).reshape({1}).contiguous();
+  return at::full({1}, supplement->double_factor, at::TensorOptions(c10::toRealValueType(type)));
+}
+
+}  // namespace
+
+Format formatToMove(ScalarType type) {
+  if (const auto same = sameType(type)) return {*same, 1};
+  if (const auto parts = partsOf(type)) return {*parts, 2};
+  return {tuttiUint8, c10::elementSize(type)};
+}
+
+Format formatToReduce(ScalarType type, ReduceOp::RedOpType op) {
+  const bool integral = c10::isIntegralType(type, /*includeBool=*/true);
+  TORCH_CHECK_VALUE(!isBitwise(op) || integral, "tutti: Cannot use ReduceOp.", nameOf(op), " with non-integral dtype ",
+                    type, "; view the tensor as an integer type of the same size");
+  TORCH_CHECK_VALUE(type != ScalarType::Bool || op == ReduceOp::SUM || !isSum(op), "tutti: Cannot use ReduceOp.",
+                    nameOf(op), " with Bool inputs");
+  if (const auto same = sameType(type)) return {*same, 1};
+  const auto parts = partsOf(type);
+  TORCH_CHECK_VALUE(parts && isSum(op), "tutti: Cannot use ReduceOp.", nameOf(op), " with dtype ", type);
+  return {*parts, 2};
+}
+
+Operator::Operator(const ReduceOp& op, ScalarType type) : op_(op.op_), format_(formatToReduce(type, op_)) {
+  TORCH_CHECK_VALUE(op_ < ReduceOp::UNUSED, "tutti: ReduceOp.", nameOf(op_), " is no operator");
+  if (op_ == ReduceOp::PREMUL_SUM) factor_ = factorOf(op, type);
+}
+
+tuttiRedOp_t Operator::on(tuttiComm_t comm) {
+  if (op_ != ReduceOp::PREMUL_SUM) return kOperators[op_];
+  if (comm_ != nullptr) return made_;
+  check(tuttiRedOpCreatePreMulSum(&made_, factor_.data_ptr(), format_.type, tuttiScalarHostImmediate, comm));
+  comm_ = comm;
+  return made_;
+}
+
+Operator::~Operator() {
+  if (comm_ != nullptr) tuttiRedOpDestroy(made_, comm_);
+}
+
+}  // namespace tutti_torch

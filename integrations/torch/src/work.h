@@ -1,0 +1,77 @@
+// One operation as its caller sees it: c10d::Work with a future of its outputs.
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+namespace tutti_torch {
+
+using std::chrono::milliseconds;
+using Tensors = std::vector<at::Tensor>;
+
+// What an operation is, for those who wait for it, for profilers and for error texts.
+struct About {
+  c10d::OpType type;
+  const char* title;        // "tutti:all_reduce"
+  Tensors inputs, outputs;  // kept until the operation has ended
+  milliseconds timeout;
+  bool async = true;  // the caller does not wait at once
+  uint64_t sequence = 0;
+};
+
+class OperationWork : public c10d::Work {
+ public:
+  OperationWork(int rank, About about);
+
+  // Tells those who wait how it has ended; with no error, well. Called once.
+  void end(const std::exception_ptr& error = nullptr) noexcept;
+  // Of a receive from any rank.
+  void cameFrom(int rank) { source_ = rank; }
+  // Asked when the operation's own time has passed and nobody has ended it: to do so. For what no deadline of tutti's
+  // sees to.
+  void onDeadline(std::function<void()> expire);
+
+  const About& about() const { return about_; }
+
+  bool wait(milliseconds timeout = kNoTimeout) override;
+  Tensors result() override;
+  int sourceRank() const override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  uint64_t getSequencenumber() const override { return about_.sequence; }
+  void synchronize() override { wait(); }
+
+ private:
+  bool ends(std::unique_lock<std::mutex>& lock, milliseconds timeout);
+  void letGo();
+
+  About about_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::function<void()> expire_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::atomic<int> source_{-1};
+};
+
+// Several works as one: what endCoalescing returns.
+class WorkGroup : public c10d::Work {
+ public:
+  WorkGroup(int rank, std::vector<c10::intrusive_ptr<OperationWork>> works);
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  bool wait(milliseconds timeout = kNoTimeout) override;
+  Tensors result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  void synchronize() override { wait(); }
+
+ private:
+  std::vector<c10::intrusive_ptr<OperationWork>> works_;
+};
+
+}  // namespace tutti_torch
