@@ -73,7 +73,7 @@ bool isToItself(const comm::Executor& executor, const comm::Call& call) {
 // A message to oneself outside of a group would wait for a call that its caller never comes to make; where it fits into
 // a slot it would do so by luck.
 void refuseLonely(const comm::Executor& executor, const comm::Call& call, const char* name) {
-  if (inGroup() || !isToItself(executor, call)) return;
+  if (!isToItself(executor, call) || inGroup()) return;
   throw Error(ErrorCode::kInvalidUsage,
               fmt::format("{}: peer is this rank ({}) itself: a send to oneself and its receive belong in one group "
                           "(tuttiGroupStart, tuttiGroupEnd)",

@@ -23,9 +23,10 @@ Task::Task(HostState& state, Call&& call, bool blocking, Operation* operation)
       call_(std::move(call)),
       queue_(&state.queueFor(call_)),
       ticket_(queue_->take()),
+      mark_(call_.fingerprint(ticket_)),
       operation_(operation),
       madeTicks_(readTicks()),
-      record_(team().recorder().begin(call_, call_.fingerprint(ticket_), blocking, madeTicks_)),
+      record_(team().recorder().begin(call_, mark_, blocking, madeTicks_)),
       blocking_(blocking) {}
 
 void Task::advance(bool& moved) noexcept {
@@ -64,7 +65,8 @@ void Task::failWith(const Error& error) noexcept {
 
 void Task::start() {
   plan_ = call_.readied == nullptr ? &state_->plans().find(call_) : &readiedPlan();
-  team().recorder().started(record_, plannedMark());
+  mark_ = planned(mark_, plan_->schedule, static_cast<uint32_t>(plan_->lanes.size()));
+  team().recorder().started(record_, mark_);
   if (state_->trace() != nullptr) [[unlikely]]
     traceFromHere(*state_->trace());
   phase_ = Phase::kBinding;
@@ -83,7 +85,7 @@ void Task::traceEnd(CallState how, uint64_t now) noexcept {
   record.line = lineOf(call_);
   record.peer = record.line == CallLine::kCollective ? -1 : call_.root;
   record.blocking = blocking_;
-  record.fingerprint = plannedMark();
+  record.fingerprint = mark_;
   record.tag = call_.tag;
   record.state = how;
   record.queuedTicks = madeTicks_;
@@ -100,10 +102,6 @@ BoundPlan& Task::readiedPlan() {
   return *kept;
 }
 
-link::Fingerprint Task::plannedMark() const noexcept {
-  return planned(call_.fingerprint(ticket_), plan_->schedule, static_cast<uint32_t>(plan_->lanes.size()));
-}
-
 void Task::run(bool& moved) {
   auto& lanes = plan_->lanes;
   if (phase_ == Phase::kBinding) {
@@ -114,7 +112,7 @@ void Task::run(bool& moved) {
     }
     const auto channels = static_cast<uint32_t>(lanes.size());
     for (uint32_t c = 0; c < channels; ++c)
-      lanes[c].start(plan_->bindings[c], toWork(call_, ticket_, plan_->schedule, plan_->chunkBytes, c, channels));
+      lanes[c].start(plan_->bindings[c], toWork(call_, mark_, plan_->schedule, plan_->chunkBytes, c, channels));
     team().recorder().moved(record_, CallState::kRunning);
     phase_ = Phase::kRunning;
   }
@@ -159,7 +157,7 @@ void Task::report(const engine::LaneFailure& failure) const {
     throw Error(ErrorCode::kInvalidUsage, fmt::format("counts do not match in {}: {} sent {} bytes, {} expected {}",
                                                       describe(), peer, failure.bytes, self, failure.expected));
   if (call_.collective == Collective::kSendRecv) throw otherMessage(failure);
-  throw disagreement(team(), plannedMark(), call_.tag, failure.peer, failure.theirs, failure.bytes);
+  throw disagreement(team(), mark_, call_.tag, failure.peer, failure.theirs, failure.bytes);
 }
 
 Error Task::otherMessage(const engine::LaneFailure& failure) const {
@@ -170,7 +168,7 @@ Error Task::otherMessage(const engine::LaneFailure& failure) const {
     return persistenceMismatch(describeMessage(call_.sends, call_.root, same->fingerprint, same->tag), self, peer);
   if (hasOtherTag(theirs, team().size())) {
     const bool untagged = call_.tag != 0 && failure.theirs.root == 0;
-    return tagMismatch(describeMessage(call_.sends, call_.root, call_.fingerprint(ticket_)), self, call_.tag, peer,
+    return tagMismatch(describeMessage(call_.sends, call_.root, mark_.call()), self, call_.tag, peer,
                        untagged ? std::optional<uint64_t>(0) : std::nullopt);
   }
   return mismatch(self, describe(), peer, describeMessage(!call_.sends, team().rank(), theirs, call_.tag));

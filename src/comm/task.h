@@ -56,7 +56,6 @@ class Task {
   [[noreturn]] void report(const engine::LaneFailure& failure) const;
   Error otherMessage(const engine::LaneFailure& failure) const;
   BoundPlan& readiedPlan();
-  link::Fingerprint plannedMark() const noexcept;
   int waitingFor() const noexcept;
   uint64_t progress() const noexcept;
   void note() noexcept;
@@ -67,6 +66,7 @@ class Task {
   Call call_;
   TicketQueue* queue_;
   uint64_t ticket_;
+  link::Fingerprint mark_;  // with its plan from start() on
   Phase phase_ = Phase::kTurn;
   BoundPlan* plan_ = nullptr;
   Operation* operation_;

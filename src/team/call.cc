@@ -179,8 +179,8 @@ void makeTruth(engine::LaneWork& work) noexcept {
 
 }  // namespace
 
-engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
-                        uint32_t channel, uint32_t channels) noexcept {
+engine::LaneWork toWork(const Call& call, const link::Fingerprint& mark, const schedule::Schedule& schedule,
+                        size_t chunkBytes, uint32_t channel, uint32_t channels) noexcept {
   engine::LaneWork work;
   work.input = call.send;
   work.output = call.recv;
@@ -196,8 +196,7 @@ engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Sched
     work.scalesInput = call.op == ReduceOp::kPreMulSum;
     if (call.type == DataType::kBool && schedule.size == 1) makeTruth(work);
   }
-  work.fingerprint = planned(call.fingerprint(number), schedule, channels);
-  if (call.tag != 0) work.fingerprint = tagged(work.fingerprint, call.tag);
+  work.fingerprint = call.tag == 0 ? mark : tagged(mark, call.tag);
   return work;
 }
 

@@ -113,9 +113,13 @@ std::string describeMessage(bool sends, int peer, const link::Fingerprint& finge
 // "ring over 2 channels"
 std::string describePlan(const link::Fingerprint& fingerprint);
 
-// The call as a lane sees it. A slot carries at most `chunkBytes` of each segment.
-engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
-                        uint32_t channel, uint32_t channels) noexcept;
+// The call as a lane sees it. A slot carries at most `chunkBytes` of each segment. `mark`: its fingerprint, planned.
+engine::LaneWork toWork(const Call& call, const link::Fingerprint& mark, const schedule::Schedule& schedule,
+                        size_t chunkBytes, uint32_t channel, uint32_t channels) noexcept;
+inline engine::LaneWork toWork(const Call& call, uint64_t number, const schedule::Schedule& schedule, size_t chunkBytes,
+                               uint32_t channel, uint32_t channels) noexcept {
+  return toWork(call, planned(call.fingerprint(number), schedule, channels), schedule, chunkBytes, channel, channels);
+}
 
 // Whether only what adds in the order of the ranks may run the call.
 inline bool isReproducible(const Config& config, const Call& call) noexcept {
