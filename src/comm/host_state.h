@@ -7,6 +7,7 @@
 #include "comm/plans.h"
 #include "comm/ticket_queue.h"
 #include "diagnose/trace.h"
+#include "engine/waiter.h"
 #include "team/call.h"
 #include "team/links.h"
 #include "team/team.h"
@@ -26,6 +27,7 @@ class HostState {
     if (call.collective != Collective::kSendRecv) return collectives_;
     return (call.sends ? sends_ : receives_)[static_cast<size_t>(call.root)];
   }
+  engine::Crowd& crowd() noexcept { return crowd_; }
   Trace* trace() const noexcept { return trace_.get(); }  // null: none is asked for
   bool idle() const noexcept;                             // nothing queued or running
   uint64_t operations() const noexcept;
@@ -36,6 +38,7 @@ class HostState {
   Plans plans_;
   TicketQueue collectives_;
   std::vector<TicketQueue> sends_, receives_;  // by peer
+  engine::Crowd crowd_;
   const std::unique_ptr<Trace> trace_;
 };
 

@@ -315,7 +315,8 @@ bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
 
 void runTasks(std::span<Task> tasks) {
   if (tasks.empty()) return;
-  engine::Waiter waiter(tasks.front().state().team().spins());
+  HostState& first = tasks.front().state();
+  engine::Waiter waiter(first.team().spins(), first.crowd());
   engine::Sleeper sleeper;
   for (;;) {
     bool moved = false;

@@ -26,7 +26,8 @@ class Attendance {
   }
 
  private:
-  Waiter waiter_{false};
+  Crowd crowd_;
+  Waiter waiter_{false, crowd_};
   Sleeper sleeper_{std::chrono::microseconds(200)};
 };
 

@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include <algorithm>
+#include "base/ticks.h"
 
 namespace tutti::engine {
 namespace {
@@ -17,16 +17,37 @@ inline void relax() noexcept {
 
 }  // namespace
 
+bool Crowd::felt() noexcept {
+  const uint64_t until = until_.load(std::memory_order_relaxed);
+  if (until == 0) return false;
+  if (readTicks() < until) return true;
+  until_.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+void Crowd::judge(uint64_t now, uint64_t ticks) noexcept {
+  if (ticks > kSlice) until_.store(now + kBelieved, std::memory_order_relaxed);
+}
+
 bool Waiter::pause() noexcept {
+  if (idle_ == 0 && crowd_.felt()) [[unlikely]]
+    idle_ = kYieldsUntil;
   if (!spins_ && idle_ < kSpinsUntil) idle_ = kSpinsUntil;
   if (idle_ < kSpinsUntil) {
     // Peers that keep step answer within a microsecond; a pause instruction alone can take a seventh of that.
     if (++idle_ > kLooksBeforeRelaxing) relax();
     return (idle_ & 255) == 0;
   }
-  idle_ = std::min(idle_ + 1, kYieldsUntil);
-  ::sched_yield();
+  if (!mayDoze()) giveWay();
   return (idle_ & 63) == 0 || mayDoze();
+}
+
+void Waiter::giveWay() noexcept {
+  const uint64_t before = readTicks();
+  ::sched_yield();
+  const uint64_t now = readTicks();
+  crowd_.judge(now, now - before);
+  idle_ = crowd_.felt() ? kYieldsUntil : idle_ + 1;
 }
 
 }  // namespace tutti::engine

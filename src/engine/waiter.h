@@ -1,13 +1,31 @@
 // How a thread waits when none of its lanes can go on: spin briefly, then yield, then sleep (see Sleeper). With more
-// ranks than cores it does not spin: the peer it waits for needs the core.
+// ranks than cores it does not spin: the peer it waits for needs the core. On a core where somebody computes (Crowd) it
+// sleeps at once: whoever is woken comes before those who have had their share, whoever gave way comes after them.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 namespace tutti::engine {
 
+// Whether others compute on the cores of those who wait: then a yield takes a whole slice of time. It is felt by
+// trying, and then believed for a while. Any thread.
+class Crowd {
+ public:
+  bool felt() noexcept;
+  // How many ticks a yield took.
+  void judge(uint64_t now, uint64_t ticks) noexcept;
+
+ private:
+  // About a millisecond: ranks that only wait give way within microseconds, schedulers' slices are of 1.5 ms and more.
+  static constexpr uint64_t kSlice = 2'000'000;
+  static constexpr uint64_t kBelieved = 50 * kSlice;
+  // In ticks; 0: nothing is believed. Relaxed: it decides how to wait, and orders nothing.
+  std::atomic<uint64_t> until_{0};
+};
+
 class Waiter {
  public:
-  explicit Waiter(bool spins) noexcept : spins_(spins) {}
+  Waiter(bool spins, Crowd& crowd) noexcept : spins_(spins), crowd_(crowd) {}
   // Something happened: start again from spinning.
   void reset() noexcept { idle_ = 0; }
   // Call after a look at all lanes that found nothing to do. Returns true when it is time for the slow checks (failure,
@@ -20,7 +38,9 @@ class Waiter {
   static constexpr uint32_t kLooksBeforeRelaxing = 200;
   static constexpr uint32_t kSpinsUntil = 4000;   // about 100 us of pauses
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
+  void giveWay() noexcept;
   bool spins_;
+  Crowd& crowd_;
   uint32_t idle_ = 0;
 };
 
