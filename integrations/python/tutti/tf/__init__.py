@@ -7,12 +7,11 @@
     model.fit(x, y, batch_size=64 // comm.size, callbacks=[tutti.tf.Broadcast(), tutti.tf.AverageMetrics()])
 
 Needs TensorFlow 2.16 or newer with its Keras 3, and imports them; the package tutti itself does not. Everything takes a
-communicator as `comm`, and that of tutti.init() where none is given. All ranks make the same calls in the same order, with the
-same model. There is no tf.distribute strategy and no server of TensorFlow's in this.
+communicator as `comm`, and that of tutti.init() where none is given. All ranks make the same calls in the same order,
+with the same model. There is no tf.distribute strategy and no server of TensorFlow's in this.
 
-In a compiled step an error of tutti arrives as an error of TensorFlow (tf.errors.OpError), which quotes the text; comm.error has
-it as well. Outside of one it is the exception of tutti.
-"""
+In a compiled step an error of tutti arrives as an error of TensorFlow (tf.errors.OpError), which quotes the text;
+comm.error has it as well. Outside of one it is the exception of tutti. """
 from tutti.tf import _requirements  # isort: skip  (says in words what is missing, before anything else is imported)
 from tutti.tf._callbacks import AverageMetrics, AverageStatistics, Broadcast
 from tutti.tf._data import shard

@@ -27,8 +27,9 @@ def _empty(shape: Sequence[int], dtype: Any) -> Array:
 
 
 def _call(function: Callable[..., Any], inputs: Sequence[Tensor], types: Any, after: Sequence[Any]) -> Any:
-    """Runs `function`, of numpy arrays, as a step of the graph, or at once where there is none. The graph must not run it before
-    `after`: the calls of a communicator have an order. The arrays are the tensors' own memory, and only to be read."""
+    """Runs `function`, of numpy arrays, as a step of the graph, or at once where there is none. The graph must not run
+    it before `after`: the calls of a communicator have an order. The arrays are the tensors' own memory, and only to be
+    read."""
     with tf.control_dependencies(after):
         return tf.numpy_function(tf.autograph.experimental.do_not_convert(function), inputs, types)
 
@@ -64,7 +65,8 @@ def _gather_rows(comm: Communicator, op: Op, indices: Array, values: Array) -> t
 
 
 def _reduce_slices(grad: Tensor, comm: Communicator, op: Op, after: Sequence[Any]) -> Tensor:
-    """Rows that several ranks have stay side by side, as those that one batch has twice: whoever applies them adds them."""
+    """Rows that several ranks have stay side by side, as those that one batch has twice: whoever applies them adds
+    them."""
     def all_gather(indices: Array, values: Array) -> tuple[Array, Array]:
         return _gather_rows(comm, op, indices, values)
 
@@ -86,13 +88,14 @@ def allreduce_grads(grads: Sequence[Tensor], comm: Communicator | None = None, *
         grads = tutti.tf.allreduce_grads(tape.gradient(loss, model.trainable_variables))
         optimizer.apply_gradients(zip(grads, model.trainable_variables))
 
-    `grads` holds tensors, tf.IndexedSlices and None, at the same places on every rank; the result has the same at each place. It
-    leaves `grads` as they are. Tensors of one data type go out together, up to `bucket_bytes` (of all ranks alike) in a call, the
-    last first: backpropagation has those earliest. Rows of IndexedSlices are gathered, not added: there may be another number of
-    them on each rank. Works in a tf.function, but not in one of XLA (jit_compile=True), and outside.
+    `grads` holds tensors, tf.IndexedSlices and None, at the same places on every rank; the result has the same at each
+    place. It leaves `grads` as they are. Tensors of one data type go out together, up to `bucket_bytes` (of all ranks
+    alike) in a call, the last first: backpropagation has those earliest. Rows of IndexedSlices are gathered, not added:
+    there may be another number of them on each rank. Works in a tf.function, but not in one of XLA (jit_compile=True),
+    and outside.
 
-    Raises errors of tutti; within a tf.function they arrive as tf.errors.OpError when it runs. Not to be called by two threads
-    at a time, nor in a branch of tf.cond that some ranks may not take."""
+    Raises errors of tutti; within a tf.function they arrive as tf.errors.OpError when it runs. Not to be called by two
+    threads at a time, nor in a branch of tf.cond that some ranks may not take."""
     if op not in ("avg", "sum"):
         raise tutti.InvalidArgument(f"op is {op!r}: gradients are added up, so choose one of avg, sum")
     chosen = communicator(comm)

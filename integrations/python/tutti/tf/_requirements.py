@@ -4,20 +4,20 @@ from __future__ import annotations
 import sys
 
 try:
+    import tensorflow as tf  # isort: skip  (Keras without it says so in other words)
     import keras
-    import tensorflow as tf
 except ModuleNotFoundError as missing:
     if missing.name not in ("keras", "tensorflow"):
         raise  # it is installed, and lacks something of its own
-    raise ImportError(f"tutti.tf needs TensorFlow, and {sys.executable} has no module {missing.name}: pip install tensorflow-cpu "
-                      "(or tensorflow)", name=missing.name) from missing
+    raise ImportError(f"tutti.tf needs TensorFlow, and {sys.executable} has no module {missing.name}: pip install "
+                      "tensorflow-cpu (or tensorflow)", name=missing.name) from missing
 
 
 def check() -> None:
     """Raises ImportError where TensorFlow or Keras is there, but not as tutti.tf needs it."""
     if not keras.__version__.startswith("3."):
-        raise ImportError(f"tutti.tf needs Keras 3, and this is Keras {keras.__version__} (TensorFlow {tf.__version__}): install "
-                          "TensorFlow 2.16 or newer, and do not set TF_USE_LEGACY_KERAS")
+        raise ImportError(f"tutti.tf needs Keras 3, and this is Keras {keras.__version__} (TensorFlow {tf.__version__}): "
+                          "install TensorFlow 2.16 or newer, and do not set TF_USE_LEGACY_KERAS")
     if keras.backend.backend() != "tensorflow":
         raise ImportError(f"tutti.tf needs Keras on TensorFlow, and this Keras runs on {keras.backend.backend()}: set "
                           "KERAS_BACKEND=tensorflow, or the key backend in ~/.keras/keras.json")
