@@ -22,10 +22,10 @@ def refused(text, call, *arguments, kind=tutti.InvalidUsage, **keywords):
 
 
 def given(comm):
-    """Of every type one, of odd shapes; nothing; and rows, of which each rank has another number."""
+    """Of every type one, of odd shapes; nothing; and rows, of which each rank has another number, and the first none."""
     dense = [tf.cast(tf.reshape(tf.range(6), [2, 3]) + 2 * comm.rank, dtype) for dtype in TYPES]
-    values = tf.fill([comm.rank + 1, 2], float(2 * comm.rank))
-    slices = tf.IndexedSlices(values, tf.range(comm.rank + 1, dtype=tf.int64), tf.constant([9, 2], tf.int64))
+    values = tf.fill([comm.rank, 2], float(2 * comm.rank))
+    slices = tf.IndexedSlices(values, tf.range(comm.rank, dtype=tf.int64), tf.constant([9, 2], tf.int64))
     return [dense[0], None, slices, *dense[1:], tf.constant(float(comm.rank))]
 
 
@@ -40,8 +40,8 @@ def check(comm, reduced, factor):
         assert (tf.cast(tensor, "float64").numpy() * factor == whole).all(), (tensor, whole)
     assert float(reduced[6]) * factor == offset / 2
     assert isinstance(slices, tf.IndexedSlices)
-    assert slices.indices.numpy().tolist() == [row for rank in range(comm.size) for row in range(rank + 1)]
-    rows = [[2.0 * rank] * 2 for rank in range(comm.size) for _ in range(rank + 1)]
+    assert slices.indices.numpy().tolist() == [row for rank in range(comm.size) for row in range(rank)]
+    rows = [[2.0 * rank] * 2 for rank in range(comm.size) for _ in range(rank)]
     assert (slices.values.numpy() * factor == rows).all(), slices
 
 
