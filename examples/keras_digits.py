@@ -61,4 +61,5 @@ def main():
                   f"accuracy {history['val_accuracy'][-1]:.4f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

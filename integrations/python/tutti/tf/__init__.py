@@ -12,7 +12,7 @@ with the same model. There is no tf.distribute strategy and no server of TensorF
 
 In a compiled step an error of tutti arrives as an error of TensorFlow (tf.errors.OpError), which quotes the text;
 comm.error has it as well. Outside of one it is the exception of tutti. """
-from tutti.tf import _requirements  # isort: skip  (says in words what is missing, before anything else is imported)
+from tutti.tf import _requirements as _requirements  # isort: skip  (says what is missing, before others miss it)
 from tutti.tf._callbacks import AverageMetrics, AverageStatistics, Broadcast
 from tutti.tf._data import shard
 from tutti.tf._gradients import allreduce_grads
@@ -23,5 +23,3 @@ __all__ = [
     "AverageMetrics", "AverageStatistics", "Broadcast", "allreduce_grads", "average_variables", "broadcast_variables",
     "distribute_optimizer", "shard",
 ]
-
-_requirements.check()

@@ -13,11 +13,14 @@ except ModuleNotFoundError as missing:
                       "tensorflow-cpu (or tensorflow)", name=missing.name) from missing
 
 
-def check() -> None:
+def _check() -> None:
     """Raises ImportError where TensorFlow or Keras is there, but not as tutti.tf needs it."""
     if not keras.__version__.startswith("3."):
         raise ImportError(f"tutti.tf needs Keras 3, and this is Keras {keras.__version__} (TensorFlow {tf.__version__}): "
-                          "install TensorFlow 2.16 or newer, and do not set TF_USE_LEGACY_KERAS")
+                          "install TensorFlow 2.16 or newer")
     if keras.backend.backend() != "tensorflow":
         raise ImportError(f"tutti.tf needs Keras on TensorFlow, and this Keras runs on {keras.backend.backend()}: set "
                           "KERAS_BACKEND=tensorflow, or the key backend in ~/.keras/keras.json")
+
+
+_check()
