@@ -7,7 +7,6 @@ import unittest
 import jobs
 import workers
 
-
 # Modules that say of themselves what nobody has to install for this.
 FAKES = """
 import sys
