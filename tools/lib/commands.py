@@ -8,7 +8,7 @@ from pathlib import Path
 
 # Commands of the system's that documents may name. What they start in turn is looked at.
 SYSTEM = {"[", "cat", "cc", "c++", "ccache", "cd", "chrt", "diff", "env", "export", "gdb", "kill", "ln", "ls", "mkdir", "mpirun",
-          "pkg-config", "ps", "rm", "setarch", "srun", "timeout", "torchrun", "unset", "wait"}
+          "pip", "pkg-config", "ps", "python", "rm", "setarch", "srun", "timeout", "torchrun", "unset", "wait"}
 # Under another name where a document's reader is.
 ALIASES = {"prepared/run": "tests/gpu/run"}
 CMAKE_OPTIONS = {"-S", "-B", "-G", "-D", "-j", "--build", "--install", "--prefix", "--preset", "--target"}
@@ -17,6 +17,10 @@ PRESET_PROGRAM = re.compile(r"build/\w+/bin/(emulated/)?([\w-]+)$")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 SUBSTITUTION = re.compile(r"\$\(([^()]*)\)")
 OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+
+
+def is_script(word):
+    return word.startswith(SCRIPTS) or bool(re.fullmatch(r"examples/\w+\.py", word))
 
 
 def simple_commands(line):
@@ -75,7 +79,7 @@ class Commands:
         return word in SYSTEM or self.is_ours(word)
 
     def is_ours(self, word):
-        return word in ("cmake", "ctest") or word.startswith(SCRIPTS) or bool(PRESET_PROGRAM.match(word) or self.program(word))
+        return word in ("cmake", "ctest") or is_script(word) or bool(PRESET_PROGRAM.match(word) or self.program(word))
 
     @lru_cache(maxsize=None)
     def options(self, name):
@@ -103,7 +107,7 @@ class Commands:
         name = ALIASES.get(words[0], words[0])
         if Path(name).name in self.made:
             return []
-        if name.startswith(SCRIPTS):
+        if is_script(name):
             return self.of_script(name, words[1:])
         if name == "cmake":
             return self.of_cmake(words[1:])

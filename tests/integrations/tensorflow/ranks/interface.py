@@ -1,0 +1,123 @@
+"""What allreduce_grads() and its neighbours take, give and refuse."""
+import os
+
+import digits
+import keras
+import numpy
+import tensorflow as tf
+
+import tutti
+import tutti.tf
+
+TYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def refused(text, call, *arguments, kind=tutti.InvalidUsage, **keywords):
+    try:
+        call(*arguments, **keywords)
+    except kind as error:
+        assert text in str(error), f"{text!r} is not in {error}"
+    else:
+        raise AssertionError(f"no {kind.__name__} with {text!r}")
+
+
+def given(comm):
+    """Of every type one, of odd shapes; nothing; and rows, of which each rank has another number, and the first none."""
+    dense = [tf.cast(tf.reshape(tf.range(6), [2, 3]) + 2 * comm.rank, dtype) for dtype in TYPES]
+    values = tf.fill([comm.rank, 2], float(2 * comm.rank))
+    slices = tf.IndexedSlices(values, tf.range(comm.rank, dtype=tf.int64), tf.constant([9, 2], tf.int64))
+    return [dense[0], None, slices, *dense[1:], tf.constant(float(comm.rank))]
+
+
+def check(comm, reduced, factor):
+    """Small whole numbers, which all types add without rounding; `factor` is what a mean has to become a sum."""
+    assert reduced[1] is None
+    slices = reduced[2]
+    offset = sum(range(comm.size)) * 2
+    for tensor, dtype in zip([reduced[0], *reduced[3:6]], TYPES):
+        assert tensor.dtype == dtype and tensor.shape == [2, 3], tensor
+        whole = numpy.arange(6).reshape(2, 3) * comm.size + offset
+        assert (tf.cast(tensor, "float64").numpy() * factor == whole).all(), (tensor, whole)
+    assert float(reduced[6]) * factor == offset / 2
+    assert isinstance(slices, tf.IndexedSlices)
+    assert slices.indices.numpy().tolist() == [row for rank in range(comm.size) for row in range(rank)]
+    rows = [[2.0 * rank] * 2 for rank in range(comm.size) for _ in range(rank)]
+    assert (slices.values.numpy() * factor == rows).all(), slices
+
+
+def gradients(comm):
+    for reduce in (tutti.tf.allreduce_grads, tf.function(tutti.tf.allreduce_grads)):
+        check(comm, reduce(given(comm)), comm.size)
+        check(comm, reduce(given(comm), op="sum"), 1)
+        check(comm, reduce(given(comm), op="sum", bucket_bytes=1), 1)
+    mine = given(comm)
+    kept = tf.identity(mine[0])
+    tutti.tf.allreduce_grads(mine)
+    assert (mine[0].numpy() == kept.numpy()).all()
+
+
+def fusion(comm):
+    """One call a step, unless told otherwise."""
+    grads = [tf.ones([100, 10]) for _ in range(12)]
+    for limit, calls in (({}, 1), ({"bucket_bytes": 4 * 4000}, 3), ({"bucket_bytes": 1}, 12)):
+        before = comm.stats().get("all_reduce_operations", 0)
+        tutti.tf.allreduce_grads(grads, **limit)
+        assert comm.stats()["all_reduce_operations"] - before == calls, (limit, comm.stats())
+
+
+def data(comm):
+    numbers = tf.data.Dataset.range(4 * comm.size + 1)
+    mine = [int(each) for each in tutti.tf.shard(numbers)]
+    assert mine == list(range(comm.rank, 4 * comm.size, comm.size)), mine
+    x, more = tutti.tf.shard((numpy.arange(4 * comm.size + 1), {"y": tf.range(4 * comm.size + 1)}))
+    assert x.tolist() == more["y"].numpy().tolist() == mine
+    assert int(next(iter(tutti.tf.shard(numbers.repeat())))) == comm.rank
+    refused("nobody knows how many elements", tutti.tf.shard, numbers.filter(lambda each: each > 3))
+    refused(f"1 elements for {comm.size} ranks", tutti.tf.shard, numpy.ones(1))
+    refused("the arrays have 8 and 9 elements", tutti.tf.shard, (numpy.ones(8), numpy.ones(9)),
+            kind=tutti.InvalidArgument)
+
+
+def refusals(_comm):
+    distribute, scaled = tutti.tf.distribute_optimizer, keras.mixed_precision.LossScaleOptimizer
+    refused("is distributed already", distribute, distribute("sgd"))
+    refused("distribute that one instead", scaled, distribute("sgd"))
+    with tf.distribute.OneDeviceStrategy("cpu:0").scope():
+        refused("scope of a OneDeviceStrategy", distribute, "sgd")
+    refused("choose one of avg, sum", tutti.tf.allreduce_grads, [tf.ones(1)], op="max", kind=tutti.InvalidArgument)
+    refused("outside of tf.function", tf.function(lambda: tutti.tf.broadcast_variables([]), autograph=False))
+    x, y = digits.data()
+    for model, options, text in ((digits.network(0), {"jit_compile": True}, "compile(jit_compile=False)"),
+                                 (keras.Sequential([keras.layers.Dense(10)]), {}, "has no weights yet")):
+        digits.compiled(model, distribute("sgd"), **options)
+        refused(text, model.fit, x, y, verbose=0, callbacks=[tutti.tf.Broadcast()])
+    plain = digits.compiled(digits.network(0), "sgd")
+    refused("this rank's gradients alone", plain.fit, x, y, verbose=0, callbacks=[tutti.tf.Broadcast()])
+
+
+def saving(comm):
+    """What is saved names Keras' own optimizer, whose state comes back, and which goes on being distributed."""
+    path = f"{os.environ['FOLDER']}/{comm.rank}.keras"
+    model = digits.compiled(digits.network(0), tutti.tf.distribute_optimizer("adam"))
+    x, y = tutti.tf.shard(digits.data())
+    model.fit(x, y, verbose=0, callbacks=[tutti.tf.Broadcast()])
+    model.save(path)
+    again = keras.models.load_model(path)
+    assert type(again.optimizer) is keras.optimizers.Adam and isinstance(model.optimizer, keras.optimizers.Adam)
+    assert int(again.optimizer.iterations) == int(model.optimizer.iterations) > 0
+    digits.compiled(again, tutti.tf.distribute_optimizer(again.optimizer)).fit(x, y, verbose=0)
+    gathered = numpy.empty((comm.size, 10), "float32")
+    comm.all_gather(again.get_weights()[-1], gathered)
+    assert (gathered == gathered[0]).all()
+
+
+def main():
+    with tutti.init() as comm:
+        for case in (gradients, fusion, data, refusals, saving):
+            case(comm)
+            comm.barrier()
+    refused("there is no communicator of tutti.init()", tutti.tf.allreduce_grads, [tf.ones(1)])
+    os.write(1, b"well\n")
+
+
+main()
