@@ -55,7 +55,7 @@ class Cache:
 
     def oldest(self) -> Optional[Key]:
         """Who has to go before another one comes; None: there is room."""
-        return next(iter(self._slots)) if len(self._slots) >= self._capacity else None
+        return next(iter(self._slots), None) if len(self._slots) >= self._capacity else None
 
     def add(self, key: Key, requests: Sequence[Optional[Request]]) -> None:
         """Remembers what was agreed, in a slot that is free."""

@@ -34,7 +34,7 @@ Min, Max, Product = ReduceOp.Min, ReduceOp.Max, ReduceOp.Product
 def name_of(kind: str, name: Optional[str], process_set: ProcessSet) -> str:
     """A name for the ranks to find each other by; without one the number of the call, which is then the same on all."""
     if name is not None:
-        return f"{kind}.{name}"
+        return name
     return f"{kind}{UNNAMED}{engine().next_number(kind, _number_of(process_set))}"
 
 
@@ -70,6 +70,12 @@ def _type_of(tensor: Tensor, call: str) -> str:
     return name
 
 
+def _dense(tensor: Tensor, call: str) -> Tensor:
+    """The tensor as memory without gaps: itself, or a copy."""
+    _type_of(tensor, call)
+    return tensor.detach().contiguous()
+
+
 def _submit(kind: str, tensor: Tensor, name: Optional[str], process_set: ProcessSet, output: Optional[Tensor] = None,
             **wish: Any) -> Handle:
     request = Request(name_of(kind, name, process_set), kind, _type_of(tensor, kind), tuple(tensor.shape),
@@ -79,8 +85,7 @@ def _submit(kind: str, tensor: Tensor, name: Optional[str], process_set: Process
 
 def _in_place(tensor: Tensor, kind: str, name: Optional[str], process_set: ProcessSet, **wish: Any) -> AnyHandle:
     """The handle's result is the tensor itself, which need not be contiguous."""
-    plain = tensor.detach()
-    dense = plain.contiguous()
+    plain, dense = tensor.detach(), _dense(tensor, kind)
     handle = _submit(kind, dense, name, process_set, dense, **wish)
 
     def finish(_results: list[Any]) -> Tensor:
@@ -91,7 +96,7 @@ def _in_place(tensor: Tensor, kind: str, name: Optional[str], process_set: Proce
 
 
 def _out_of_place(tensor: Tensor, kind: str, name: Optional[str], process_set: ProcessSet, **wish: Any) -> Handle:
-    dense = tensor.detach().contiguous()
+    dense = _dense(tensor, kind)
     return _submit(kind, dense, name, process_set, torch.empty_like(dense), **wish)
 
 
@@ -136,11 +141,12 @@ def _grouped(tensors: Sequence[Tensor], name: Optional[str], process_set: Proces
     """All-reduces that run when all of them are ready, and in one piece."""
     if not tensors:
         raise InvalidArgument("a grouped allreduce of no tensors: give it one at least")
+    for tensor in tensors:
+        _type_of(tensor, "grouped_allreduce")  # all, before the first is handed over
     group = name_of("grouped_allreduce", name, process_set)
     begin = _in_place if in_place else _out_of_place
     wish = {**wish, "group": group, "group_size": len(tensors)}
-    unnamed = group.partition(".")[2] if name is None else name  # unnamed stays unnamed
-    return Chained([begin(tensor, "allreduce", f"{unnamed}.{number}", process_set, **wish)
+    return Chained([begin(tensor, "allreduce", f"{group}.{number}", process_set, **wish)
                     for number, tensor in enumerate(tensors)])
 
 
@@ -183,7 +189,7 @@ def _need_rows(tensor: Tensor, call: str) -> None:
 def gather_rows(tensor: Tensor, name: Optional[str], process_set: ProcessSet) -> Handle:
     """The result is the tensor of all, and how many rows are each rank's."""
     _need_rows(tensor, "allgather")
-    return _submit("allgather", tensor.detach().contiguous(), name, process_set)
+    return _submit("allgather", _dense(tensor, "allgather"), name, process_set)
 
 
 def allgather_async(tensor: Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> AnyHandle:
@@ -236,7 +242,7 @@ def exchange_rows(tensor: Tensor, splits: Optional[Union[Tensor, Sequence[int]]]
                   process_set: ProcessSet) -> Handle:
     """The result is the tensor, and how many rows of it came from each rank."""
     _need_rows(tensor, "alltoall")
-    dense, counts = tensor.detach().contiguous(), _splits_of(tensor, splits, process_set)
+    dense, counts = _dense(tensor, "alltoall"), _splits_of(tensor, splits, process_set)
     return _submit("alltoall", dense, name, process_set, splits=counts)
 
 
@@ -257,12 +263,12 @@ def reducescatter_async(tensor: Tensor, name: Optional[str] = None, op: ReduceOp
     where they do not come out even."""
     _need_rows(tensor, "reducescatter")
     wish = _reduction(None, op, prescale_factor, postscale_factor)
-    return _submit("reducescatter", tensor.detach().contiguous(), name, process_set, **wish)
+    return _submit("reducescatter", _dense(tensor, "reducescatter"), name, process_set, **wish)
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Ends when all ranks have called it, and all that they had submitted before has been agreed on."""
-    _submit("barrier", torch.empty(0), "all", process_set).wait()
+    _submit("barrier", torch.empty(0), "barrier", process_set).wait()
 
 
 def join() -> int:
