@@ -1,4 +1,4 @@
-"""Ranks that stall, leave, die or fork. Usage: failing.py CASE"""
+"""Ranks that stall, leave, die or fork. Usage: failing.py CASE..."""
 import os
 import signal
 import sys
@@ -43,19 +43,28 @@ def stalled():
         assert hvd.synchronize(handle).tolist() == [hvd.size()] * 2
     hvd.barrier()
     hvd.shutdown()
-    say("well")
 
 
 def given_up():
-    """By HOROVOD_STALL_SHUTDOWN_TIME_SECONDS: an error on all ranks, whether they wait or come later."""
-    hvd.init()
+    """An error on all ranks, whether they wait or come later."""
+    hvd.init(stall_warning=0.3, stall_shutdown=0.5)
     if hvd.rank() != 1:
         text = failure(tutti.Timeout, reduce, "missing")
     else:
         text = failure(tutti.Timeout, lambda: time.sleep(0.05) or hvd.broadcast_async(torch.ones(1), 0))
     assert "have waited for ranks that have not submitted them" in text and "allreduce of 'missing': waits for rank 1" in text, text
     hvd.shutdown()
-    say("well")
+
+
+def silent():
+    """Nothing is reported, but given up it is."""
+    hvd.init()
+    reduce("known")
+    if hvd.rank() == 0:
+        text = failure(tutti.Timeout, reduce, "known")
+        assert "allreduce of 'known': waits for rank 1" in text, text
+    else:
+        failure(tutti.Timeout, lambda: time.sleep(0.05) or hvd.broadcast_async(torch.ones(1), 0))
 
 
 def killed():
@@ -86,7 +95,6 @@ def left():
     hvd.init()  # all once more
     reduce("c")
     hvd.shutdown()
-    say("well")
 
 
 def ended():
@@ -105,7 +113,6 @@ def ends_without_a_word():
     """All ranks return from their scripts with nothing under way, and do not call shutdown()."""
     hvd.init()
     reduce("a")
-    say("well")
 
 
 def forked():
@@ -122,7 +129,8 @@ def forked():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     reduce("b")
     hvd.shutdown()
-    say("well")
 
 
-globals()[sys.argv[1]]()
+for case in sys.argv[1:]:
+    globals()[case]()
+say("well")
