@@ -15,8 +15,9 @@ class Failures(jobs.JobTest):
         self.assertEqual((job.returncode, job.stderr, job.stdout.count("well")), (0, "", 2), job.stdout)
 
     def test_a_killed_rank_is_named(self):
-        job = jobs.run_ranks(3, "failing.py", "killed")
-        self.assertEqual((job.returncode, job.stdout.count("survived")), (128 + 9, 2), job.stdout + job.stderr)
+        for case, ranks in (("killed", 3), ("killed_within", 2)):
+            job = jobs.run_ranks(ranks, "failing.py", case)
+            self.assertEqual((job.returncode, job.stdout.count("survived")), (128 + 9, ranks - 1), job.stdout + job.stderr)
 
     def test_an_exception_is_told_to_the_others(self):
         job = jobs.run_ranks(2, "failing.py", "ended")

@@ -1,19 +1,20 @@
 """The thread in which operations are agreed on and run, and what other threads hand to it."""
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional
 
 import numpy
 
 from tutti._core import Communicator
-from tutti._errors import Error, InternalError, InvalidArgument, InvalidUsage, RemoteError, Timeout, error_of
+from tutti._errors import Error, InternalError, InvalidUsage, RemoteError, Timeout, error_of
 from tutti.hvd._execution import Execution, Task
 from tutti.hvd._fusion import Batch, batches
 from tutti.hvd._handles import Handle
@@ -76,8 +77,7 @@ class Engine:
 
     def submit(self, task: Task) -> Handle:
         """Hands an operation over. Raises where one of its name is under way, or nothing goes any more."""
-        with self._wake:
-            self._check_usable()
+        with self._usable():
             if task.request.key in self._tasks:
                 raise InvalidUsage(f"{task.request} is under way already: wait for it first, or give this one another name")
             self._tasks[task.request.key] = task
@@ -87,17 +87,18 @@ class Engine:
 
     def next_number(self, kind: str, process_set: int) -> int:
         """Counts calls without a name."""
-        with self._wake:
+        with self._usable():
             self._unnamed[kind, process_set] += 1
             return self._unnamed[kind, process_set]
 
     def join(self) -> Handle:
         """This rank has no more tensors. Its handle's result is the rank that joined last."""
-        for task in list(self._tasks.values()):
+        with self._usable():
+            under_way = list(self._tasks.values())
+        for task in under_way:
             task.handle.settle()
         handle = Handle("join")
-        with self._wake:
-            self._check_usable()
+        with self._usable():
             self._joining.append(handle)
             self._joins = True
             self._wake.notify()
@@ -112,8 +113,7 @@ class Engine:
                 handle.succeed(question())
             except Error as error:
                 handle.fail(error.code, str(error))
-        with self._wake:
-            self._check_usable()
+        with self._usable():
             self._questions.put(answer)
             self._wake.notify()
         return handle.wait()
@@ -131,14 +131,19 @@ class Engine:
             self._wake.notify()
         self._thread.join(_LEAVING_SECONDS)
         if self._thread.is_alive():
+            self._execution.abort()
             self._control.abort()
             self._thread.join(_LEAVING_SECONDS)
 
-    def _check_usable(self) -> None:
+    @contextlib.contextmanager
+    def _usable(self) -> Iterator[None]:
+        """With the lock, where something still goes. A child of a fork must not touch it: somebody may hold it for ever."""
         if self._process != os.getpid():
             raise InvalidUsage("this process was forked from one that called tutti.hvd.init(), and has no part in the job")
-        if self._failure is not None:
-            raise error_of(*self._failure)
+        with self._wake:
+            if self._failure is not None:
+                raise error_of(*self._failure)
+            yield
 
     # --- of the thread ---
 
@@ -196,21 +201,28 @@ class Engine:
             joined.clear()
 
     def _carry_out(self, batch: Batch) -> None:
-        request = batch.ready[0].request
         tasks = [self._task(ready) for ready in batch.ready]
         if batch.ready[0].error:
             self._fail(tasks, InvalidUsage.code, batch.ready[0].error)
-        elif request.kind.endswith("process_set"):
-            self._change_sets(request, tasks[0])
-        elif self.rank in self._execution.sets[request.process_set]:
-            try:
-                results = self._execution.run(batch, tasks)
-            except InvalidArgument as error:  # the same on every rank, as the call is
-                self._fail(tasks, error.code, str(error))
-                return
-            for task, result in zip(tasks, results):
-                if task is not None:
-                    task.handle.succeed(result)
+            return
+        try:
+            results = self._results(batch, tasks)
+        except Exception as error:
+            self._fail(tasks, error.code if isinstance(error, Error) else InternalError.code, str(error))
+            raise
+        for task, result in zip(tasks, results):
+            if task is not None:
+                task.handle.succeed(result)
+
+    def _results(self, batch: Batch, tasks: Sequence[Optional[Task]]) -> Sequence[Any]:
+        request = batch.ready[0].request
+        if request.kind == "add_process_set":
+            return [self._add_set(request)]
+        if request.kind == "remove_process_set":
+            return [self._remove_set(request.root)]
+        if self.rank not in self._execution.sets[request.process_set]:
+            return []
+        return self._execution.run(batch, tasks)
 
     def _task(self, ready: Ready) -> Optional[Task]:
         with self._wake:
@@ -221,21 +233,19 @@ class Engine:
             if task is not None:
                 task.handle.fail(code, text)
 
-    def _change_sets(self, request: Request, task: Optional[Task]) -> None:
-        number = request.root
-        if request.kind == "add_process_set":
-            self._sets_made += 1
-            number = self._sets_made
-            self._execution.add_set(number, request.shape)
-            self._negotiation.sets[number] = request.shape
-        else:
-            lost = self._negotiation.forget_set(number)
-            self._execution.remove_set(number)
-            with self._wake:
-                tasks = [self._tasks.pop(key) for key in lost]
-            self._fail(tasks, InvalidUsage.code, "its process set has been removed")
-        if task is not None:
-            task.handle.succeed(number)
+    def _add_set(self, request: Request) -> int:
+        self._sets_made += 1
+        self._execution.add_set(self._sets_made, request.shape)
+        self._negotiation.sets[self._sets_made] = request.shape
+        return self._sets_made
+
+    def _remove_set(self, number: int) -> int:
+        lost = self._negotiation.forget_set(number)
+        self._execution.remove_set(number)
+        with self._wake:
+            tasks = [self._tasks.pop(key) for key in lost]
+        self._fail(tasks, InvalidUsage.code, "its process set has been removed")
+        return number
 
     # --- stalls ---
 

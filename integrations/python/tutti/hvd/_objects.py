@@ -18,21 +18,21 @@ def _bytes_of(value: Any) -> Tensor:
     return torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)
 
 
-def allgather_object(value: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> list[Any]:
+def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """The object of each rank, in the order of ranks. Objects are pickled: the ranks have to trust each other."""
-    gathered, rows = gather_rows(_bytes_of(value), f"object.{name}" if name else None, process_set).wait()
+    gathered, rows = gather_rows(_bytes_of(obj), f"object.{name}" if name else None, process_set).wait()
     return [pickle.loads(part.numpy().tobytes()) for part in gathered.split(rows)]
 
 
-def broadcast_object(value: Any, root_rank: int = 0, name: Optional[str] = None,
+def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
     """The object of rank root_rank, on all ranks; the root gets its own, the others a copy that was pickled."""
     if root_rank not in (range(size()) if process_set is global_process_set else process_set.ranks):
         raise InvalidArgument(f"root_rank is {root_rank}, which is not in {process_set}")
     own = rank() == root_rank
-    sent = _bytes_of(value) if own else torch.empty(0, dtype=torch.uint8)  # how much it is, all hear while they agree
+    sent = _bytes_of(obj) if own else torch.empty(0, dtype=torch.uint8)  # how much it is, all hear while they agree
     gathered, _ = gather_rows(sent, f"object.{name}.from.{root_rank}" if name else None, process_set).wait()
-    return value if own else pickle.loads(gathered.numpy().tobytes())
+    return obj if own else pickle.loads(gathered.numpy().tobytes())
 
 
 def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[tuple[str, Any]]], root_rank: int,

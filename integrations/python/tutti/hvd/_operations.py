@@ -31,6 +31,7 @@ class ReduceOp(enum.Enum):
 Average, Sum, Adasum = ReduceOp.Average, ReduceOp.Sum, ReduceOp.Adasum
 Min, Max, Product = ReduceOp.Min, ReduceOp.Max, ReduceOp.Product
 
+
 def name_of(kind: str, name: Optional[str], process_set: ProcessSet) -> str:
     """A name for the ranks to find each other by; without one the number of the call, which is then the same on all."""
     if name is not None:
@@ -78,8 +79,11 @@ def _dense(tensor: Tensor, call: str) -> Tensor:
 
 def _submit(kind: str, tensor: Tensor, name: Optional[str], process_set: ProcessSet, output: Optional[Tensor] = None,
             **wish: Any) -> Handle:
-    request = Request(name_of(kind, name, process_set), kind, _type_of(tensor, kind), tuple(tensor.shape),
-                      process_set=_number_of(process_set), **wish)
+    dtype = _type_of(tensor, kind)
+    if dtype == "bool" and wish.get("op") == Average.value:
+        raise InvalidArgument(f"{kind} got a tensor of bool, which has no average: choose Max for 'or', Min for 'and'")
+    request = Request(name_of(kind, name, process_set), kind, dtype, tuple(tensor.shape), process_set=_number_of(process_set),
+                      **wish)
     return engine().submit(Task(request, Handle(str(request)), tensor, output))
 
 

@@ -148,7 +148,8 @@ def _factors(op: Optional[ReduceOp], predivide: float) -> dict[str, Any]:
 def DistributedOptimizer(  # pylint: disable=invalid-name
         optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[tuple[str, Tensor]]] = None,
         compression: type[Compressor] = Compression.none, backward_passes_per_step: int = 1, op: ReduceOp = Average,
-        gradient_predivide_factor: float = 1.0, groups: Optional[Union[int, Sequence[Sequence[Tensor]]]] = None,
+        gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+        groups: Optional[Union[int, Sequence[Sequence[Tensor]]]] = None,
         sparse_as_dense: bool = False, process_set: ProcessSet = global_process_set) -> Any:
     """Makes the optimizer one whose step() is taken with the gradients of all ranks, reduced by `op` while the backward pass goes
     on. Returns the same object, whose class is now a subclass of its own.
@@ -156,13 +157,13 @@ def DistributedOptimizer(  # pylint: disable=invalid-name
     named_parameters: model.named_parameters(); the names are the same on all ranks. backward_passes_per_step: gradients are
     reduced after so many backward passes, whose sum they are. gradient_predivide_factor: an average is divided by it before the
     sum, and by size / it after that. groups: lists of parameters whose gradients go in one piece, or how many such lists to
-    make. sparse_as_dense: sparse gradients are made dense; else they are refused. Raises InvalidArgument where the arguments are
+    make (num_groups is the older way to say so). sparse_as_dense: sparse gradients are made dense; else they are refused. Raises InvalidArgument where the arguments are
     wrong, and in backward() and step() what synchronize() of this module does."""
     if isinstance(optimizer, _Distributed):
         raise InvalidUsage("the optimizer is a DistributedOptimizer already: its gradients would be reduced twice")
     names = names_of(optimizer, named_parameters)
     wish = {**_factors(op, gradient_predivide_factor), "process_set": process_set}
-    reducer = Reducer(names, groups_of(groups, names), compression, _at_least_one(backward_passes_per_step), sparse_as_dense, wish)
+    reducer = Reducer(names, groups_of(groups or num_groups or None, names), compression, _at_least_one(backward_passes_per_step), sparse_as_dense, wish)
     kind = type(optimizer)
     optimizer.__class__ = type(kind.__name__, (_Distributed, kind), {})
     distributed: Any = optimizer

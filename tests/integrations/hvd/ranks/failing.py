@@ -8,6 +8,7 @@ import torch
 
 import tutti
 import tutti.hvd as hvd
+from tutti.hvd._world import engine
 
 
 def say(text):
@@ -80,6 +81,21 @@ def killed():
     hvd.shutdown()
     say("survived")
     time.sleep(60)  # until the launcher ends what a failed job has left
+
+
+def killed_within():
+    """In the middle of what all have agreed on."""
+    hvd.init()
+    if hvd.rank() == 1:
+        execution = engine()._execution  # pylint: disable=protected-access
+        execution.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    handles = [hvd.allreduce_async(torch.ones(size), name=f"{size}") for size in (1, 100_000)]
+    handles.append(hvd.broadcast_async(torch.ones(3), 1))
+    for handle in handles:
+        text = failure(tutti.RemoteError, hvd.synchronize, handle)
+        assert "rank 1" in text and "left" in text, text
+    say("survived")
+    time.sleep(60)
 
 
 def left():

@@ -72,7 +72,7 @@ def averages():
         same(pair[1], everybody(dtype).sum(0))
     same(hvd.allreduce(torch.tensor([2, -3]) * hvd.size()), torch.tensor([2, -3]) * hvd.size())
     same(hvd.allreduce(torch.tensor([2, 4]), op=hvd.Sum, postscale_factor=1.5), torch.tensor([3, 6]) * hvd.size())
-    refused(tutti.InvalidArgument, "op is avg, which is not defined for bool", hvd.allreduce, torch.tensor([True]))
+    refused(tutti.InvalidArgument, "a tensor of bool, which has no average", hvd.allreduce, torch.tensor([True]))
 
 
 def compressed():
