@@ -2,10 +2,11 @@
 
     python -m tutti.run -n 4 examples/horovod_digits.py       # or torchrun, mpirun, srun
 
-The one line that differs from a script for Horovod is the import of hvd. Every process works on its share of each batch; the
-gradients are averaged over all while the backward pass goes on. So the curve is that of one process with the whole batch, to
-rounding, however many there are. It needs torch and scikit-learn, which brings the digits.
+The one line that differs from a script for Horovod is the import of hvd. Every process works on its share of each
+batch; the gradients are averaged over all while the backward pass goes on. So the curve is that of one process with the
+whole batch, to rounding, however many there are. It needs torch and scikit-learn, which brings the digits.
 """
+
 import argparse
 import sys
 
@@ -52,7 +53,9 @@ def parse():
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--fp16", action="store_true", help="send gradients as half")
-    parser.add_argument("--predivide", type=float, default=1.0, help="what gradients are divided by before they are added up")
+    parser.add_argument(
+        "--predivide", type=float, default=1.0, help="what gradients are divided by before they are added up"
+    )
     parser.add_argument("--save", metavar="FILE", help="where process 0 writes the parameters in the end")
     return parser.parse_args()
 
@@ -101,8 +104,12 @@ def main():
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     optimizer = hvd.DistributedOptimizer(
-        optimizer, named_parameters=model.named_parameters(), op=hvd.Average, gradient_predivide_factor=told.predivide,
-        compression=hvd.Compression.fp16 if told.fp16 else hvd.Compression.none)
+        optimizer,
+        named_parameters=model.named_parameters(),
+        op=hvd.Average,
+        gradient_predivide_factor=told.predivide,
+        compression=hvd.Compression.fp16 if told.fp16 else hvd.Compression.none,
+    )
 
     for epoch in range(1, told.epochs + 1):
         loss = average(train(epoch, model, optimizer, loader, sampler), "loss")

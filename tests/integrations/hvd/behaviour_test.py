@@ -1,11 +1,22 @@
 """What tutti.hvd does beside moving data: orders, fusion and its cache, join, what does not fit, process sets."""
+
 import jobs
 
 
 class Behaviour(jobs.JobTest):
     def test_three(self):
-        self.ranks_do(3, "behaviour.py", "who", "fused", "scrambled", "scrambled_kinds", "from_threads", "joined", "mismatched",
-                      "process_sets")
+        self.ranks_do(
+            3,
+            "behaviour.py",
+            "who",
+            "fused",
+            "scrambled",
+            "scrambled_kinds",
+            "from_threads",
+            "joined",
+            "mismatched",
+            "process_sets",
+        )
 
     def test_settings_of_horovod(self):
         self.ranks_do(2, "behaviour.py", "not_fused", "again", HOROVOD_FUSION_THRESHOLD="2000")

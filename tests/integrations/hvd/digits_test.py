@@ -2,6 +2,7 @@
 
 Usage: digits_test.py EXAMPLES
 """
+
 import re
 import shutil
 import subprocess
@@ -24,8 +25,13 @@ def losses(output):
 
 
 def of_open_mpi(rank, size):
-    return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
-            "OMPI_COMM_WORLD_LOCAL_SIZE": str(size), "TUTTI_JOB": "hvd-digits"}
+    return {
+        "OMPI_COMM_WORLD_RANK": str(rank),
+        "OMPI_COMM_WORLD_SIZE": str(size),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(size),
+        "TUTTI_JOB": "hvd-digits",
+    }
 
 
 class Digits(unittest.TestCase):
@@ -43,8 +49,14 @@ class Digits(unittest.TestCase):
     def train(cls, name, command, *options):
         """The losses of a job, and the parameters that it ends with."""
         path = Path(cls.folder.name, f"{name}.pt")
-        done = subprocess.run([*map(str, command), *EPOCHS, *options, "--save", str(path)], env=jobs.clean_environment(),
-                              capture_output=True, text=True, timeout=jobs.SECONDS, check=False)
+        done = subprocess.run(
+            [*map(str, command), *EPOCHS, *options, "--save", str(path)],
+            env=jobs.clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=jobs.SECONDS,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         print(f"{name}: {losses(done.stdout)}", flush=True)
         return losses(done.stdout), torch.load(path)
@@ -54,7 +66,9 @@ class Digits(unittest.TestCase):
         torch.testing.assert_close(torch.tensor(curve), torch.tensor(self.curve), atol=tolerance, rtol=0)
         self.assertEqual(parameters.keys(), self.parameters.keys())
         for name, value in self.parameters.items():
-            torch.testing.assert_close(parameters[name], value, atol=tolerance, rtol=0, msg=lambda text, name=name: f"{name}: {text}")
+            torch.testing.assert_close(
+                parameters[name], value, atol=tolerance, rtol=0, msg=lambda text, name=name: f"{name}: {text}"
+            )
 
     def test_it_learns(self):
         self.assertLess(self.curve[-1], self.curve[0])
@@ -77,8 +91,12 @@ class Digits(unittest.TestCase):
     def test_two_with_the_variables_of_open_mpi(self):
         path = Path(self.folder.name, "mpi.pt")
         command = [sys.executable, str(SCRIPT), *EPOCHS, "--save", str(path)]
-        ranks = [subprocess.Popen(command, env=jobs.clean_environment(**of_open_mpi(rank, 2)), stdout=subprocess.PIPE, text=True)
-                 for rank in range(2)]
+        ranks = [
+            subprocess.Popen(
+                command, env=jobs.clean_environment(**of_open_mpi(rank, 2)), stdout=subprocess.PIPE, text=True
+            )
+            for rank in range(2)
+        ]
         outputs = [rank.communicate(timeout=jobs.SECONDS)[0] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
         self.compare(losses(outputs[0]), torch.load(path))

@@ -1,4 +1,6 @@
-"""How ranks agree on what runs next, in one process: each rank is a thread, and what they tell each other lists in memory."""
+"""How ranks agree on what runs next, in one process: each rank is a thread, and what they tell each other lists in
+memory."""
+
 import itertools
 import random
 import threading
@@ -60,6 +62,7 @@ class Ranks:
 
         def meet(rank):
             found[rank] = self.ranks[rank].round()
+
         threads = [threading.Thread(target=meet, args=(rank,)) for rank in range(len(self.ranks))]
         for thread in threads:
             thread.start()
@@ -96,7 +99,9 @@ class Orders(unittest.TestCase):
                     seen += ranks.round()
                 for _ in range(3):  # what a slot was taken from is said in full
                     seen += ranks.round()
-                self.assertEqual(sorted(ready.request.name for ready in seen), sorted(request.name for request in wanted))
+                self.assertEqual(
+                    sorted(ready.request.name for ready in seen), sorted(request.name for request in wanted)
+                )
                 self.assertFalse([ready.error for ready in seen if ready.error])
                 self.assertFalse(any(ranks[rank].is_busy for rank in range(3)))
 
@@ -125,8 +130,9 @@ class Orders(unittest.TestCase):
         ranks.submit(wish("a"), [0, 1])  # a bit each
         ranks.submit(wish("a", (5,)), [2])
         found = ranks.round() + ranks.round()
-        self.assertEqual([ready.error for ready in found],
-                         ["the ranks differ in the shape: ranks 0, 1 have (4), rank 2 has (5)"])
+        self.assertEqual(
+            [ready.error for ready in found], ["the ranks differ in the shape: ranks 0, 1 have (4), rank 2 has (5)"]
+        )
         ranks.submit(wish("a"))
         self.assertEqual(ranks.names(), ["a"])
 
@@ -141,8 +147,12 @@ class Orders(unittest.TestCase):
         self.assertEqual(ranks[0].counts["cache_hits"], 1)
 
     def test_each_difference_is_told(self):
-        for field, other, text in (("dtype", "int32", "the type: rank 0 has float32, rank 1 has int32"), ("op", "max", "the operator"),
-                                   ("kind", "reducescatter", "the operation"), ("prescale", 2.0, "prescale_factor")):
+        for field, other, text in (
+            ("dtype", "int32", "the type: rank 0 has float32, rank 1 has int32"),
+            ("op", "max", "the operator"),
+            ("kind", "reducescatter", "the operation"),
+            ("prescale", 2.0, "prescale_factor"),
+        ):
             ranks = Ranks(2)
             ranks[0].submit(wish("a"))
             ranks[1].submit(Request(**{**vars(wish("a")), field: other}))
@@ -245,8 +255,17 @@ class Fusion(unittest.TestCase):
 
     def test_only_what_is_alike(self):
         one = vars(wish("t"))
-        ready = [Ready((Request(**{**one, **other}),)) for other in (
-            {}, {"dtype": "int32"}, {"op": "max"}, {"process_set": 1}, {"kind": "broadcast"}, {"prescale": 2.0})]
+        ready = [
+            Ready((Request(**{**one, **other}),))
+            for other in (
+                {},
+                {"dtype": "int32"},
+                {"op": "max"},
+                {"process_set": 1},
+                {"kind": "broadcast"},
+                {"prescale": 2.0},
+            )
+        ]
         self.assertEqual(sorted(len(batch.ready) for batch in batches(ready, 1e9)), [1, 1, 1, 1, 2])
 
     def test_a_group_stays_together(self):

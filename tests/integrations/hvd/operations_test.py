@@ -1,4 +1,5 @@
 """Every operation of tutti.hvd on every type."""
+
 import jobs
 
 

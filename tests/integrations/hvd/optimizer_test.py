@@ -1,4 +1,5 @@
 """DistributedOptimizer of tutti.hvd: ranks with parts of a batch come to what one process comes to with the whole."""
+
 import jobs
 
 

@@ -1,4 +1,5 @@
 """What scripts ask of Horovod about how it was built, answered for tutti."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,6 @@
-"""What was agreed before: a number for each operation that all ranks know alike, so that a bit says that one has come again."""
+"""What was agreed before: a number for each operation that all ranks know alike, so that a bit says that one has come
+again."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -12,8 +14,8 @@ Agreed = tuple[Optional[Request], ...]
 
 
 class Cache:
-    """Changes in the same way on every rank, as all of it follows from what the ranks have told each other. Least recently
-    used goes first."""
+    """Changes in the same way on every rank, as all of it follows from what the ranks have told each other. Least
+    recently used goes first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity

@@ -1,4 +1,5 @@
 """What becomes of gradients on their way to the other ranks."""
+
 from __future__ import annotations
 
 from typing import Optional

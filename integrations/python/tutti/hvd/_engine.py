@@ -1,4 +1,5 @@
 """The thread in which operations are agreed on and run, and what other threads hand to it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -46,7 +47,7 @@ class OnCommunicator:
         all_words = numpy.zeros(int(sizes.sum()), "uint8")
         self._comm.all_gather(numpy.frombuffer(words, "uint8"), all_words, sizes.tolist())
         text, ends = all_words.tobytes(), numpy.cumsum(sizes).tolist()
-        return [text[end - size:end] for end, size in zip(ends, sizes.tolist())]
+        return [text[end - size : end] for end, size in zip(ends, sizes.tolist())]
 
 
 class Engine:
@@ -57,7 +58,9 @@ class Engine:
         self.settings = settings
         self._control = control
         self._execution = Execution(data)
-        self._negotiation = Negotiation(control.rank, control.size, OnCommunicator(control), int(settings.cache_capacity))
+        self._negotiation = Negotiation(
+            control.rank, control.size, OnCommunicator(control), int(settings.cache_capacity)
+        )
         self._tasks: dict[Key, Task] = {}  # submitted and not ended
         self._submitted: list[Request] = []  # of these those of which the thread has not heard
         self._questions: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -79,7 +82,9 @@ class Engine:
         """Hands an operation over. Raises where one of its name is under way, or nothing goes any more."""
         with self._usable():
             if task.request.key in self._tasks:
-                raise InvalidUsage(f"{task.request} is under way already: wait for it first, or give this one another name")
+                raise InvalidUsage(
+                    f"{task.request} is under way already: wait for it first, or give this one another name"
+                )
             self._tasks[task.request.key] = task
             self._submitted.append(task.request)
             self._wake.notify()
@@ -113,6 +118,7 @@ class Engine:
                 handle.succeed(question())
             except Error as error:
                 handle.fail(error.code, str(error))
+
         with self._usable():
             self._questions.put(answer)
             self._wake.notify()
@@ -123,7 +129,8 @@ class Engine:
         return dict(self.ask(lambda: {**self._execution.stats(), **self._negotiation.counts}))
 
     def stop(self, reason: str) -> None:
-        """Tells the others that this rank leaves, and ends the thread; what is under way ends with an error, everywhere."""
+        """Tells the others that this rank leaves, and ends the thread; what is under way ends with an error,
+        everywhere."""
         if self._process != os.getpid():
             return
         with self._wake:
@@ -137,9 +144,12 @@ class Engine:
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:
-        """With the lock, where something still goes. A child of a fork must not touch it: somebody may hold it for ever."""
+        """With the lock, where something still goes. A child of a fork must not touch it: somebody may hold it for
+        ever."""
         if self._process != os.getpid():
-            raise InvalidUsage("this process was forked from one that called tutti.hvd.init(), and has no part in the job")
+            raise InvalidUsage(
+                "this process was forked from one that called tutti.hvd.init(), and has no part in the job"
+            )
         with self._wake:
             if self._failure is not None:
                 raise error_of(*self._failure)
@@ -160,7 +170,9 @@ class Engine:
         except Error as error:
             self._give_up(error.code, str(error))
         except Exception as error:  # whatever it is, nobody may wait for ever
-            self._give_up(InternalError.code, f"rank {self.rank}'s thread of tutti.hvd failed: {type(error).__name__}: {error}")
+            self._give_up(
+                InternalError.code, f"rank {self.rank}'s thread of tutti.hvd failed: {type(error).__name__}: {error}"
+            )
             _LOG.exception("tutti.hvd: rank %d", self.rank)
 
     def _rest(self) -> None:
@@ -282,9 +294,14 @@ class Engine:
 
 
 def _told_late(seconds: float, waiting: Sequence[tuple[Request, list[int]]]) -> str:
-    lines = (f"\n  {request}: waits for {named(missing) if missing else 'the rest of its group'}" for request, missing in waiting)
-    return (f"for more than {seconds:g} s operations have waited for ranks that have not submitted them, as where ranks take "
-            f"different branches:{''.join(lines)}")
+    lines = (
+        f"\n  {request}: waits for {named(missing) if missing else 'the rest of its group'}"
+        for request, missing in waiting
+    )
+    return (
+        f"for more than {seconds:g} s operations have waited for ranks that have not submitted them, as where ranks"
+        f" take different branches:{''.join(lines)}"
+    )
 
 
 def _outcome(end: End, rank: int) -> tuple[int, str]:
@@ -293,8 +310,13 @@ def _outcome(end: End, rank: int) -> tuple[int, str]:
         return Timeout.code, end.text
     if end.rank == rank:
         return InvalidUsage.code, f"tutti.hvd was shut down on this rank: {end.text}; call tutti.hvd.init() first"
-    return RemoteError.code, (f"rank {end.rank} has left: {end.text}; tutti.hvd has ended on all ranks. Call shutdown(), then "
-                              "init(), to begin again")
+    return (
+        RemoteError.code,
+        (
+            f"rank {end.rank} has left: {end.text}; tutti.hvd has ended on all ranks. Call shutdown(), then "
+            "init(), to begin again"
+        ),
+    )
 
 
 def settings_of_all(comm: Communicator, own: Settings) -> Settings:
@@ -302,4 +324,3 @@ def settings_of_all(comm: Communicator, own: Settings) -> Settings:
     numbers = numpy.array(own.numbers())
     comm.broadcast(numbers)
     return Settings.of(numbers.tolist())
-

@@ -1,4 +1,5 @@
 """How operations that all ranks have agreed on run: on a communicator, with tensors as its buffers."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -178,7 +179,9 @@ class Execution:
         rows = [request.splits[comm.rank] for request in told]
         recv = torch.empty((sum(rows), *task.input.shape[1:]), dtype=task.input.dtype)
         width = recv[:1].numel() if sum(rows) else task.input[:1].numel()
-        comm.all_to_all(task.input, recv, [width * each for each in task.request.splits], [width * each for each in rows])
+        comm.all_to_all(
+            task.input, recv, [width * each for each in task.request.splits], [width * each for each in rows]
+        )
         return recv, rows
 
     def _reducescatter(self, comm: Communicator, ready: Ready, task: Task) -> Tensor:

@@ -1,4 +1,5 @@
 """Which of the operations that are ready run as one: all-reduces of one type and operator, up to so many bytes."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -6,8 +7,23 @@ from dataclasses import dataclass, field
 
 from tutti.hvd._negotiation import Ready
 
-ITEM_BYTES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "uint32": 4,
-              "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1}
+ITEM_BYTES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "float16": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "float32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+}
 """The types that operations take, by PyTorch's names."""
 
 

@@ -1,4 +1,5 @@
 """What stands for an operation that is under way."""
+
 from __future__ import annotations
 
 import threading
@@ -22,7 +23,8 @@ class Handle:
         return self._ended.is_set()
 
     def wait(self, timeout: Optional[float] = None) -> Any:
-        """Until it has ended; returns the result, or raises what went wrong. After so many seconds Timeout: then it goes on."""
+        """Until it has ended; returns the result, or raises what went wrong. After so many seconds Timeout: then it
+        goes on."""
         if not self._ended.wait(timeout):
             raise Timeout(f"{self.what} goes on: it has not ended within the {timeout} s of this wait")
         if self._failure is not None:
@@ -47,7 +49,9 @@ class Handle:
 class Chained:
     """Handles that are waited for together, and what is made of their results."""
 
-    def __init__(self, handles: Sequence[AnyHandle], finish: Callable[[list[Any]], Any] = lambda results: results) -> None:
+    def __init__(
+        self, handles: Sequence[AnyHandle], finish: Callable[[list[Any]], Any] = lambda results: results
+    ) -> None:
         self._handles = handles
         self._finish = finish
         self._lock = threading.Lock()

@@ -1,9 +1,10 @@
 """How ranks that submit operations in different orders agree on what runs next.
 
-They meet in rounds. In each, one bit a remembered operation is combined by "and" over all ranks: what is submitted everywhere
-has its bit left. Only where a rank has something that is not remembered do all tell each other theirs in full. What follows
-from these words is worked out by every rank for itself, alike: there is no coordinator.
+They meet in rounds. In each, one bit a remembered operation is combined by "and" over all ranks: what is submitted
+everywhere has its bit left. Only where a rank has something that is not remembered do all tell each other theirs in
+full. What follows from these words is worked out by every rank for itself, alike: there is no coordinator.
 """
+
 from __future__ import annotations
 
 import json
@@ -151,11 +152,15 @@ class Negotiation:
     def waiting(self, longer_than: float) -> list[tuple[Request, list[int]]]:
         """What some ranks have said in full so many seconds ago, and the ranks that have not submitted it."""
         now = time.monotonic()
-        return [(request := next(iter(entry.requests.values())), self._missing(request, entry))
-                for entry in self._table.values() if now - entry.since > longer_than]
+        return [
+            (request := next(iter(entry.requests.values())), self._missing(request, entry))
+            for entry in self._table.values()
+            if now - entry.since > longer_than
+        ]
 
     def forget_set(self, number: int) -> list[Key]:
-        """A process set is gone: what was agreed for it, and what ranks still wait for. Returns what this rank waited for."""
+        """A process set is gone: what was agreed for it, and what ranks still wait for. Returns what this rank waited
+        for."""
         del self.sets[number]
         for key in [key for key in self._cache.keys() if key[0] == number]:
             self._drop(key)
@@ -278,5 +283,10 @@ def _whole_groups(found: Sequence[Ready]) -> list[Ready]:
         if len(group) < request.group_size:
             return None
         wrong = next((other for other in group if other.error), ready)
-        return ready if ready.error or not wrong.error else Ready(ready.requests, f"of its group, {wrong.request}: {wrong.error}")
+        return (
+            ready
+            if ready.error or not wrong.error
+            else Ready(ready.requests, f"of its group, {wrong.request}: {wrong.error}")
+        )
+
     return [answer for answer in map(judged, found) if answer is not None]

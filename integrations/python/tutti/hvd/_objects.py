@@ -1,4 +1,5 @@
 """Python objects on all ranks, and the parameters and optimizers that training begins with."""
+
 from __future__ import annotations
 
 import pickle
@@ -24,8 +25,9 @@ def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessS
     return [pickle.loads(part.numpy().tobytes()) for part in gathered.split(rows)]
 
 
-def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
-                     process_set: ProcessSet = global_process_set) -> Any:
+def broadcast_object(
+    obj: Any, root_rank: int = 0, name: Optional[str] = None, process_set: ProcessSet = global_process_set
+) -> Any:
     """The object of rank root_rank, on all ranks; the root gets its own, the others a copy that was pickled."""
     if root_rank not in (range(size()) if process_set is global_process_set else process_set.ranks):
         raise InvalidArgument(f"root_rank is {root_rank}, which is not in {process_set}")
@@ -35,13 +37,19 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
     return obj if own else pickle.loads(gathered.numpy().tobytes())
 
 
-def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[tuple[str, Any]]], root_rank: int,
-                         process_set: ProcessSet = global_process_set) -> None:
-    """Brings rank root_rank's tensors into those of all ranks, in place: of model.state_dict(), or of model.named_parameters().
-    What is no tensor stays as it is."""
+def broadcast_parameters(
+    params: Union[Mapping[str, Any], Iterable[tuple[str, Any]]],
+    root_rank: int,
+    process_set: ProcessSet = global_process_set,
+) -> None:
+    """Brings rank root_rank's tensors into those of all ranks, in place: of model.state_dict(), or of
+    model.named_parameters(). What is no tensor stays as it is."""
     named = params.items() if isinstance(params, Mapping) else params
-    handles = [broadcast_async_(tensor, root_rank, f"parameter.{name}", process_set) for name, tensor in named
-               if isinstance(tensor, Tensor)]
+    handles = [
+        broadcast_async_(tensor, root_rank, f"parameter.{name}", process_set)
+        for name, tensor in named
+        if isinstance(tensor, Tensor)
+    ]
     for handle in handles:
         synchronize(handle)
 
@@ -61,10 +69,11 @@ def _map_leaves(state: Any, change: Any) -> Any:
     return change(state)
 
 
-def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
-                              process_set: ProcessSet = global_process_set) -> None:
-    """Brings rank root_rank's state of the optimizer, options such as lr included, to all ranks. Before the first step there is
-    no state, and only the options are sent."""
+def broadcast_optimizer_state(
+    optimizer: torch.optim.Optimizer, root_rank: int, process_set: ProcessSet = global_process_set
+) -> None:
+    """Brings rank root_rank's state of the optimizer, options such as lr included, to all ranks. Before the first step
+    there is no state, and only the options are sent."""
     own = rank() == root_rank
     tensors: list[Tensor] = []
 
@@ -79,8 +88,13 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
             return leaf
         tensors.append(torch.empty(leaf.shape, dtype=leaf.dtype))
         return tensors[-1]
-    state = broadcast_object(_map_leaves(optimizer.state_dict(), taken_out) if own else None, root_rank, "optimizer", process_set)
+
+    state = broadcast_object(
+        _map_leaves(optimizer.state_dict(), taken_out) if own else None, root_rank, "optimizer", process_set
+    )
     filled = None if own else _map_leaves(state, made)
-    broadcast_parameters(((f"optimizer.{number}", tensor) for number, tensor in enumerate(tensors)), root_rank, process_set)
+    broadcast_parameters(
+        ((f"optimizer.{number}", tensor) for number, tensor in enumerate(tensors)), root_rank, process_set
+    )
     if filled is not None:
         optimizer.load_state_dict(filled)

@@ -1,4 +1,5 @@
 """Optimizers whose steps are taken with the gradients of all ranks."""
+
 # mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
@@ -21,8 +22,15 @@ from tutti.hvd._process_sets import ProcessSet, global_process_set
 class Reducer:
     """The gradients of one optimizer: begins to reduce each when the backward pass has made it, and waits for all."""
 
-    def __init__(self, names: dict[Tensor, str], groups: dict[Tensor, Group], compression: type[Compressor],
-                 backward_passes: int, sparse_as_dense: bool, wish: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        names: dict[Tensor, str],
+        groups: dict[Tensor, Group],
+        compression: type[Compressor],
+        backward_passes: int,
+        sparse_as_dense: bool,
+        wish: dict[str, Any],
+    ) -> None:
         self.backward_passes = backward_passes
         self._names, self._groups = names, groups
         self._compression, self._sparse_as_dense, self._wish = compression, sparse_as_dense, wish
@@ -39,9 +47,10 @@ class Reducer:
         """A backward pass has added to the gradient."""
         if parameter in self._under_way:
             raise InvalidUsage(
-                f"the gradient of {self._names[parameter]} was made once more while it is reduced: after {self.backward_passes} "
-                "backward pass(es) call step() or synchronize() first, or give DistributedOptimizer a larger "
-                "backward_passes_per_step")
+                f"the gradient of {self._names[parameter]} was made once more while it is reduced: after"
+                f" {self.backward_passes} backward pass(es) call step() or synchronize() first, or give"
+                " DistributedOptimizer a larger backward_passes_per_step"
+            )
         self._passes[parameter] += 1
         if self._passes[parameter] == self.backward_passes:
             self._begin(parameter)
@@ -52,8 +61,10 @@ class Reducer:
             parameter.grad = torch.zeros_like(parameter)
         if parameter.grad.is_sparse:
             if not self._sparse_as_dense:
-                raise InvalidUsage(f"the gradient of {self._names[parameter]} is sparse: give DistributedOptimizer "
-                                   "sparse_as_dense=True, or make it dense (torch.nn.Embedding has sparse=False)")
+                raise InvalidUsage(
+                    f"the gradient of {self._names[parameter]} is sparse: give DistributedOptimizer "
+                    "sparse_as_dense=True, or make it dense (torch.nn.Embedding has sparse=False)"
+                )
             parameter.grad = parameter.grad.to_dense()
         return parameter.grad
 
@@ -61,7 +72,9 @@ class Reducer:
         sent, context = self._compression.compress(self._gradient(parameter).detach())
         group = self._groups.get(parameter)
         name = f"gradient.{self._names[parameter]}"
-        handle = allreduce_async_(sent, name=name, **self._wish) if group is None else group.begin(sent, name, self._wish)
+        handle = (
+            allreduce_async_(sent, name=name, **self._wish) if group is None else group.begin(sent, name, self._wish)
+        )
         self._under_way[parameter] = handle, sent, context
 
     def finish(self) -> None:
@@ -87,8 +100,8 @@ class _Distributed(torch.optim.Optimizer):
     _synchronized: bool
 
     def synchronize(self) -> None:
-        """Waits for the gradients of all ranks, for who wants to see or clip them before step(), which then takes them as they
-        are."""
+        """Waits for the gradients of all ranks, for who wants to see or clip them before step(), which then takes them
+        as they are."""
         self._reducer.finish()
         self._synchronized = True
 
@@ -108,11 +121,15 @@ class _Distributed(torch.optim.Optimizer):
     def zero_grad(self, *arguments: Any, **keywords: Any) -> None:
         """As ever; refuses while gradients are on their way."""
         if self._reducer.is_under_way:
-            raise InvalidUsage("zero_grad() was called after backward() and before step() or synchronize(): gradients that are "
-                               "on their way to other ranks would be lost")
+            raise InvalidUsage(
+                "zero_grad() was called after backward() and before step() or synchronize(): gradients that are "
+                "on their way to other ranks would be lost"
+            )
         super().zero_grad(*arguments, **keywords)
 
-    def _before_step(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Optional[tuple[Any, dict[str, Any]]]:
+    def _before_step(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Optional[tuple[Any, dict[str, Any]]]:
         closure = keywords.get("closure", arguments[1] if len(arguments) > 1 else None)
         done, self._synchronized = self._synchronized and not self._reducer.is_under_way, False
         if not self._synchronizes:
@@ -128,6 +145,7 @@ class _Distributed(torch.optim.Optimizer):
             loss = closure()
             self._reducer.finish()
             return loss
+
         return with_everybody
 
 
@@ -140,34 +158,52 @@ def _at_least_one(passes: int) -> int:
 def _factors(op: Optional[ReduceOp], predivide: float) -> dict[str, Any]:
     chosen = operator(None, op)
     if predivide != 1 and chosen is not Average:
-        raise InvalidArgument(f"gradient_predivide_factor is {predivide}: it splits the division of an Average; leave it away with "
-                              f"{chosen.name}")
+        raise InvalidArgument(
+            f"gradient_predivide_factor is {predivide}: it splits the division of an Average; leave it away with "
+            f"{chosen.name}"
+        )
     return {"op": chosen, "prescale_factor": 1 / predivide, "postscale_factor": predivide}
 
 
 def DistributedOptimizer(  # pylint: disable=invalid-name
-        optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[tuple[str, Tensor]]] = None,
-        compression: type[Compressor] = Compression.none, backward_passes_per_step: int = 1, op: ReduceOp = Average,
-        gradient_predivide_factor: float = 1.0, num_groups: int = 0,
-        groups: Optional[Union[int, Sequence[Sequence[Tensor]]]] = None,
-        sparse_as_dense: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """Makes the optimizer one whose step() is taken with the gradients of all ranks, reduced by `op` while the backward pass goes
-    on. Returns the same object, whose class is now a subclass of its own.
+    optimizer: torch.optim.Optimizer,
+    named_parameters: Optional[Iterable[tuple[str, Tensor]]] = None,
+    compression: type[Compressor] = Compression.none,
+    backward_passes_per_step: int = 1,
+    op: ReduceOp = Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Optional[Union[int, Sequence[Sequence[Tensor]]]] = None,
+    sparse_as_dense: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Makes the optimizer one whose step() is taken with the gradients of all ranks, reduced by `op` while the backward
+    pass goes on. Returns the same object, whose class is now a subclass of its own.
 
-    named_parameters: model.named_parameters(); the names are the same on all ranks. backward_passes_per_step: gradients are
-    reduced after so many backward passes, whose sum they are. gradient_predivide_factor: an average is divided by it before the
-    sum, and by size / it after that. groups: lists of parameters whose gradients go in one piece, or how many such lists to
-    make (num_groups is the older way to say so). sparse_as_dense: sparse gradients are made dense; else they are refused. Raises InvalidArgument where the arguments are
-    wrong, and in backward() and step() what synchronize() of this module does."""
+    named_parameters: model.named_parameters(); the names are the same on all ranks. backward_passes_per_step: gradients
+    are reduced after so many backward passes, whose sum they are. gradient_predivide_factor: an average is divided by
+    it before the sum, and by size / it after that. groups: lists of parameters whose gradients go in one piece, or how
+    many such lists to make (num_groups is the older way to say so). sparse_as_dense: sparse gradients are made dense;
+    else they are refused. Raises InvalidArgument where the arguments are wrong, and in backward() and step() what
+    synchronize() of this module does."""
     if isinstance(optimizer, _Distributed):
         raise InvalidUsage("the optimizer is a DistributedOptimizer already: its gradients would be reduced twice")
     names = names_of(optimizer, named_parameters)
     wish = {**_factors(op, gradient_predivide_factor), "process_set": process_set}
-    reducer = Reducer(names, groups_of(groups or num_groups or None, names), compression, _at_least_one(backward_passes_per_step), sparse_as_dense, wish)
+    reducer = Reducer(
+        names,
+        groups_of(groups or num_groups or None, names),
+        compression,
+        _at_least_one(backward_passes_per_step),
+        sparse_as_dense,
+        wish,
+    )
     kind = type(optimizer)
     optimizer.__class__ = type(kind.__name__, (_Distributed, kind), {})
     distributed: Any = optimizer
     distributed._reducer, distributed._synchronizes, distributed._synchronized = reducer, True, False
     # A hook, rather than a step() of its own: a scheduler may have wrapped that of the class that it was.
-    optimizer.register_step_pre_hook(lambda _optimizer, arguments, keywords: distributed._before_step(arguments, keywords))
+    optimizer.register_step_pre_hook(
+        lambda _optimizer, arguments, keywords: distributed._before_step(arguments, keywords)
+    )
     return distributed

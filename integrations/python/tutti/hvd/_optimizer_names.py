@@ -1,4 +1,5 @@
 """By which names ranks know an optimizer's parameters, and which of these go together."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -38,12 +39,16 @@ def names_of(optimizer: torch.optim.Optimizer, named: Optional[Iterable[tuple[st
     pairs = list(named)
     twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
     if twice:
-        raise InvalidArgument(f"named_parameters has several parameters of one name: {', '.join(twice)}; give each its own")
+        raise InvalidArgument(
+            f"named_parameters has several parameters of one name: {', '.join(twice)}; give each its own"
+        )
     names = {parameter: name for name, parameter in pairs}
     lacking = sum(parameter not in names for parameter in parameters)
     if lacking:
-        raise InvalidArgument(f"named_parameters lacks {lacking} of the {len(parameters)} parameters of the optimizer: give all, "
-                              "as model.named_parameters() does, or none")
+        raise InvalidArgument(
+            f"named_parameters lacks {lacking} of the {len(parameters)} parameters of the optimizer: give all, "
+            "as model.named_parameters() does, or none"
+        )
     return {parameter: names[parameter] for parameter in parameters}
 
 
@@ -56,8 +61,10 @@ def groups_of(told: Optional[Union[int, Sequence[Sequence[Tensor]]]], names: dic
     for number, members in enumerate(lists):
         for parameter in members:
             if parameter not in names or parameter in groups:
-                raise InvalidArgument(f"groups: the parameter {names.get(parameter, 'without a name')} of group {number} is not one "
-                                      "of the optimizer's, or in two groups")
+                raise InvalidArgument(
+                    f"groups: the parameter {names.get(parameter, 'without a name')} of group {number} is not one "
+                    "of the optimizer's, or in two groups"
+                )
             groups[parameter] = Group(f"gradients.{number}", len(members))
     return groups
 
@@ -66,4 +73,4 @@ def _cut(parameters: Sequence[Tensor], count: int) -> list[Sequence[Tensor]]:
     if count < 1:
         raise InvalidArgument(f"groups is {count}: it is a number of groups from 1 on, or lists of parameters")
     length = -(-len(parameters) // count)
-    return [parameters[at:at + length] for at in range(0, len(parameters), length)]
+    return [parameters[at : at + length] for at in range(0, len(parameters), length)]

@@ -1,4 +1,5 @@
 """Some of the ranks, which do operations among themselves."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

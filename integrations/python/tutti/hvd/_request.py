@@ -1,4 +1,5 @@
 """What a rank says about an operation that it has submitted, and how the ranks' words are compared."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -61,8 +62,17 @@ class Request:
 
 
 _RAGGED = ("allgather", "alltoall")  # each rank has a first dimension, and splits, of its own
-_WORDS = {"kind": "the operation", "dtype": "the type", "shape": "the shape", "op": "the operator", "root": "the root rank",
-          "prescale": "prescale_factor", "postscale": "postscale_factor", "group": "the group", "group_size": "the group's size"}
+_WORDS = {
+    "kind": "the operation",
+    "dtype": "the type",
+    "shape": "the shape",
+    "op": "the operator",
+    "root": "the root rank",
+    "prescale": "prescale_factor",
+    "postscale": "postscale_factor",
+    "group": "the group",
+    "group_size": "the group's size",
+}
 
 
 def _of(request: Request, field: str) -> Any:
@@ -89,7 +99,9 @@ def difference(requests: Sequence[Optional[Request]]) -> Optional[str]:
         for rank, request in told:
             sides.setdefault(_of(request, field), []).append(rank)
         if len(sides) > 1:
-            each = ", ".join(f"{named(ranks)} {'has' if len(ranks) == 1 else 'have'} {_shown(value)}"
-                             for value, ranks in sides.items())
+            each = ", ".join(
+                f"{named(ranks)} {'has' if len(ranks) == 1 else 'have'} {_shown(value)}"
+                for value, ranks in sides.items()
+            )
             return f"the ranks differ in {_WORDS.get(field, field)}: {each}"
     return None

@@ -1,4 +1,5 @@
 """What a job is tuned by: keyword arguments of init(), and Horovod's own variables, which win."""
+
 from __future__ import annotations
 
 import os
@@ -51,8 +52,13 @@ def _chosen(variable: str, told: Optional[float], default: float, unit: float = 
     return default if told is None else told
 
 
-def settings(fusion_threshold: Optional[float], cycle_time: Optional[float], cache_capacity: Optional[float],
-             stall_warning: Optional[float], stall_shutdown: Optional[float]) -> Settings:
+def settings(
+    fusion_threshold: Optional[float],
+    cycle_time: Optional[float],
+    cache_capacity: Optional[float],
+    stall_warning: Optional[float],
+    stall_shutdown: Optional[float],
+) -> Settings:
     """What the environment says; else what init() was told; else the defaults."""
     usual = Settings()
     never = float("inf")
@@ -62,4 +68,5 @@ def settings(fusion_threshold: Optional[float], cycle_time: Optional[float], cac
         cycle_time=_chosen("HOROVOD_CYCLE_TIME", cycle_time, usual.cycle_time, unit=0.001),
         cache_capacity=_chosen("HOROVOD_CACHE_CAPACITY", cache_capacity, usual.cache_capacity),
         stall_warning=never if _variable("HOROVOD_STALL_CHECK_DISABLE") else warned,
-        stall_shutdown=_chosen("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", stall_shutdown, usual.stall_shutdown))
+        stall_shutdown=_chosen("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", stall_shutdown, usual.stall_shutdown),
+    )

@@ -1,4 +1,5 @@
 """The job: joining and leaving it, and who this process is in it."""
+
 from __future__ import annotations
 
 import atexit
@@ -43,17 +44,26 @@ def _locals(comm: Communicator, launched: bool) -> tuple[list[int], list[int]]:
     return everybody[:, 0].tolist(), everybody[:, 1].tolist()
 
 
-def init(comm: Optional[Communicator] = None, process_sets: Optional[Iterable[Union[ProcessSet, Sequence[int]]]] = None, *,
-         fusion_threshold: Optional[float] = None, cycle_time: Optional[float] = None, cache_capacity: Optional[float] = None,
-         stall_warning: Optional[float] = None, stall_shutdown: Optional[float] = None, **communicator: Any) -> None:
-    """Joins the job, as what the launcher's environment says, and starts the thread that runs operations. All ranks call it;
-    once more does nothing.
+def init(
+    comm: Optional[Communicator] = None,
+    process_sets: Optional[Iterable[Union[ProcessSet, Sequence[int]]]] = None,
+    *,
+    fusion_threshold: Optional[float] = None,
+    cycle_time: Optional[float] = None,
+    cache_capacity: Optional[float] = None,
+    stall_warning: Optional[float] = None,
+    stall_shutdown: Optional[float] = None,
+    **communicator: Any,
+) -> None:
+    """Joins the job, as what the launcher's environment says, and starts the thread that runs operations. All ranks
+    call it; once more does nothing.
 
-    `comm`: the ranks of this communicator, which stays the caller's, instead of those of the environment. `process_sets`: sets
-    of ranks that will be used, the same in the same order on all ranks. fusion_threshold (bytes; 128 MiB), cycle_time (seconds
-    that submitted operations wait for others to go with; 0.001), cache_capacity (names; 1024), stall_warning and stall_shutdown
-    (seconds; 60, and 0: never): rank 0's count, and the variables of Horovod win (docs/horovod.md). Other keyword arguments are
-    those of tutti.Communicator.from_environment. Raises what joining does."""
+    `comm`: the ranks of this communicator, which stays the caller's, instead of those of the environment.
+    `process_sets`: sets of ranks that will be used, the same in the same order on all ranks. fusion_threshold (bytes;
+    128 MiB), cycle_time (seconds that submitted operations wait for others to go with; 0.001), cache_capacity (names;
+    1024), stall_warning and stall_shutdown (seconds; 60, and 0: never): rank 0's count, and the variables of Horovod
+    win (docs/horovod.md). Other keyword arguments are those of tutti.Communicator.from_environment. Raises what joining
+    does."""
     global _world
     if _world is not None:
         return
@@ -86,8 +96,8 @@ def _leave(reason: str) -> None:
 
 
 def shutdown() -> None:
-    """Leaves the job. What is under way, here and on other ranks, ends with an error, as does what they call later. Without
-    init() it does nothing; and a process that ends does it by itself."""
+    """Leaves the job. What is under way, here and on other ranks, ends with an error, as does what they call later.
+    Without init() it does nothing; and a process that ends does it by itself."""
     _leave("shutdown() was called")
 
 
@@ -129,7 +139,7 @@ def local_size() -> int:
 
 def cross_rank() -> int:
     """The number of this process among those that have its local_rank(), on their hosts."""
-    return _joined_world().local_ranks[:rank()].count(local_rank())
+    return _joined_world().local_ranks[: rank()].count(local_rank())
 
 
 def cross_size() -> int:
@@ -143,8 +153,9 @@ def is_homogeneous() -> bool:
 
 
 def stats() -> dict[str, float]:
-    """What this rank has done since init(), as flat numbers: operations and bytes of the communicators ("all_reduce_operations"
-    and so on, as Communicator.stats() has them); "rounds" of negotiation, of these "exchanges_in_full", and "cache_hits"."""
+    """What this rank has done since init(), as flat numbers: operations and bytes of the communicators
+    ("all_reduce_operations" and so on, as Communicator.stats() has them); "rounds" of negotiation, of these
+    "exchanges_in_full", and "cache_hits"."""
     return engine().stats()
 
 

@@ -1,4 +1,5 @@
 """What tutti.hvd does beside moving data. Usage: behaviour.py CASE..."""
+
 import contextlib
 import os
 import random
@@ -29,6 +30,7 @@ def held():
     def stand():
         stands.set()
         goes_on.wait()
+
     asking = threading.Thread(target=engine().ask, args=(stand,))
     asking.start()
     stands.wait()
@@ -44,21 +46,29 @@ def ones(elements=100):
 
 
 def step(names=20):
-    """So many all-reduces, submitted together; how many of the library's operations that took, and how many exchanges."""
+    """So many all-reduces, submitted together; how many of the library's operations that took, and how many
+    exchanges."""
     before = hvd.stats()
     with held():
         handles = [hvd.allreduce_async(ones(), name=f"t{number}", op=hvd.Sum) for number in range(names)]
     for handle in handles:
         assert (hvd.synchronize(handle) == hvd.size()).all()
     after = hvd.stats()
-    return [int(after.get(key, 0) - before.get(key, 0)) for key in ("all_reduce_operations", "exchanges_in_full", "cache_hits")]
+    return [
+        int(after.get(key, 0) - before.get(key, 0))
+        for key in ("all_reduce_operations", "exchanges_in_full", "cache_hits")
+    ]
 
 
 def scrambled():
     dice = random.Random(hvd.rank())
     for number in range(10):
-        handles = {name: hvd.allreduce_async(torch.full((name + 1,), float(name * hvd.rank() + number)), name=f"t{name}", op=hvd.Sum)
-                   for name in dice.sample(range(40), 40)}
+        handles = {
+            name: hvd.allreduce_async(
+                torch.full((name + 1,), float(name * hvd.rank() + number)), name=f"t{name}", op=hvd.Sum
+            )
+            for name in dice.sample(range(40), 40)
+        }
         for name in dice.sample(range(40), 40):
             result = hvd.synchronize(handles[name])
             assert result.shape == (name + 1,)
@@ -73,7 +83,8 @@ def scrambled_kinds():
         "gather": lambda: hvd.allgather_async(torch.full((rank + 1,), rank), name="gather"),
         "broadcast": lambda: hvd.broadcast_async(torch.tensor([rank]), size - 1, name="broadcast"),
         "exchange": lambda: hvd.alltoall_async(torch.arange(size), name="exchange"),
-        "scatter": lambda: hvd.reducescatter_async(torch.arange(size), name="scatter", op=hvd.Sum)}
+        "scatter": lambda: hvd.reducescatter_async(torch.arange(size), name="scatter", op=hvd.Sum),
+    }
     dice = random.Random(rank)
     for _ in range(5):
         handles = {name: begin[name]() for name in dice.sample(sorted(begin), len(begin))}
@@ -137,24 +148,59 @@ def mismatched():
     odd = rank == last
     most = "rank 0 has" if last == 1 else "ranks 0, 1 have"
     for _ in range(2):
-        refused(tutti.InvalidUsage, f"allreduce of 'a': the ranks differ in the shape: {most} (3), rank {last} has (4)",
-                hvd.allreduce, ones(4 if odd else 3), name="a")
-        refused(tutti.InvalidUsage, f"the ranks differ in the type: {most} float32, rank {last} has int32",
-                hvd.allreduce, ones().to(torch.int32 if odd else torch.float32), name="b")
-        refused(tutti.InvalidUsage, f"the ranks differ in the operator: {most} sum, rank {last} has max",
-                hvd.allreduce, ones(), name="c", op=hvd.Max if odd else hvd.Sum)
-        refused(tutti.InvalidUsage, f"the ranks differ in the root rank: {most} 0, rank {last} has 1", hvd.broadcast, ones(), int(odd), "d")
-        refused(tutti.InvalidUsage, f"the ranks differ in the operation: {most} allgather, rank {last} has alltoall",
-                hvd.alltoall if odd else hvd.allgather, torch.ones(hvd.size()), name="e")
-        refused(tutti.InvalidUsage, f"the ranks differ in the shape: {most} (*, 2), rank {last} has (*, 3)",
-                hvd.allgather, torch.ones(rank + 1, 3 if odd else 2), name="f")
+        refused(
+            tutti.InvalidUsage,
+            f"allreduce of 'a': the ranks differ in the shape: {most} (3), rank {last} has (4)",
+            hvd.allreduce,
+            ones(4 if odd else 3),
+            name="a",
+        )
+        refused(
+            tutti.InvalidUsage,
+            f"the ranks differ in the type: {most} float32, rank {last} has int32",
+            hvd.allreduce,
+            ones().to(torch.int32 if odd else torch.float32),
+            name="b",
+        )
+        refused(
+            tutti.InvalidUsage,
+            f"the ranks differ in the operator: {most} sum, rank {last} has max",
+            hvd.allreduce,
+            ones(),
+            name="c",
+            op=hvd.Max if odd else hvd.Sum,
+        )
+        refused(
+            tutti.InvalidUsage,
+            f"the ranks differ in the root rank: {most} 0, rank {last} has 1",
+            hvd.broadcast,
+            ones(),
+            int(odd),
+            "d",
+        )
+        refused(
+            tutti.InvalidUsage,
+            f"the ranks differ in the operation: {most} allgather, rank {last} has alltoall",
+            hvd.alltoall if odd else hvd.allgather,
+            torch.ones(hvd.size()),
+            name="e",
+        )
+        refused(
+            tutti.InvalidUsage,
+            f"the ranks differ in the shape: {most} (*, 2), rank {last} has (*, 3)",
+            hvd.allgather,
+            torch.ones(rank + 1, 3 if odd else 2),
+            name="f",
+        )
         assert (hvd.allreduce(ones(), name="a", op=hvd.Sum) == hvd.size()).all()
     handle = hvd.allreduce_async(ones(3 if odd else 2))
     refused(tutti.InvalidUsage, "the ranks differ in the shape", hvd.synchronize, handle)
     refused(tutti.InvalidUsage, "the ranks differ in the shape", hvd.synchronize, handle)  # once more is the same
     with held():
         first = hvd.allreduce_async(ones(), name="twice")
-        refused(tutti.InvalidUsage, "allreduce of 'twice' is under way already", hvd.allreduce_async, ones(), name="twice")
+        refused(
+            tutti.InvalidUsage, "allreduce of 'twice' is under way already", hvd.allreduce_async, ones(), name="twice"
+        )
         assert not hvd.poll(first)
     hvd.synchronize(first)
     assert hvd.poll(first)
@@ -171,6 +217,7 @@ def from_threads():
                 assert (result == (number + again) * hvd.size()).all()
         except BaseException as error:  # pylint: disable=broad-exception-caught
             failures.append(error)
+
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
@@ -192,10 +239,19 @@ def process_sets():
             assert hvd.allgather(torch.tensor([rank]), process_set=second).tolist() == [0, 2]
             assert hvd.broadcast(torch.tensor([rank]), 2, name="y", process_set=second).item() == 2
             assert hvd.broadcast_object(rank, 2, process_set=second) == 2
-            assert hvd.reducescatter(torch.arange(4), op=hvd.Sum, process_set=second).tolist() == [2 * rank, 2 * rank + 2]
+            assert hvd.reducescatter(torch.arange(4), op=hvd.Sum, process_set=second).tolist() == [
+                2 * rank,
+                2 * rank + 2,
+            ]
             hvd.barrier(second)
         else:
-            refused(tutti.InvalidUsage, "rank 1 is not in the process set of ranks 0, 2", hvd.allreduce, ones(), process_set=second)
+            refused(
+                tutti.InvalidUsage,
+                "rank 1 is not in the process set of ranks 0, 2",
+                hvd.allreduce,
+                ones(),
+                process_set=second,
+            )
     assert hvd.allreduce(ones(1), name="x", op=hvd.Sum).item() == 3
     hvd.barrier()
     assert hvd.remove_process_set(first) and not hvd.remove_process_set(hvd.global_process_set)

@@ -1,4 +1,5 @@
 """Ranks that stall, leave, die or fork. Usage: failing.py CASE..."""
+
 import os
 import signal
 import sys
@@ -53,7 +54,10 @@ def given_up():
         text = failure(tutti.Timeout, reduce, "missing")
     else:
         text = failure(tutti.Timeout, lambda: time.sleep(0.05) or hvd.broadcast_async(torch.ones(1), 0))
-    assert "have waited for ranks that have not submitted them" in text and "allreduce of 'missing': waits for rank 1" in text, text
+    assert (
+        "have waited for ranks that have not submitted them" in text
+        and "allreduce of 'missing': waits for rank 1" in text
+    ), text
     hvd.shutdown()
 
 

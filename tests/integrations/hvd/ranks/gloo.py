@@ -1,4 +1,6 @@
-"""The training of examples/horovod_digits.py on PyTorch's own Gloo, gradients averaged by hand. Usage: gloo.py EXAMPLES FILE"""
+"""The training of examples/horovod_digits.py on PyTorch's own Gloo, gradients averaged by hand. Usage: gloo.py EXAMPLES
+FILE"""
+
 import sys
 
 import torch
@@ -13,6 +15,7 @@ EPOCHS, BATCH, SEED = 2, 56, 42
 def main():
     sys.path.insert(0, sys.argv[1])
     from horovod_digits import Net, digits
+
     dist.init_process_group("gloo", init_method="env://")
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(SEED)

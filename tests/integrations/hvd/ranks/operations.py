@@ -1,4 +1,5 @@
 """Every operation on every type, against what one process works out. Usage: operations.py"""
+
 import torch
 
 import tutti
@@ -7,8 +8,12 @@ import tutti.hvd as hvd
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 TYPES = (*FLOATS, *INTEGERS)
-OPS = {hvd.Sum: lambda all_: all_.sum(0), hvd.Product: lambda all_: all_.prod(0), hvd.Min: lambda all_: all_.min(0).values,
-       hvd.Max: lambda all_: all_.max(0).values}
+OPS = {
+    hvd.Sum: lambda all_: all_.sum(0),
+    hvd.Product: lambda all_: all_.prod(0),
+    hvd.Min: lambda all_: all_.min(0).values,
+    hvd.Max: lambda all_: all_.max(0).values,
+}
 
 
 def data(rank, dtype, shape=(3, 5)):
@@ -22,7 +27,9 @@ def everybody(dtype, shape=(3, 5)):
 
 
 def same(got, wanted):
-    assert got.dtype == wanted.dtype and got.shape == wanted.shape and torch.equal(got, wanted), f"{got}\nis not\n{wanted}"
+    assert (
+        got.dtype == wanted.dtype and got.shape == wanted.shape and torch.equal(got, wanted)
+    ), f"{got}\nis not\n{wanted}"
 
 
 def close(got, wanted):
@@ -68,7 +75,9 @@ def averages():
         same(hvd.allreduce(data(hvd.rank(), dtype), average=False), everybody(dtype).sum(0))
         scaled = hvd.allreduce(data(hvd.rank(), dtype), op=hvd.Sum, prescale_factor=0.5, postscale_factor=4.0)
         same(scaled, 2 * everybody(dtype).sum(0))
-        pair = hvd.grouped_allreduce([data(hvd.rank(), dtype)] * 2, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.5)
+        pair = hvd.grouped_allreduce(
+            [data(hvd.rank(), dtype)] * 2, op=hvd.Sum, prescale_factor=2.0, postscale_factor=0.5
+        )
         same(pair[1], everybody(dtype).sum(0))
     same(hvd.allreduce(torch.tensor([2, -3]) * hvd.size()), torch.tensor([2, -3]) * hvd.size())
     same(hvd.allreduce(torch.tensor([2, 4]), op=hvd.Sum, postscale_factor=1.5), torch.tensor([3, 6]) * hvd.size())
@@ -94,7 +103,10 @@ def moves():
         parts = [data(r, dtype, (r, 2)) for r in range(ranks)]  # the first gives none
         for name in (None, f"gather.{dtype}", f"gather.{dtype}"):
             same(hvd.allgather(parts[rank], name=name), torch.cat(parts))
-        same(hvd.synchronize(hvd.allgather_async(data(rank, dtype, (2,)))), torch.cat([data(r, dtype, (2,)) for r in range(ranks)]))
+        same(
+            hvd.synchronize(hvd.allgather_async(data(rank, dtype, (2,)))),
+            torch.cat([data(r, dtype, (2,)) for r in range(ranks)]),
+        )
         for root in range(ranks):
             own = data(rank, dtype)
             same(hvd.broadcast(own, root), data(root, dtype))
@@ -103,7 +115,7 @@ def moves():
             assert hvd.broadcast_(own, root) is own
             same(own, data(root, dtype))
         all_sent = [data(r, dtype, (2 * ranks, 3)) for r in range(ranks)]
-        same(hvd.alltoall(all_sent[rank]), torch.cat([sent[2 * rank:2 * rank + 2] for sent in all_sent]))
+        same(hvd.alltoall(all_sent[rank]), torch.cat([sent[2 * rank : 2 * rank + 2] for sent in all_sent]))
 
 
 def uneven():
@@ -128,10 +140,18 @@ def scattered():
             total = everybody(torch.int64, (rows, 3)).sum(0).to(dtype)
             wanted = total.split(shares)[rank]
             same(hvd.reducescatter(data(rank, dtype, (rows, 3)), op=hvd.Sum), wanted)
-            same(hvd.synchronize(hvd.reducescatter_async(data(rank, dtype, (rows, 3)), op=hvd.Sum, prescale_factor=2,
-                                                         postscale_factor=0.5)), wanted)
-    close(hvd.reducescatter(data(rank, torch.float32, (2 * ranks, 3))),
-          everybody(torch.float32, (2 * ranks, 3)).mean(0).split([2] * ranks)[rank])
+            same(
+                hvd.synchronize(
+                    hvd.reducescatter_async(
+                        data(rank, dtype, (rows, 3)), op=hvd.Sum, prescale_factor=2, postscale_factor=0.5
+                    )
+                ),
+                wanted,
+            )
+    close(
+        hvd.reducescatter(data(rank, torch.float32, (2 * ranks, 3))),
+        everybody(torch.float32, (2 * ranks, 3)).mean(0).split([2] * ranks)[rank],
+    )
 
 
 def shapes():
@@ -177,13 +197,16 @@ def gradients():
     rows.grad = None
     hvd.alltoall(rows).mul(rank + 1.0).sum().backward()
     close(rows.grad, torch.repeat_interleave(torch.arange(1.0, ranks + 1).double(), 2).unsqueeze(1).expand(-1, 3))
-    refused(tutti.InvalidUsage, "no gradient of a reduction by Max",
-            lambda: hvd.allreduce(own, op=hvd.Max).sum().backward())
+    refused(
+        tutti.InvalidUsage, "no gradient of a reduction by Max", lambda: hvd.allreduce(own, op=hvd.Max).sum().backward()
+    )
 
 
 def objects():
     rank, ranks = hvd.rank(), hvd.size()
-    assert hvd.allgather_object({"rank": rank, "text": "x" * rank}) == [{"rank": r, "text": "x" * r} for r in range(ranks)]
+    assert hvd.allgather_object({"rank": rank, "text": "x" * rank}) == [
+        {"rank": r, "text": "x" * r} for r in range(ranks)
+    ]
     for root in range(ranks):
         assert hvd.broadcast_object([root, None] if rank == root else "not this", root, name="object") == [root, None]
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))

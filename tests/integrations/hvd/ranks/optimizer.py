@@ -1,4 +1,5 @@
 """DistributedOptimizer against one process that has all ranks' data. Usage: optimizer.py"""
+
 import copy
 
 import torch
@@ -39,8 +40,10 @@ def net(dtype=torch.float64):
 
 def batch(step, rank, dtype=torch.float64):
     generator = torch.Generator().manual_seed(1000 * step + rank)
-    return (torch.randn(ROWS, 5, generator=generator, dtype=torch.float64).to(dtype),
-            torch.randint(3, (ROWS,), generator=generator))
+    return (
+        torch.randn(ROWS, 5, generator=generator, dtype=torch.float64).to(dtype),
+        torch.randint(3, (ROWS,), generator=generator),
+    )
 
 
 def everybody(step, dtype=torch.float64):
@@ -72,8 +75,9 @@ def together(make, steps=4, passes=1, clip=None, dtype=torch.float64, **options)
             for parameter in model.parameters():
                 parameter.add_(1)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    optimizer = hvd.DistributedOptimizer(make(model.parameters()), named_parameters=model.named_parameters(),
-                                         backward_passes_per_step=passes, **options)
+    optimizer = hvd.DistributedOptimizer(
+        make(model.parameters()), named_parameters=model.named_parameters(), backward_passes_per_step=passes, **options
+    )
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     for step in range(steps):
         optimizer.zero_grad()
@@ -134,13 +138,21 @@ def grouped():
 
 def own_groups():
     model = net()
-    optimizer = hvd.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), groups=[[*model.first.parameters()]])
+    optimizer = hvd.DistributedOptimizer(
+        sgd(model.parameters()), model.named_parameters(), groups=[[*model.first.parameters()]]
+    )
     data, labels = batch(0, hvd.rank())
     functional.cross_entropy(model(data), labels).backward()
     optimizer.step()
     agree(model, alone(sgd, steps=1))
-    refused(tutti.InvalidArgument, "is not one of the optimizer's", hvd.DistributedOptimizer, sgd(model.parameters()),
-            model.named_parameters(), groups=[[torch.nn.Parameter(torch.ones(1))]])
+    refused(
+        tutti.InvalidArgument,
+        "is not one of the optimizer's",
+        hvd.DistributedOptimizer,
+        sgd(model.parameters()),
+        model.named_parameters(),
+        groups=[[torch.nn.Parameter(torch.ones(1))]],
+    )
 
 
 def compressed():
@@ -184,6 +196,7 @@ def unused():
 
 def scheduled():
     """A scheduler made before, and one made after; and a closure."""
+
     def rates(early):
         model = net()
         inner = sgd(model.parameters())
@@ -210,6 +223,7 @@ def scheduled():
             optimizer.step()
             optimizer.param_groups[0]["lr"] /= 2
         return model
+
     for early in (True, False):
         agree(rates(early), halving())
 
@@ -221,13 +235,16 @@ def closure():
             loss = functional.cross_entropy(model(data), labels)
             loss.backward()
             return loss
+
         for _ in range(2):
             optimizer.step(evaluate)
         return model
+
     mine, theirs = net(), net()
     used = [*mine.first.parameters(), *mine.second.parameters()]
-    optimizer = hvd.DistributedOptimizer(torch.optim.LBFGS(used, max_iter=5),
-                                         [(name, p) for name, p in mine.named_parameters() if "aside" not in name])
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.LBFGS(used, max_iter=5), [(name, p) for name, p in mine.named_parameters() if "aside" not in name]
+    )
     reference = torch.optim.LBFGS([*theirs.first.parameters(), *theirs.second.parameters()], max_iter=5)
     agree(fit(mine, optimizer, *batch(0, hvd.rank())), fit(theirs, reference, *everybody(0)))
 
@@ -255,13 +272,15 @@ def states():
 def sparse():
     torch.manual_seed(1)
     table = torch.nn.Embedding(7, 3, sparse=True)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=1.0), table.named_parameters(), sparse_as_dense=True)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(table.parameters(), lr=1.0), table.named_parameters(), sparse_as_dense=True
+    )
     before = table.weight.detach().clone()
     table(torch.tensor([hvd.rank(), 5])).sum().backward()
     optimizer.step()
     wanted = before.clone()
     wanted[5] -= 1
-    wanted[:hvd.size()] -= 1 / hvd.size()
+    wanted[: hvd.size()] -= 1 / hvd.size()
     torch.testing.assert_close(table.weight.detach(), wanted)
     other = torch.nn.Embedding(7, 3, sparse=True)
     hvd.DistributedOptimizer(torch.optim.SGD(other.parameters(), lr=1.0), other.named_parameters())
@@ -273,19 +292,44 @@ def misused():
     optimizer = hvd.DistributedOptimizer(sgd(model.parameters()), model.named_parameters())
     assert isinstance(optimizer, torch.optim.SGD)
     refused(tutti.InvalidUsage, "is a DistributedOptimizer already", hvd.DistributedOptimizer, optimizer)
-    refused(tutti.InvalidArgument, "lacks 2 of the 6 parameters", hvd.DistributedOptimizer, sgd(model.parameters()),
-            list(model.named_parameters())[2:])
-    refused(tutti.InvalidArgument, "several parameters of one name: same", hvd.DistributedOptimizer, sgd(model.parameters()),
-            [("same", parameter) for parameter in model.parameters()])
-    refused(tutti.InvalidArgument, "backward_passes_per_step is 0", hvd.DistributedOptimizer, sgd(model.parameters()),
-            backward_passes_per_step=0)
-    refused(tutti.InvalidArgument, "leave it away with Sum", hvd.DistributedOptimizer, sgd(model.parameters()), op=hvd.Sum,
-            gradient_predivide_factor=2.0)
+    refused(
+        tutti.InvalidArgument,
+        "lacks 2 of the 6 parameters",
+        hvd.DistributedOptimizer,
+        sgd(model.parameters()),
+        list(model.named_parameters())[2:],
+    )
+    refused(
+        tutti.InvalidArgument,
+        "several parameters of one name: same",
+        hvd.DistributedOptimizer,
+        sgd(model.parameters()),
+        [("same", parameter) for parameter in model.parameters()],
+    )
+    refused(
+        tutti.InvalidArgument,
+        "backward_passes_per_step is 0",
+        hvd.DistributedOptimizer,
+        sgd(model.parameters()),
+        backward_passes_per_step=0,
+    )
+    refused(
+        tutti.InvalidArgument,
+        "leave it away with Sum",
+        hvd.DistributedOptimizer,
+        sgd(model.parameters()),
+        op=hvd.Sum,
+        gradient_predivide_factor=2.0,
+    )
     refused(NotImplementedError, "no Adasum", hvd.DistributedOptimizer, sgd(model.parameters()), op=hvd.Adasum)
     data, labels = batch(0, hvd.rank())
     functional.cross_entropy(model(data), labels).backward()
     refused(tutti.InvalidUsage, "zero_grad() was called after backward()", optimizer.zero_grad)
-    refused(tutti.InvalidUsage, "was made once more while it is reduced", functional.cross_entropy(model(data), labels).backward)
+    refused(
+        tutti.InvalidUsage,
+        "was made once more while it is reduced",
+        functional.cross_entropy(model(data), labels).backward,
+    )
     optimizer.step()
     optimizer.zero_grad()
     optimizer.set_backward_passes_per_step(2)
@@ -296,7 +340,20 @@ def misused():
 
 def main():
     hvd.init()
-    for case in (plain, passes, grouped, own_groups, compressed, low_precision, unused, scheduled, closure, states, sparse, misused):
+    for case in (
+        plain,
+        passes,
+        grouped,
+        own_groups,
+        compressed,
+        low_precision,
+        unused,
+        scheduled,
+        closure,
+        states,
+        sparse,
+        misused,
+    ):
         case()
         hvd.barrier()
     hvd.shutdown()
