@@ -8,7 +8,7 @@ import unittest
 
 import jobs
 
-from tutti.hvd._fusion import batches
+from tutti.hvd._fusion import LARGE_BYTES, batches
 from tutti.hvd._negotiation import Negotiation, Ready
 from tutti.hvd._request import Request
 
@@ -252,6 +252,13 @@ class Fusion(unittest.TestCase):
         self.assertEqual([len(batch.ready) for batch in batches(ready, 80)], [2, 2, 1])
         self.assertEqual([len(batch.ready) for batch in batches(ready, 0)], [1] * 5)
         self.assertEqual([len(batch.ready) for batch in batches(ready, 1e9)], [5])
+
+    def test_what_is_large_goes_alone(self):
+        shapes = ((LARGE_BYTES // 4,), (10,), (LARGE_BYTES // 4 - 1,))
+        ready = [Ready((wish(str(shape), shape),)) for shape in shapes]
+        self.assertEqual([len(batch.ready) for batch in batches(ready, 1e9)], [1, 2])
+        grouped = [Ready((wish(str(shape), shape, group="g", group_size=3),)) for shape in shapes]
+        self.assertEqual([len(batch.ready) for batch in batches(grouped, 1e9)], [3])
 
     def test_only_what_is_alike(self):
         one = vars(wish("t"))

@@ -26,6 +26,9 @@ ITEM_BYTES = {
 }
 """The types that operations take, by PyTorch's names."""
 
+LARGE_BYTES = 1024 * 1024
+"""From here on a tensor runs by itself, in its own memory: to copy it there and back costs more than another operation."""
+
 
 @dataclass
 class Batch:
@@ -36,7 +39,7 @@ class Batch:
 
 
 def _bytes_of(unit: Sequence[Ready]) -> int:
-    return sum(ready.request.elements * ITEM_BYTES[ready.request.dtype] for ready in unit)
+    return sum(ready.request.elements * ITEM_BYTES.get(ready.request.dtype, 0) for ready in unit)
 
 
 def _kind(ready: Ready) -> tuple[object, ...]:
@@ -53,14 +56,18 @@ def _units(all_ready: Iterable[Ready]) -> Iterable[list[Ready]]:
     return groups.values()
 
 
+def _goes_alone(ready: Ready) -> bool:
+    request = ready.request
+    large = not request.group and _bytes_of([ready]) >= LARGE_BYTES
+    return bool(large or ready.error or request.kind != "allreduce")
+
+
 def batches(all_ready: Sequence[Ready], threshold: float) -> list[Batch]:
     """The same on every rank that has found the same ready. A group that is larger than the threshold is a batch."""
     open_batches: dict[tuple[object, ...], Batch] = {}
     made: list[Batch] = []
-    for ready in all_ready:
-        if ready.error or ready.request.kind != "allreduce":
-            made.append(Batch([ready]))
-    for unit in _units(ready for ready in all_ready if not ready.error and ready.request.kind == "allreduce"):
+    made += [Batch([ready]) for ready in all_ready if _goes_alone(ready)]
+    for unit in _units(ready for ready in all_ready if not _goes_alone(ready)):
         kind, size = _kind(unit[0]), _bytes_of(unit)
         batch = open_batches.get(kind)
         if batch is None or batch.bytes + size > threshold:
