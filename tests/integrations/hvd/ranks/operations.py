@@ -67,6 +67,15 @@ def reductions():
     same(hvd.allreduce(truth, op=hvd.Min), torch.tensor([True, hvd.size() == 1, False]))
 
 
+def rare_types():
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2, torch.uint16, torch.uint32, torch.uint64):
+        own = torch.tensor([1.0, 0.0]).to(dtype)
+        same(hvd.allreduce(own, op=hvd.Sum).float(), torch.tensor([float(hvd.size()), 0.0]))
+        same(hvd.grouped_allreduce([own, own], op=hvd.Max)[1].float(), own.float())
+        same(hvd.allgather(own).float(), own.float().repeat(hvd.size()))
+        same(hvd.broadcast(own, 0).float(), own.float())
+
+
 def averages():
     for dtype in FLOATS:
         wanted = everybody(dtype).double().mean(0).to(dtype)
@@ -240,7 +249,9 @@ def refusals():
 def main():
     refused(tutti.InvalidUsage, "call tutti.hvd.init() first", hvd.rank)
     hvd.init()
-    for case in (refusals, reductions, averages, compressed, moves, uneven, scattered, shapes, gradients, objects):
+    for case in (refusals, reductions, rare_types, averages, compressed, moves, uneven, scattered, shapes):
+        case()
+    for case in (gradients, objects):
         case()
     hvd.barrier()
     hvd.shutdown()
