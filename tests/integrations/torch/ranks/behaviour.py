@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _coalescing_manager
 
 import tutti_torch
-from case import main, raises, same
+from case import called, main, raises, same
 
 ERROR = dist.DistBackendError
 
@@ -146,12 +146,12 @@ def groups():
 
 def sequence_numbers():
     group = dist.new_group()
-    before = group._get_sequence_number_for_group()
+    before = called(group)
     for _ in range(3):
         dist.all_reduce(torch.ones(1), group=group)
-    assert group._get_sequence_number_for_group() == before + 3
+    assert called(group) == before + 3
     everyone = [None] * size()
-    dist.all_gather_object(everyone, group._get_sequence_number_for_group())
+    dist.all_gather_object(everyone, called(group))
     assert len(set(everyone)) == 1
 
 
@@ -209,7 +209,7 @@ def a_wait_that_is_too_short():
 def a_later_timeout_of_a_group():
     group = dist.new_group()
     backend = group._get_backend(torch.device("cpu"))
-    backend._set_default_timeout(timedelta(milliseconds=350))
+    backend.set_timeout(timedelta(milliseconds=350))
     if self() == 0:
         raises(ERROR, "within 350 ms", dist.all_reduce, torch.ones(3), group=group)
     dist.barrier()
@@ -226,13 +226,15 @@ def calls_that_do_not_match():
 def aborted():
     """From another thread, while a call waits; then nothing works in the group, and all does in others."""
     group = dist.new_group()
-    backend = group._get_backend(torch.device("cpu"))
+    store = dist.distributed_c10d._get_default_store()
     if self() == 0:
-        threading.Timer(0.3, backend.abort).start()
-        raises(ERROR, "abort", dist.all_reduce, torch.ones(3), group=group)
+        threading.Timer(0.3, group._get_backend(torch.device("cpu")).abort).start()
+        raises(ERROR, "tuttiCommAbort", dist.all_reduce, torch.ones(3), group=group)
         raises(ERROR, "the process group was aborted on this rank", dist.all_reduce, torch.ones(3), group=group)
+        store.set("aborted", "1")
     else:
-        raises(ERROR, ["rank 0", "abort"], lambda: (dist.all_reduce(torch.ones(3), group=group), dist.all_reduce(torch.ones(3), group=group)))
+        store.wait(["aborted"])
+        raises(ERROR, ["rank 0", "tuttiCommAbort"], dist.all_reduce, torch.ones(3), group=group)
     dist.barrier()
 
 
