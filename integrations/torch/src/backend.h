@@ -32,7 +32,6 @@ class Backend : public c10d::Backend {
   const std::string getBackendName() const override { return "tutti"; }
   c10::intrusive_ptr<Options> getBackendOptions();  // of c10d::Backend since 2.7 or so
   void setTimeout(milliseconds timeout);
-  bool supportsSplitting() const { return true; }
 
   WorkResult broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkResult allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;

@@ -144,6 +144,19 @@ def groups():
     assert tensor.item() == size()
 
 
+def a_part_of_a_group():
+    """What ProcessGroup.split_group makes: of those that are listed, here all but the first, or the only two."""
+    ranks = list(range(min(1, size() - 2), size()))
+    part = dist.group.WORLD.split_group(ranks, timedelta(seconds=30), None, "part", "a part")
+    if self() not in ranks:
+        assert part is None
+        return
+    assert (part.size(), part.rank()) == (len(ranks), ranks.index(self()))
+    tensor = torch.ones(2)
+    part.allreduce([tensor]).wait()
+    same(tensor, torch.full((2,), float(len(ranks))))
+
+
 def sequence_numbers():
     group = dist.new_group()
     before = called(group)
@@ -328,7 +341,7 @@ def profiled():
 
 
 if __name__ == "__main__":
-    main(known_by_its_name, asynchronous, futures, coalesced, between_start_and_end, objects, groups, sequence_numbers, barriers,
+    main(known_by_its_name, asynchronous, futures, coalesced, between_start_and_end, objects, groups, a_part_of_a_group, sequence_numbers, barriers,
          monitored_barrier_names_who_is_missing, a_group_with_too_little_time, one_operation_with_too_little_time,
          a_wait_that_is_too_short, a_later_timeout_of_a_group, calls_that_do_not_match, aborted, shut_down, threads_of_python_go_on,
          destroyed_and_made_again, forked, beside_the_package_tutti, profiled)
