@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 # Commands of the system's that documents may name. What they start in turn is looked at.
-SYSTEM = {"[", "cat", "cc", "c++", "ccache", "cd", "chrt", "diff", "env", "export", "gdb", "kill", "ln", "ls", "mkdir", "mpirun",
+SYSTEM = {"[", "cat", "cc", "c++", "ccache", "cd", "chrt", "diff", "env", "export", "gdb", "kill", "ln", "ls", "mkdir", "mpirun", "pip",
           "pkg-config", "ps", "rm", "setarch", "srun", "timeout", "torchrun", "unset", "wait"}
 # Under another name where a document's reader is.
 ALIASES = {"prepared/run": "tests/gpu/run"}

@@ -93,6 +93,7 @@ class Backend : public c10d::Backend {
   void stop(const std::exception_ptr& why);
   bool inChild() const { return getpid() != process_; }
   std::string missingAt(const std::string& round, milliseconds timeout, bool all);
+  std::string verdictOn(const std::string& round, milliseconds timeout, bool all);
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::string group_;
