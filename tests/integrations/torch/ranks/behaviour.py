@@ -232,7 +232,7 @@ def calls_that_do_not_match():
     group = dist.new_group()
     call = dist.all_reduce if self() == 0 else lambda tensor, group: dist.all_gather_into_tensor(torch.zeros(3 * size()), tensor, group)
     text = raises(ERROR, ["all-reduce", "all-gather"], call, torch.ones(3), group=group)
-    assert "rank 0" in text and "rank 1" in text, text
+    assert "rank 0" in text, text
     dist.barrier()
 
 
