@@ -46,7 +46,8 @@ def load_suite(backend, strict):
         make_relay()
     for feature in ("ddp", "subgroup", "plugin"):
         DistTestCases.backend_feature[feature].add(backend)
-    DistTestCases.backend_feature["gpu"] = DistTestCases.backend_feature["cuda"] = {backend}
+    able = {backend, "gloo"} if strict else {backend}
+    DistTestCases.backend_feature["gpu"] = DistTestCases.backend_feature["cuda"] = able
     from torch.testing._internal.distributed import distributed_test
 
     distributed_test.BACKEND = backend
@@ -97,7 +98,7 @@ def main():
     args = told()
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(f"{folder}/barrier")
-        os.environ.update(WORLD_SIZE=str(args.ranks), TEMP_DIR=folder, INIT_METHOD="env://", MASTER_ADDR="127.0.0.1",
+        os.environ.update(WORLD_SIZE=str(args.ranks), TEMP_DIR=folder, INIT_METHOD=f"file://{folder}/meeting", MASTER_ADDR="127.0.0.1",
                           OMP_NUM_THREADS="1")
         torch, distributed_test = load_suite(args.backend, args.strict)
         tests = unittest.defaultTestLoader.loadTestsFromTestCase(suite_class(distributed_test, torch))

@@ -230,7 +230,11 @@ def a_later_timeout_of_a_group():
 
 def calls_that_do_not_match():
     group = dist.new_group()
-    call = dist.all_reduce if self() == 0 else lambda tensor, group: dist.all_gather_into_tensor(torch.zeros(3 * size()), tensor, group)
+
+    def gather(tensor, group):
+        dist.all_gather_into_tensor(torch.zeros(3 * size()), tensor, group)
+
+    call = dist.all_reduce if self() == 0 else gather
     text = raises(ERROR, ["all-reduce", "all-gather"], call, torch.ones(3), group=group)
     assert "rank 0" in text, text
     dist.barrier()
@@ -341,7 +345,7 @@ def profiled():
 
 
 if __name__ == "__main__":
-    main(known_by_its_name, asynchronous, futures, coalesced, between_start_and_end, objects, groups, a_part_of_a_group, sequence_numbers, barriers,
-         monitored_barrier_names_who_is_missing, a_group_with_too_little_time, one_operation_with_too_little_time,
-         a_wait_that_is_too_short, a_later_timeout_of_a_group, calls_that_do_not_match, aborted, shut_down, threads_of_python_go_on,
-         destroyed_and_made_again, forked, beside_the_package_tutti, profiled)
+    main(known_by_its_name, asynchronous, futures, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
+         sequence_numbers, barriers, monitored_barrier_names_who_is_missing, a_group_with_too_little_time,
+         one_operation_with_too_little_time, a_wait_that_is_too_short, a_later_timeout_of_a_group, calls_that_do_not_match, aborted,
+         shut_down, threads_of_python_go_on, destroyed_and_made_again, forked, beside_the_package_tutti, profiled)
