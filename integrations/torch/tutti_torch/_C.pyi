@@ -1,0 +1,11 @@
+"""The extension module: the library of tutti, and what makes a backend of it."""
+from typing import Any
+
+def create(options: Any, backend_options: Any) -> Any:
+    """Joins the group that `options` (c10d's DistributedBackendOptions) describe, and blocks until all ranks have come.
+
+    Raises torch.distributed.DistBackendError naming those who have not within the group's timeout.
+    """
+
+def version() -> int:
+    """The library's version: 200 is 0.2.0."""
