@@ -8,7 +8,7 @@ class Training(TorchTest):
         self.torchrun(2, "training.py")
 
     def test_four_ranks(self):
-        self.torchrun(4, "training.py", "plain", "accumulation", "compression", "fsdp2")
+        self.torchrun(4, "training.py", "plain", "accumulation", "fsdp2")
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ def data():
     return TensorDataset(torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target))
 
 
-def batches(size=64):
+def batches(size=128):
+    """`size` images in all ranks' batches together: so many steps, whatever the number of ranks."""
     dataset = data()
     sampler = DistributedSampler(dataset, dist.get_world_size(), dist.get_rank(), seed=3)
-    return DataLoader(dataset, batch_size=size, sampler=sampler), sampler
+    return DataLoader(dataset, batch_size=size // dist.get_world_size(), sampler=sampler), sampler
 
 
 class Net(nn.Module):

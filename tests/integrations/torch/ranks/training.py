@@ -77,7 +77,7 @@ def accumulation():
     """Of four steps, three are no_sync(): they call nothing, and the fourth one collective a bucket."""
     group = dist.new_group()
     model = DDP(fresh(), process_group=group, bucket_cap_mb=0.02)
-    loader, _ = batches(16)
+    loader, _ = batches(32)
     counts = []
     for step, (images, labels) in zip(range(12), loader):
         before = called(group)
