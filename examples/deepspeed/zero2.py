@@ -36,10 +36,13 @@ def join(backend):
     if "RANK" not in os.environ:  # mpirun, srun and others tell it in variables of their own
         import tutti
         tutti.export_env()
+    # On CPU, for inference alone, and it takes a minute to compile: not needed here.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     deepspeed.init_distributed(dist_backend=backend, timeout=timedelta(minutes=30))
 
 
 def engine_of(precision):
+    """The network with its optimizer, as zero2.json wants it, in the precision that is told."""
     config = json.loads((HERE / "zero2.json").read_text(encoding="utf-8"))
     config["bf16"] = {"enabled": precision == "bf16"}
     config["fp16"] = {"enabled": precision == "fp16"}
