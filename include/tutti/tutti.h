@@ -444,8 +444,8 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
  * every rank must be channels, algorithm, reproducible, tag, and whether the call is persistent: tuttiInvalidUsage
  * where the tag differs, what is chosen by the rest, or on the host whether it is persistent (on GPUs the order of
  * calls alone counts, of which making one ready is none there). It comes from this call or, for whoever only sends in
- * it, from a later one. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS and TUTTI_REPRODUCIBLE, where
- * set, are for all calls. */
+ * it, from a later one. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS, TUTTI_REPRODUCIBLE and
+ * TUTTI_OPERATION_TIMEOUT_MS, where set, are for all calls. */
 typedef struct {
   size_t size;
   unsigned int version;
@@ -456,10 +456,14 @@ typedef struct {
   uint64_t tag;            /* the caller's own meaning; shown in error texts and records of the call. 0: none */
   tuttiRequest_t* request; /* not NULL: gets a handle for this operation where the call succeeds, else NULL. To be freed
                               by tuttiRequestFree */
+  int timeoutMs;           /* as operationTimeoutMs in tuttiConfig_t, for this call and each of its starts; counts from
+                              when its turn has come. May differ by rank: the communicator fails on all ranks when the
+                              first has passed. 0: as the communicator has it. Not on GPUs: tuttiInvalidArgument */
+  int reserved0;
 } tuttiCallConfig_t;
 
 #define TUTTI_CALL_CONFIG_INITIALIZER \
-  { sizeof(tuttiCallConfig_t), TUTTI_VERSION_CODE, 0, NULL, 0, 0, 0, NULL }
+  { sizeof(tuttiCallConfig_t), TUTTI_VERSION_CODE, 0, NULL, 0, 0, 0, NULL, 0, 0 }
 
 /* Every operation has a twin that takes such a configuration as its last argument; NULL is the plain call. */
 TUTTI_API tuttiResult_t tuttiAllReduceConfig(const void* send, void* recv, size_t count, tuttiDataType_t type,

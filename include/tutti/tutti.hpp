@@ -5,9 +5,11 @@
 // fit each other throws tuttiInvalidArgument before anything is sent. Where send and receive buffer have different
 // sizes, the smaller one decides and the larger must hold its multiple.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -98,6 +100,11 @@ class CallConfig {
   CallConfig& channels(int count) noexcept { return config_.channels = count, *this; }
   CallConfig& reproducible(bool wanted = true) noexcept { return config_.reproducible = wanted, *this; }
   CallConfig& tag(uint64_t value) noexcept { return config_.tag = value, *this; }
+  // What does not fit into the field is cut to what does.
+  CallConfig& timeout(std::chrono::milliseconds time) noexcept {
+    constexpr std::chrono::milliseconds kMost(std::numeric_limits<int>::max());
+    return config_.timeoutMs = static_cast<int>(std::clamp(time, -kMost, kMost).count()), *this;
+  }
   // The request gets the operation, of several calls the last one's. What it had before is freed. It has to live until
   // the last call has returned.
   CallConfig& into(Request& request);

@@ -190,6 +190,16 @@ void checkCallChannels(int channels, Collective collective, const char* call) {
                         channels));
 }
 
+void checkCallTimeout(int timeoutMs, const comm::Config& config, const char* call) {
+  if (timeoutMs < 0)
+    invalid(call,
+            fmt::format("config.timeoutMs is {}: milliseconds from 1 on, or 0 for the communicator's", timeoutMs));
+  if (timeoutMs > 0 && config.device >= 0)
+    invalid(call, fmt::format("config.timeoutMs is {}, but calls on a GPU have the timeout of their communicator: give "
+                              "0 here, and tuttiConfig_t.operationTimeoutMs where the communicator is made",
+                              timeoutMs));
+}
+
 tuttiCallConfig_t checked(const tuttiCallConfig_t& given, const char* call) {
   const tuttiCallConfig_t full = inFull(given, TUTTI_CALL_CONFIG_INITIALIZER, "CALL_CONFIG", call);
   checkSwitch(full.reproducible, "reproducible", call);
@@ -198,6 +208,9 @@ tuttiCallConfig_t checked(const tuttiCallConfig_t& given, const char* call) {
                               full.flags, TUTTI_CALL_PERSISTENT));
   if (full.flags != 0 && full.request == nullptr)
     invalid(call, "config.flags has TUTTI_CALL_PERSISTENT, but config.request is NULL: nobody could start the call");
+  if (full.reserved0 != 0)
+    invalid(call, fmt::format("config.reserved0 is {}; it has to be 0: start from TUTTI_CALL_CONFIG_INITIALIZER",
+                              full.reserved0));
   return full;
 }
 
@@ -228,9 +241,13 @@ CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, 
   options.persistent = full.flags != 0;
   options.request = full.request;
   checkCallChannels(full.channels, collective, call);
+  checkCallTimeout(full.timeoutMs, config, call);
   options.wish.reproducible =
       full.reproducible != 0 && counts(config, "TUTTI_REPRODUCIBLE", "reproducible", "1", options.unreproducible);
   options.overridden = options.unreproducible;
+  if (full.timeoutMs > 0 &&
+      counts(config, "TUTTI_OPERATION_TIMEOUT_MS", "timeoutMs", fmt::to_string(full.timeoutMs), options.overridden))
+    options.timeout = std::chrono::milliseconds(full.timeoutMs);
   if (full.channels > 0 &&
       counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options.overridden))
     options.wish.channels = static_cast<uint8_t>(full.channels);

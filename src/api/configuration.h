@@ -1,5 +1,7 @@
 // What a caller's tuttiConfig_t says, and tuttiCallConfig_t.
 #pragma once
+#include <chrono>
+
 #include "team/call.h"
 #include "team/config.h"
 #include "tutti/tutti.h"
@@ -15,6 +17,7 @@ struct CallOptions {
   comm::PlanWish wish;
   uint64_t tag = 0;
   bool persistent = false;
+  std::chrono::milliseconds timeout{0};  // 0: the communicator's
   tuttiRequest_t* request = nullptr;
   std::string overridden;      // what the environment has won over, in words
   std::string unreproducible;  // of that, what a program may rely on

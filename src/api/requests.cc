@@ -172,6 +172,7 @@ void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, t
   tellOnce(*comm, options);
   call.wish = options.wish;
   call.tag = options.tag;
+  call.timeout = options.timeout;
   if (options.request == nullptr) return submit(visit, std::move(call), stream, comm, name);
   comm::Executor& executor = visit->executor();
   comm::CallStream on = checkStream(executor, stream, name);

@@ -40,7 +40,8 @@ StallDetector::StallDetector(Team& team, const Call& call, uint64_t number, bool
       call_(call),
       number_(number),
       blocking_(blocking),
-      deadline_(Deadline::in(team.config().operationTimeout)),
+      timeout_(call.timeout.count() > 0 ? call.timeout : team.config().operationTimeout),
+      deadline_(Deadline::in(timeout_)),
       nextQuestion_(Clock::now() + kFirstQuestion),
       pause_(kFirstQuestion) {}
 
@@ -227,8 +228,9 @@ void StallDetector::expire(const std::function<std::string()>& waits) {
       findCrossing(judgedRank_, *said);
   throw Error(ErrorCode::kTimeout,
               fmt::format("{} did not finish within {} ms, the {} of rank {}, which waits for {}{}{}{}",
-                          call_.describe(number_), team_.config().operationTimeout.count(), kOperationDeadline,
-                          team_.rank(), waits(), census(), crossing_.empty() ? "" : ". ", crossing_));
+                          call_.describe(number_), timeout_.count(),
+                          call_.timeout.count() > 0 ? kCallDeadline : kOperationDeadline, team_.rank(), waits(),
+                          census(), crossing_.empty() ? "" : ". ", crossing_));
 }
 
 bool StallDetector::isSilent(int rank) const {

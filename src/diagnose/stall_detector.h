@@ -58,6 +58,7 @@ class StallDetector {
   const Call& call_;
   uint64_t number_;
   bool blocking_;
+  std::chrono::milliseconds timeout_;
   Deadline deadline_;
   Clock::time_point nextQuestion_;
   Clock::duration pause_;

@@ -1,6 +1,7 @@
 // What the user asked for, as plain data, already checked by src/api.
 #pragma once
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,6 +65,8 @@ struct Call {
   std::shared_ptr<const Tables> tables;
   Readied* readied = nullptr;  // of a persistent call; whoever runs it sees to its life
   uint64_t tag = 0;            // of the caller's own meaning; 0: none
+  // How long it may take from its turn on; 0: as long as the configuration says.
+  std::chrono::milliseconds timeout{0};
 
   // How many elements a rank sends another, and expects of it.
   struct PairCounts {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -370,13 +371,20 @@ TEST(CppFace, OneConfigurationServesSeveralCalls) {
 
 TEST(CppFace, AConfigurationSetsEveryField) {
   tutti::Request request;
-  const tutti::CallConfig config =
-      tutti::CallConfig().algorithm("ring").channels(2).tag(4).reproducible().persistentInto(request);
+  const tutti::CallConfig config = tutti::CallConfig()
+                                       .algorithm("ring")
+                                       .channels(2)
+                                       .tag(4)
+                                       .reproducible()
+                                       .timeout(std::chrono::seconds(7))
+                                       .persistentInto(request);
   const tuttiCallConfig_t& c = *config.native();
   EXPECT_STREQ(c.algorithm, "ring");
   EXPECT_EQ(c.channels, 2);
   EXPECT_EQ(c.tag, 4U);
   EXPECT_EQ(c.reproducible, 1);
+  EXPECT_EQ(c.timeoutMs, 7'000);
+  EXPECT_EQ(tutti::CallConfig().timeout(std::chrono::hours(10'000)).native()->timeoutMs, 0x7fffffff);
   EXPECT_EQ(c.flags, TUTTI_CALL_PERSISTENT);
   EXPECT_NE(c.request, nullptr);
   EXPECT_EQ(tutti::CallConfig(config).reproducible(false).native()->reproducible, 0);

@@ -48,6 +48,9 @@ constexpr Field kConfigTable[] = {{"size", 0, 8},
 constexpr Field kStatsTable[] = {{"size", 0, 8},         {"memoryBytes", 8, 8},     {"connectedPeers", 16, 8},
                                  {"operations", 24, 8},  {"lastAlgorithm", 32, 16}, {"lastTransports", 48, 32},
                                  {"directSlots", 80, 8}, {"bytes", 88, 8},          {"nanoseconds", 96, 8}};
+constexpr Field kCallConfigTable[] = {
+    {"size", 0, 8},   {"version", 8, 4}, {"channels", 12, 4}, {"algorithm", 16, 8}, {"reproducible", 24, 4},
+    {"flags", 28, 4}, {"tag", 32, 8},    {"request", 40, 8},  {"timeoutMs", 48, 4}, {"reserved0", 52, 4}};
 constexpr Field kUniqueIdTable[] = {{"internal", 0, 128}};
 
 // ---- What the header says -----------------------------------------------------------------------------------------
@@ -77,6 +80,12 @@ constexpr Field kStatsHeader[] = {
     TUTTI_FIELD(tuttiCommStats_t, lastAlgorithm),  TUTTI_FIELD(tuttiCommStats_t, lastTransports),
     TUTTI_FIELD(tuttiCommStats_t, directSlots),    TUTTI_FIELD(tuttiCommStats_t, bytes),
     TUTTI_FIELD(tuttiCommStats_t, nanoseconds)};
+constexpr Field kCallConfigHeader[] = {
+    TUTTI_FIELD(tuttiCallConfig_t, size),         TUTTI_FIELD(tuttiCallConfig_t, version),
+    TUTTI_FIELD(tuttiCallConfig_t, channels),     TUTTI_FIELD(tuttiCallConfig_t, algorithm),
+    TUTTI_FIELD(tuttiCallConfig_t, reproducible), TUTTI_FIELD(tuttiCallConfig_t, flags),
+    TUTTI_FIELD(tuttiCallConfig_t, tag),          TUTTI_FIELD(tuttiCallConfig_t, request),
+    TUTTI_FIELD(tuttiCallConfig_t, timeoutMs),    TUTTI_FIELD(tuttiCallConfig_t, reserved0)};
 constexpr Field kUniqueIdHeader[] = {TUTTI_FIELD(tuttiUniqueId, internal)};
 #undef TUTTI_FIELD
 
@@ -94,6 +103,7 @@ constexpr bool agrees(const Field (&table)[kRows], const Field (&header)[kFields
 }
 static_assert(agrees(kConfigTable, kConfigHeader, sizeof(tuttiConfig_t)));
 static_assert(agrees(kStatsTable, kStatsHeader, sizeof(tuttiCommStats_t)));
+static_assert(agrees(kCallConfigTable, kCallConfigHeader, sizeof(tuttiCallConfig_t)));
 static_assert(agrees(kUniqueIdTable, kUniqueIdHeader, sizeof(tuttiUniqueId)));
 static_assert(alignof(tuttiConfig_t) == 8 && alignof(tuttiCommStats_t) == 8 && alignof(tuttiUniqueId) == 1);
 
@@ -121,6 +131,8 @@ class Given {
   static const Field& fieldOf(std::string_view name) {
     if constexpr (std::is_same_v<Struct, tuttiConfig_t>)
       return *std::ranges::find(kConfigTable, name, &Field::name);
+    else if constexpr (std::is_same_v<Struct, tuttiCallConfig_t>)
+      return *std::ranges::find(kCallConfigTable, name, &Field::name);
     else
       return *std::ranges::find(kStatsTable, name, &Field::name);
   }
@@ -200,6 +212,27 @@ TEST(InterfaceLayout, ALaterConfigurationIsTakenUnlessItSaysWhatIsNotKnown) {
   GivenConfig unfilled = configOf(kNow, TUTTI_VERSION_CODE, 0);
   unfilled.put("size", size_t{1} << 40);
   EXPECT_EQ(joinWith(unfilled), tuttiInvalidArgument) << "and is not read";
+}
+
+TEST(InterfaceLayout, EveryEarlierConfigurationOfACallIsTaken) {
+  withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
+    for (const Field& last : kCallConfigTable) {
+      if (last.end() < kVersionEnd) continue;
+      const Given<tuttiCallConfig_t> config(last.end());
+      config.put("version", 200u);
+      EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, config.get()), tuttiSuccess)
+          << "up to " << last.name << ": " << tuttiGetLastError(comm);
+      config.put("timeoutMs", -1);  // what the struct has, is looked at
+      const bool has = last.name == "timeoutMs" || last.name == "reserved0";
+      EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, config.get()), has ? tuttiInvalidArgument : tuttiSuccess)
+          << "up to " << last.name;
+    }
+    tuttiCallConfig_t reserved = TUTTI_CALL_CONFIG_INITIALIZER;
+    reserved.reserved0 = 3;
+    EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &reserved), tuttiInvalidArgument);
+    EXPECT_NE(std::string(tuttiGetLastError(comm)).find("config.reserved0 is 3; it has to be 0:"), std::string::npos)
+        << tuttiGetLastError(comm);
+  });
 }
 
 TEST(InterfaceLayout, StatsOfEverySizeAreFilledAsFarAsTheyGo) {

@@ -47,6 +47,18 @@ TEST_P(DeviceRequest, OperationsOfEveryKindWithRequestsAndPersistent) {
     }
 }
 
+TEST_P(DeviceRequest, ADeadlineOfOneCallIsRefused) {
+  const GpuRanks gpu(2, settingsOf(GetParam()));
+  const Stream stream;
+  Values values(2);
+  tuttiCallConfig_t config = callConfig();
+  config.timeoutMs = 700;
+  EXPECT_EQ(values.reduce(gpu, 0, stream, config), tuttiInvalidArgument);
+  EXPECT_NE(lastText().find("config.timeoutMs is 700, but calls on a GPU have the timeout of their communicator"),
+            std::string::npos)
+      << lastText();
+}
+
 TEST_P(DeviceRequest, WaitingForItIsWaitingForTheOperation) {
   const GpuRanks gpu(2, settingsOf(GetParam()));
   const Stream one, other;

@@ -4,6 +4,10 @@
 
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "checks.h"
 #include "errors.h"
 
 namespace tutti_torch {
@@ -15,33 +19,40 @@ tuttiUniqueId idFor(c10d::Store& store, int rank, int size, milliseconds timeout
   return size == 1 ? newId() : agreeOnId(store, rank, size, timeout);
 }
 
+// Keys of a group that was made before, under the same name in the same Store, are none of this one: ranks count how
+// often they have come.
+c10::intrusive_ptr<c10d::Store> ofThisTime(const c10::intrusive_ptr<c10d::Store>& store, int rank) {
+  const int64_t time = store->add(c10::str("made/", rank), 1);
+  return c10::make_intrusive<c10d::PrefixStore>(c10::str("time/", time), store);
+}
+
 int64_t elementsOf(const Tensors& tensors) {
   int64_t all = 0;
   for (const auto& tensor : tensors) all += tensor.numel();
   return all;
 }
 
-void checkHost(const About& about) {
-  for (const Tensors* const list : {&about.inputs, &about.outputs})
-    for (const auto& tensor : *list)
-      TORCH_CHECK_VALUE(tensor.is_cpu(), about.title,
-                        ": this build of tutti_torch is for CPU tensors; one of the tensors is on ", tensor.device());
-}
-
 }  // namespace
 
-Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group)
+Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, milliseconds timeout,
+                 std::string group)
     : c10d::Backend(rank, size),
-      store_(std::move(store)),
+      store_(ofThisTime(store, rank)),
       group_(std::move(group)),
       timeoutMs_(timeout.count()),
       comm_(std::make_shared<Communicator>(idFor(*store_, rank, size, timeout), rank, size, timeout, group_)),
       queue_(std::make_unique<Queue>()),
       sent_(std::make_shared<Messages>(store_, rank, size, group_)) {
+  comm_->awaitAll();
   init();
 }
 
-Backend::~Backend() { leave(); }
+// The last reference may go while Python's lock is held; threads that are waited for may be about to take it.
+Backend::~Backend() {
+  std::optional<pybind11::gil_scoped_release> released;
+  if (Py_IsInitialized() && PyGILState_Check()) released.emplace();
+  leave();
+}
 
 // In a child made by fork nothing of this is there: it is left as it was.
 void Backend::leave() noexcept {
@@ -65,7 +76,7 @@ c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
 void Backend::setTimeout(milliseconds timeout) { timeoutMs_ = timeout.count(); }
 
 milliseconds Backend::effective(milliseconds asked) const {
-  return asked == c10d::kUnsetTimeout || asked.count() <= 0 ? milliseconds(timeoutMs_) : asked;
+  return milliseconds(toMs(asked.count() <= 0 ? milliseconds(timeoutMs_) : asked));
 }
 
 void Backend::checkRank(const char* call, int64_t rank) const {
@@ -87,7 +98,7 @@ void Backend::record(const About& about, bool message) const {
 WorkPtr Backend::begin(About about, bool message) {
   TORCH_CHECK(!inChild(), about.title,
               ": this process group was made before the process forked; make one of its own here");
-  checkHost(about);
+  checkDevices(about);
   about.timeout = effective(about.timeout);
   about.sequence = message ? ++messages_ : ++sequence_;
   record(about, message);
@@ -132,15 +143,6 @@ WorkResult Backend::message(About about, int peer, int tag) {
   sends ? sent_->send(work, peer, tag) : sent_->recv(work, peer, tag);
   return work;
 }
-
-namespace {
-
-const at::Tensor& only(const char* call, const Tensors& tensors) {
-  TORCH_CHECK_VALUE(tensors.size() == 1, "tutti: ", call, " takes one tensor, and got ", tensors.size());
-  return tensors.front();
-}
-
-}  // namespace
 
 WorkResult Backend::send(Tensors& tensors, int to, int tag) {
   checkRank("send", to);

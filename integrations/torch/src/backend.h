@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "calls.h"
+#include "checks.h"
 #include "communicator.h"
 #include "messages.h"
 #include "queue.h"
@@ -21,13 +22,11 @@
 namespace tutti_torch {
 
 using WorkResult = c10::intrusive_ptr<c10d::Work>;
-using TensorLists = std::vector<Tensors>;
-
 class Backend : public c10d::Backend {
  public:
   // Blocks until all ranks have come, or throws DistBackendError naming those who have not within `timeout`, which also
   // is the limit of each operation. `store` is the group's own. `group` is its name, for error texts.
-  Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group);
+  Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, milliseconds timeout, std::string group);
   ~Backend() override;
 
   const std::string getBackendName() const override { return "tutti"; }
@@ -81,12 +80,9 @@ class Backend : public c10d::Backend {
   // Gives what runs a little time to end; then leaves.
   void shutdown();
 
- protected:
-  // What the destructor does, which for whoever holds Python's lock has to be done without. Never throws, and is
-  // bounded: what cannot end is aborted.
-  void leave() noexcept;
-
  private:
+  // Bounded: what cannot end is aborted.
+  void leave() noexcept;
   // An operation: what it is, and what it does.
   using Body = std::function<void(Calls&)>;
   WorkResult issue(About about, Body body);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "errors.h"
 
@@ -95,7 +96,19 @@ Communicator::Communicator(const tuttiUniqueId& id, int rank, int size, millisec
   config.joinTimeoutMs = config.operationTimeoutMs = toMs(timeout);
   config.name = name.c_str();
   config.device = "cpu";
-  check(tuttiCommInitRankConfig(&comm_, size, id, rank, &config));
+  config.nonBlocking = 1;  // so that it can be aborted meanwhile
+  const tuttiResult_t result = tuttiCommInitRankConfig(&comm_, size, id, rank, &config);
+  if (result != tuttiInProgress) check(result);
+}
+
+void Communicator::awaitAll() {
+  tuttiResult_t result = tuttiInProgress;
+  for (milliseconds look(1);; look = std::min(2 * look, milliseconds(20))) {
+    check(tuttiCommGetAsyncError(comm_, &result));
+    if (result != tuttiInProgress) break;
+    std::this_thread::sleep_for(look);
+  }
+  if (result != tuttiSuccess) fail(tuttiGetLastError(comm_));
 }
 
 Communicator::~Communicator() {

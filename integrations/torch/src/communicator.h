@@ -18,14 +18,16 @@ int toMs(milliseconds time);
 
 class Communicator {
  public:
-  // Joins. Blocks until all have come, or throws DistBackendError naming those who have not. `name` is for error texts.
+  // Begins to join. `name` is for error texts.
   Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  // Blocks until all have come, or throws DistBackendError naming those who have not. Before any call.
+  void awaitAll();
   tuttiComm_t get() const { return comm_; }
-  // Ends what runs on it, here and on the other ranks. Any thread.
+  // Ends what runs on it, here and on the other ranks, and joining. Any thread.
   void abort() noexcept;
 
  private:

@@ -39,12 +39,9 @@ Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, st
 
 Messages::~Messages() {
   stop(failure("the process group was destroyed"), false);
-  std::map<int, WayIn> in;
-  {
-    const Lock lock(mutex_);
-    in.swap(in_);
-  }
-  for (auto& [from, way] : in) way.thread.join();
+  for (auto& [from, way] : in_)
+    way.thread.get_id() == std::this_thread::get_id() ? way.thread.detach() : way.thread.join();
+  out_.clear();  // its threads use what is declared behind it
 }
 
 std::string Messages::key(const char* what, int from, int to) const {
@@ -75,12 +72,7 @@ void Messages::send(const WorkPtr& work, int to, int tag) {
 }
 
 void Messages::sendNow(WayOut& way, int to, const Header& header, const at::Tensor& tensor, milliseconds timeout) {
-  if (!way.comm) {
-    auto comm = openTo(to, timeout);
-    const Lock lock(mutex_);
-    if (closed_) std::rethrow_exception(closed_);
-    way.comm = std::move(comm);
-  }
+  if (!way.comm) openTo(way, to, timeout);
   const Dense dense(tensor, Use::kRead);
   Calls calls(way.comm->get(), timeout);
   calls.send(&header, sizeof header, 1);
@@ -88,7 +80,7 @@ void Messages::sendNow(WayOut& way, int to, const Header& header, const at::Tens
 }
 
 // The receiver makes the id once it wants something: so none can expire before it is used.
-std::shared_ptr<Communicator> Messages::openTo(int to, milliseconds timeout) {
+void Messages::openTo(WayOut& way, int to, milliseconds timeout) {
   store_->set(key("hello", rank_, to), std::vector<uint8_t>{1});
   const std::string id = key("id", rank_, to);
   const auto limit = steady_clock::now() + timeout;
@@ -99,8 +91,18 @@ std::shared_ptr<Communicator> Messages::openTo(int to, milliseconds timeout) {
     Lock lock(mutex_);
     if (!pause(lock, look)) std::rethrow_exception(closed_);
   }
-  return std::make_shared<Communicator>(fromBytes(store_->get(id)), 0, 2, kJoin,
-                                        c10::str(group_, ", messages from ", rank_, " to ", to));
+  join(way.comm, fromBytes(store_->get(id)), 0, c10::str(group_, ", messages from ", rank_, " to ", to));
+}
+
+// Whoever stops everything finds it in its place, and ends joining with it. Without the lock.
+void Messages::join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& id, int rank, const std::string& name) {
+  const auto comm = std::make_shared<Communicator>(id, rank, 2, kJoin, name);
+  {
+    const Lock lock(mutex_);
+    if (closed_) std::rethrow_exception(closed_);
+    place = comm;
+  }
+  comm->awaitAll();
 }
 
 void Messages::drain(milliseconds time) {
@@ -182,7 +184,7 @@ void Messages::receive(int from, WayIn& way) {
     for (;;) {
       news_.wait(lock, [&] { return closed_ || isWanted(from); });
       if (closed_) std::rethrow_exception(closed_);
-      if (!way.comm) way.comm = openFrom(from, lock);
+      if (!way.comm) openFrom(way, from, lock);
       if (way.comm) takeOne(from, *way.comm, lock);
     }
   } catch (...) {
@@ -193,8 +195,8 @@ void Messages::receive(int from, WayIn& way) {
   }
 }
 
-// Null when nobody wants anything any more.
-std::shared_ptr<Communicator> Messages::openFrom(int from, Lock& lock) {
+// There is none yet when nobody wants anything any more.
+void Messages::openFrom(WayIn& way, int from, Lock& lock) {
   const std::string hello = key("hello", from, rank_);
   for (milliseconds look = kFirstLook;; look = std::min(2 * look, kLongestLook)) {
     lock.unlock();
@@ -202,16 +204,13 @@ std::shared_ptr<Communicator> Messages::openFrom(int from, Lock& lock) {
     lock.lock();
     if (greeted) break;
     if (!pause(lock, look)) std::rethrow_exception(closed_);
-    if (!isWanted(from)) return nullptr;
+    if (!isWanted(from)) return;
   }
   lock.unlock();
   const tuttiUniqueId id = newId();
   store_->set(key("id", from, rank_), toBytes(id));
-  auto comm =
-      std::make_shared<Communicator>(id, 1, 2, kJoin, c10::str(group_, ", messages from ", from, " to ", rank_));
+  join(way.comm, id, 1, c10::str(group_, ", messages from ", from, " to ", rank_));
   lock.lock();
-  if (closed_) std::rethrow_exception(closed_);
-  return comm;
 }
 
 void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
@@ -275,9 +274,9 @@ void Messages::expire(const OperationWork* work) {
   const Wanted wanted = std::move(*found);
   wanted_.erase(found);
   lock.unlock();
-  const std::string who = wanted.from == kAnySource ? "no rank" : c10::str("rank ", wanted.from);
+  const std::string who = wanted.from == kAnySource ? "no rank has" : c10::str("rank ", wanted.from, " has not");
   wanted.work->end(
-      failure(c10::str("timeout: ", who, " has sent rank ", rank_, " a message with tag ", wanted.tag, " within ",
+      failure(c10::str("timeout: ", who, " sent rank ", rank_, " a message with tag ", wanted.tag, " within ",
                        wanted.work->about().timeout.count(), " ms, the timeout of this receive in group ", group_)));
 }
 

@@ -61,11 +61,12 @@ class Messages : public std::enable_shared_from_this<Messages> {
   using Lock = std::unique_lock<std::mutex>;
 
   void sendNow(WayOut& way, int to, const Header& header, const at::Tensor& tensor, milliseconds timeout);
-  std::shared_ptr<Communicator> openTo(int to, milliseconds timeout);
+  void openTo(WayOut& way, int to, milliseconds timeout);
+  void join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& id, int rank, const std::string& name);
 
   WayIn& wayFrom(int from);
   void receive(int from, WayIn& way);
-  std::shared_ptr<Communicator> openFrom(int from, Lock& lock);
+  void openFrom(WayIn& way, int from, Lock& lock);
   void takeOne(int from, Communicator& comm, Lock& lock);
   void deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted);
   bool takeAside(Lock& lock, const Wanted& wanted);

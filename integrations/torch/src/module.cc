@@ -7,22 +7,10 @@
 namespace tutti_torch {
 namespace {
 
-// The last reference may go while Python's lock is held; threads that the destructor waits for may be about to take it.
-class PythonBackend : public Backend {
- public:
-  using Backend::Backend;
-  ~PythonBackend() override {
-    if (!Py_IsInitialized() || !PyGILState_Check()) return;
-    const pybind11::gil_scoped_release released;
-    leave();
-  }
-};
-
 c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& options, const pybind11::object&) {
   const auto timeout = std::chrono::duration_cast<milliseconds>(options.timeout);
   const pybind11::gil_scoped_release released;
-  return c10::make_intrusive<PythonBackend>(options.store, options.group_rank, options.group_size, timeout,
-                                            options.group_id);
+  return c10::make_intrusive<Backend>(options.store, options.group_rank, options.group_size, timeout, options.group_id);
 }
 
 }  // namespace
