@@ -1,22 +1,24 @@
-"""What the examples share: the handwritten digits that scikit-learn brings, a network that learns them, how a process joins
-its job, and what rank 0 says at the end."""
+"""What the examples share: the handwritten digits of examples/data (those that scikit-learn brings), a network that learns
+them, how a process joins its job, and what rank 0 says at the end."""
 from __future__ import annotations
 
 import os
 from datetime import timedelta
+from pathlib import Path
 
+import numpy
 import torch
 import torch.distributed as dist
-from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+DATA = Path(__file__).resolve().parent.parent / "data/digits.csv.gz"
 
 
 def dataset(part: str) -> TensorDataset:
     """8 x 8 pixels from 0 to 1, and which digit they show: every fifth image is there "to test", the others "to learn"."""
-    digits = load_digits()
-    images = torch.tensor(digits.data, dtype=torch.float32) / 16
-    labels = torch.tensor(digits.target, dtype=torch.int64)
+    table = torch.from_numpy(numpy.loadtxt(DATA, delimiter=",", dtype="float32"))
+    images, labels = table[:, :64] / 16, table[:, 64].long()
     chosen = (torch.arange(len(labels)) % 5 == 0) == (part == "to test")
     return TensorDataset(images[chosen], labels[chosen])
 

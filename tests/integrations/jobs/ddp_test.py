@@ -1,5 +1,6 @@
 """DistributedDataParallel: however the ranks are started and meet, in each precision, with accumulation, from checkpoints."""
 import json
+import math
 
 import jobs
 import training
@@ -54,22 +55,27 @@ class Precisions(DdpTest):
 
 
 class Accumulation(DdpTest):
-    def gradients(self, name, *arguments):
+    def gradients_of(self, trace):
         """How often the ranks have added up their gradients: all-reduces of as many numbers as there are parameters."""
-        trace = self.folder / f"{name}.json"
-        learned = self.ddp(*arguments, name=name, TUTTI_TRACE=str(trace))
         events = json.loads(trace.read_text(encoding="utf-8").rstrip().rstrip(",") + "]")
-        calls = [event for event in events if event["name"].startswith("all-reduce") and event.get("ph") == "X"]
-        return learned, sum(int(event["args"]["count"]) == PARAMETERS for event in calls)
+        calls = [event for event in events if event["name"].startswith("all-reduce") and event["ph"] == "X"]
+        return sum(int(event["args"]["count"]) == PARAMETERS for event in calls)
 
-    def test_collectives(self):
+    def accumulates(self, batches_a_step):
         """no_sync() spares all collectives but one a step of the optimizer."""
-        batches = -(-DIGITS // 2 // 32)  # an epoch and rank
-        _, every = self.gradients("every")
-        learned, fourth = self.gradients("fourth", "--accumulate", "4")
-        print(f"\n  {every} all-reduces of gradients, and {fourth} where four batches make a step")
-        self.assertEqual((every, fourth), (2 * 2 * batches, 2 * 2 * -(-batches // 4)))  # two ranks, two epochs
-        self.same(learned, self.ddp("--accumulate", "4", backend=training.REFERENCE))
+        trace, arguments = self.folder / "trace.json", ("--accumulate", str(batches_a_step))
+        learned = self.ddp(*arguments, TUTTI_TRACE=str(trace))
+        batches = math.ceil(math.ceil(DIGITS / 2) / 32)  # an epoch and rank
+        count, expected = self.gradients_of(trace), 2 * 2 * math.ceil(batches / batches_a_step)  # two ranks, two epochs
+        print(f"\n  {count} all-reduces of gradients in {2 * 2 * batches} batches, {batches_a_step} to a step")
+        self.assertEqual(count, expected)
+        self.same(learned, self.ddp(*arguments, backend=training.REFERENCE))
+
+    def test_four_batches_a_step(self):
+        self.accumulates(4)
+
+    def test_a_step_for_every_batch(self):
+        self.accumulates(1)
 
 
 class Checkpoints(DdpTest):
