@@ -90,7 +90,7 @@ class FourRanks(DdpTest):
     """Sums of more than two numbers depend on their order."""
 
     def test_torchrun(self):
-        self.ddp_trains(ranks=4, launcher=training.torchrun, bound=1e-4)
+        self.ddp_trains(ranks=4, launcher=training.torchrun, bound=1e-5)
 
     def test_autocast_and_bf16(self):
         self.ddp_trains("--precision", "autocast-bf16", "--hook", "bf16", ranks=4, bound=0.05)
@@ -101,7 +101,7 @@ class FourRanks(DdpTest):
     def test_by_hand(self):
         reference = self.ddp(backend=training.REFERENCE, ranks=4)
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(training.free_port()), "NODE_RANK": "0"}
-        self.same(self.by_hand(4, **place), reference, bound=1e-4)
+        self.same(self.by_hand(4, **place), reference, bound=1e-5)
 
 
 if __name__ == "__main__":
