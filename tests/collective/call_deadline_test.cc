@@ -15,18 +15,19 @@ namespace {
 using namespace tutti::test;
 
 constexpr int kShort = 300;
-const std::string kWords = "did not finish within 300 ms, the timeout of this call (its config.timeoutMs) of rank 0,";
+const std::string kOwnTimeout =
+    "did not finish within 300 ms, the timeout of this call (its config.timeoutMs) of rank 0,";
 
-tuttiCallConfig_t within(int milliseconds) {
+tuttiCallConfig_t timedCall(int milliseconds) {
   tuttiCallConfig_t config = callConfig();
   config.timeoutMs = milliseconds;
   return config;
 }
 
-void expectWords(tuttiComm_t comm, const std::string& call) {
+void expectOwnTimeout(tuttiComm_t comm, const std::string& call) {
   const std::string text = tuttiGetLastError(comm);
   EXPECT_NE(text.find(call), std::string::npos) << text;
-  EXPECT_NE(text.find(kWords), std::string::npos) << text;
+  EXPECT_NE(text.find(kOwnTimeout), std::string::npos) << text;
 }
 
 // Rank 0 makes it, and rank 1 stays away until that has ended.
@@ -35,7 +36,7 @@ void expectTimeout(const std::function<tuttiResult_t(tuttiComm_t)>& make, const 
   withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
     if (rank == 1) return ended.wait(false);
     EXPECT_EQ(make(comm), tuttiTimeout) << tuttiGetLastError(comm);
-    expectWords(comm, call);
+    expectOwnTimeout(comm, call);
     ended = true;
     ended.notify_one();
   });
@@ -43,7 +44,7 @@ void expectTimeout(const std::function<tuttiResult_t(tuttiComm_t)>& make, const 
 
 TEST(CallDeadline, EndsACollectiveAndAMessage) {
   int value = 1;
-  tuttiCallConfig_t config = within(kShort);
+  tuttiCallConfig_t config = timedCall(kShort);
   expectTimeout([&](tuttiComm_t comm) { return tuttiBarrierConfig(comm, nullptr, &config); }, "barrier #0");
   expectTimeout(
       [&](tuttiComm_t comm) {
@@ -56,7 +57,7 @@ TEST(CallDeadline, EndsACollectiveAndAMessage) {
 
 TEST(CallDeadline, IsOfThatCallInAGroup) {
   int value = 1;
-  tuttiCallConfig_t config = within(kShort);
+  tuttiCallConfig_t config = timedCall(kShort);
   expectTimeout(
       [&](tuttiComm_t comm) {
         CHECK_TUTTI(tuttiGroupStart());
@@ -73,7 +74,7 @@ TEST(CallDeadline, IsOfTheOperationOnAStream) {
         tuttiStream_t stream = nullptr;
         tuttiRequest_t request = nullptr;
         CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
-        tuttiCallConfig_t config = within(kShort);
+        tuttiCallConfig_t config = timedCall(kShort);
         config.request = &request;
         CHECK_TUTTI(tuttiBarrierConfig(comm, stream, &config));
         const tuttiResult_t result = tuttiRequestWait(request);
@@ -95,7 +96,7 @@ TEST(CallDeadline, IsOfEachStartOfAPersistentCall) {
     if (rank == 1) ended.wait(false);
     if (rank == 0) {
       EXPECT_EQ(tuttiRequestStart(request), tuttiTimeout);
-      expectWords(comm, "barrier #3");
+      expectOwnTimeout(comm, "barrier #3");
       ended = true;
       ended.notify_one();
     }
@@ -108,16 +109,16 @@ TEST(CallDeadline, MayBeLongerThanTheCommunicators) {
   config.operationTimeoutMs = kShort;
   withCommunicators(2, config, [](tuttiComm_t comm, int rank) {
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(3 * kShort));
-    const tuttiCallConfig_t call = within(static_cast<int>(longWait().count()));
+    const tuttiCallConfig_t call = timedCall(static_cast<int>(longWait().count()));
     EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &call), tuttiSuccess) << tuttiGetLastError(comm);
   });
 }
 
 TEST(CallDeadline, ChangesNothingForTheNextCall) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
-    const tuttiCallConfig_t call = within(kShort * static_cast<int>(patience()) * 10);
+    const tuttiCallConfig_t call = timedCall(kShort * static_cast<int>(patience()) * 10);
     EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &call), tuttiSuccess) << tuttiGetLastError(comm);
-    const tuttiCallConfig_t least = within(1);
+    const tuttiCallConfig_t least = timedCall(1);
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiSuccess) << tuttiGetLastError(comm);
     EXPECT_EQ(rank == 0 ? tuttiBarrierConfig(comm, nullptr, &least) : tuttiTimeout, tuttiTimeout);
@@ -128,7 +129,7 @@ TEST(CallDeadline, GivesWayToTheEnvironment) {
   const Settings settings({Setting{"TUTTI_OPERATION_TIMEOUT_MS", "300"}});
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
     if (rank == 1) return;
-    const tuttiCallConfig_t call = within(static_cast<int>(longWait().count()));
+    const tuttiCallConfig_t call = timedCall(static_cast<int>(longWait().count()));
     EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &call), tuttiTimeout);
     const char* const words = "within 300 ms, the TUTTI_OPERATION_TIMEOUT_MS (config.operationTimeoutMs) of rank 0,";
     EXPECT_NE(std::string(tuttiGetLastError(comm)).find(words), std::string::npos) << tuttiGetLastError(comm);
@@ -137,7 +138,7 @@ TEST(CallDeadline, GivesWayToTheEnvironment) {
 
 TEST(CallDeadline, IsRefusedBelowZero) {
   withCommunicators(1, testConfig(), [](tuttiComm_t comm, int) {
-    const tuttiCallConfig_t call = within(-1);
+    const tuttiCallConfig_t call = timedCall(-1);
     EXPECT_EQ(tuttiBarrierConfig(comm, nullptr, &call), tuttiInvalidArgument);
     EXPECT_NE(std::string(tuttiGetLastError(comm)).find("config.timeoutMs is -1: milliseconds from 1 on"),
               std::string::npos)

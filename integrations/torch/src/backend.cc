@@ -238,21 +238,25 @@ std::string Backend::missingAt(const std::string& round, milliseconds timeout, b
   return missing;
 }
 
+// What rank 0 has to say of it; nothing, when all have come.
+std::string Backend::verdictOn(const std::string& round, milliseconds timeout, bool all) {
+  if (timeout.count() == 0) return "Rank 0 timed out in monitoredBarrier after 0 ms";
+  const std::string missing = missingAt(round, timeout, all);
+  if (missing.empty()) return "";
+  return c10::str(missing.find(',') == std::string::npos ? "Rank " : "Ranks ", missing,
+                  " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+}
+
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool waitAllRanks) {
-  const std::string round = "monitored_barrier/" + std::to_string(++barriers_);
-  const milliseconds timeout = effective(options.timeout);
-  const std::string answer = round + "/answer";
+  constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
+  const std::string round = "monitored_barrier/" + std::to_string(++barriers_), answer = round + "/answer";
+  const milliseconds timeout = options.timeout == milliseconds(0) ? options.timeout : effective(options.timeout);
   if (rank_ == 0) {
-    const std::string missing = missingAt(round, timeout, waitAllRanks);
-    const std::string text = missing.empty()
-                                 ? ""
-                                 : c10::str(missing.find(',') == std::string::npos ? "Rank " : "Ranks ", missing,
-                                            " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+    const std::string text = verdictOn(round, timeout, waitAllRanks);
     store_->set(answer, std::vector<uint8_t>(text.begin(), text.end()));
     if (!text.empty()) fail("[Rank 0]: " + text);
     return;
   }
-  constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
   store_->set(arrival(round, rank_), std::vector<uint8_t>{1});
   try {
     store_->wait({answer}, timeout + kGrace);

@@ -32,7 +32,6 @@ class Backend : public c10d::Backend {
   const std::string getBackendName() const override { return "tutti"; }
   c10::intrusive_ptr<Options> getBackendOptions();  // of c10d::Backend since 2.7 or so
   void setTimeout(milliseconds timeout);
-  bool supportsSplitting() const { return true; }
 
   WorkResult broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkResult allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -94,6 +93,7 @@ class Backend : public c10d::Backend {
   void stop(const std::exception_ptr& why);
   bool inChild() const { return getpid() != process_; }
   std::string missingAt(const std::string& round, milliseconds timeout, bool all);
+  std::string verdictOn(const std::string& round, milliseconds timeout, bool all);
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::string group_;

@@ -61,10 +61,7 @@ def monitored_barrier(
     if chosen is None:
         raise ValueError("monitored_barrier: there is no process group: call init_process_group first")
     backend = chosen._get_backend(torch.device("cpu"))  # pylint: disable=protected-access
-    options = dist.distributed_c10d.BarrierOptions()
-    if timeout is not None:
-        options.timeout = timeout
-    backend.monitored_barrier(options, wait_all_ranks=wait_all_ranks)
+    backend.monitored_barrier(timeout or timedelta(milliseconds=-1), wait_all_ranks=wait_all_ranks)
 
 
 register()

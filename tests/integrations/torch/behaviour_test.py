@@ -11,7 +11,8 @@ class Behaviour(TorchTest):
         self.torchrun(4, "behaviour.py", TUTTI_TRANSPORT="tcp")
 
     def test_pytorchs_own_checks(self):
-        self.torchrun(2, "behaviour.py", "asynchronous", "futures", "coalesced", "objects", "groups", "barriers",
+        """They compare the calls of all ranks by collectives of their own."""
+        self.torchrun(2, "behaviour.py", "asynchronous", "futures", "coalesced", "objects", "barriers",
                       TORCH_DISTRIBUTED_DEBUG="DETAIL", TORCH_CPP_LOG_LEVEL="ERROR")
         self.torchrun(2, "collectives.py", "all_gather_uneven", "gaps", "as_gloo", "all_to_all_uneven",
                       TORCH_DISTRIBUTED_DEBUG="DETAIL", TORCH_CPP_LOG_LEVEL="ERROR")

@@ -1,6 +1,7 @@
 """What scripts of ranks begin and end with: the cases that are asked for, in one process group."""
 import os
 import sys
+import traceback
 from datetime import timedelta
 
 import torch
@@ -20,7 +21,11 @@ def main(*cases, backend="tutti"):
     dist.init_process_group(backend, timeout=TIMEOUT)
     torch.manual_seed(1)
     for name in sys.argv[1:] or named:
-        named[name]()
+        try:
+            named[name]()
+        except BaseException:
+            say(f"rank {dist.get_rank()} failed in {name}\n{traceback.format_exc()}")
+            raise
         dist.barrier()
     dist.destroy_process_group()
     say("well")
@@ -47,3 +52,8 @@ def same(found, expected):
 
 def bytes_of(tensor):
     return tensor.detach().resolve_conj().contiguous().view(-1).view(torch.uint8) if tensor.numel() else torch.empty(0)
+
+
+def called(group):
+    """How many collectives the group's backend has been asked for. (A group of a backend from outside does not say so itself.)"""
+    return group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()

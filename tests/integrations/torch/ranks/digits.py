@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-EPOCHS = 3
+EPOCHS = 4
 
 
 def data():
@@ -37,7 +37,7 @@ def fresh(unused=False):
     return Net(unused)
 
 
-def train(model, epochs=EPOCHS, amp=None, scaler=None, rate=0.05, dtype=torch.float32):
+def train(model, epochs=EPOCHS, amp=None, scaler=None, rate=0.1, dtype=torch.float32):
     """The mean loss of the last epoch, over all ranks' batches."""
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     loader, sampler = batches()

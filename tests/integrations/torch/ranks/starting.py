@@ -6,7 +6,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-backend, method = [*sys.argv[1:], "tutti", "env://"][:2] if len(sys.argv) < 3 else sys.argv[1:3]
+backend, method = [*sys.argv[1:], *["tutti", "env://"][len(sys.argv) - 1:]]
 told = {} if method == "env://" else {"rank": int(os.environ["RANK"]), "world_size": int(os.environ["WORLD_SIZE"])}
 dist.init_process_group(backend=backend, init_method=method, timeout=timedelta(minutes=30), **told)
 tensor = torch.full((3,), dist.get_rank() + 1.0)

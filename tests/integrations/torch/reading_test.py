@@ -1,0 +1,23 @@
+"""Does what docs/pytorch.md says, but for what installs the package, which is done."""
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import jobs
+from torch_jobs import environment
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Reading(unittest.TestCase):
+    def test_the_first_job(self):
+        read = subprocess.run([sys.executable, str(ROOT / "tests/install/readme_test.py"), "--readme", str(ROOT / "docs/pytorch.md"),
+                               "--skip", "pip install", "--skip", "tools/check"], env=environment(), capture_output=True, text=True,
+                              timeout=jobs.SECONDS, check=False)
+        self.assertEqual(read.returncode, 0, read.stdout + read.stderr)
+        self.assertIn("1 outputs were as it says", read.stdout)
+
+
+if __name__ == "__main__":
+    jobs.main()
