@@ -16,10 +16,7 @@ class Zero2(training.TrainingTest):
         return training.Learned(model, saved["losses"])
 
 
-class TwoRanks(Zero2):
-    def test_bf16(self):
-        self.trains("deepspeed/zero2.py", "--epochs", "2")
-
+class Checkpoints(Zero2):
     def test_checkpoint(self):
         """One epoch, and one more after a new start, are two."""
         reference = self.train("deepspeed/zero2.py", "--epochs", "2", backend=training.REFERENCE, name="whole")
@@ -35,7 +32,7 @@ class MoreOfIt(Zero2):
         self.trains("deepspeed/zero2.py", "--epochs", "2", ranks=4, bound=0.1)
 
     def test_fp32_of_four_ranks(self):
-        self.trains("deepspeed/zero2.py", "--epochs", "2", "--precision", "fp32", ranks=4, bound=1e-5)
+        self.trains("deepspeed/zero2.py", "--epochs", "2", "--precision", "fp32", ranks=4, bound=training.ANOTHER_ORDER)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class MoreOfIt(training.TrainingTest):
         self.trains("pytorch/fabric.py", "--precision", "bf16-mixed")
 
     def test_tensor_parallelism_of_four_ranks(self):
-        self.trains("pytorch/tensor_parallel.py", ranks=4, bound=1e-5)
+        self.trains("pytorch/tensor_parallel.py", ranks=4, bound=training.ANOTHER_ORDER)
 
 
 class Compiled(training.TrainingTest):
