@@ -63,7 +63,7 @@ class AzureTest(training.TrainingTest):
             return self.start(network, distribution, here, *words).wait()
 
 
-class Mpirun(AzureTest):
+class MpirunTest(AzureTest):
     """Open MPI itself on two nodes, which it reaches by a program that stands for ssh; beside its own variables, Azure ML's."""
 
     def agent(self, network):
@@ -84,13 +84,15 @@ class Mpirun(AzureTest):
                       training.environment(AZUREML_RUN_ID="jolly_pear_4"))
             return job.wait()
 
+
+class Mpirun(MpirunTest):
     def test_who_they_are(self):
         printed = self.mpirun(Path(__file__).parent / "ranks/azure.py")
         for rank in range(4):
             self.assertIn(f"openmpi: rank {rank} of 4, {rank % 2} of 2 on its node, sum 10", printed)
 
 
-class MpirunTraining(Mpirun):
+class MpirunTraining(MpirunTest):
     def test_ddp(self):
         checkpoint = self.folder / "mpirun"
         self.mpirun(training.EXAMPLES / "pytorch/ddp.py", "--epochs", "2", "--checkpoint", checkpoint)

@@ -10,6 +10,11 @@ class OnTop(training.TrainingTest):
     def test_accelerate(self):
         self.trains("pytorch/accelerated.py", "--accumulate", "2")
 
+    def test_pipeline_by_hand(self):
+        self.trains("pytorch/send_recv.py", ranks=3)
+
+
+class MoreOfIt(training.TrainingTest):
     @unittest.skipUnless(jobs.has("lightning_fabric"), "needs lightning-fabric")
     def test_fabric(self):
         self.trains("pytorch/fabric.py")
@@ -17,14 +22,9 @@ class OnTop(training.TrainingTest):
     def test_tensor_parallelism(self):
         self.trains("pytorch/tensor_parallel.py")
 
-    def test_pipeline_by_hand(self):
-        self.trains("pytorch/send_recv.py", ranks=3)
-
     def test_pipeline_of_gpipe(self):
         self.trains("pytorch/pipeline.py")
 
-
-class MoreOfIt(training.TrainingTest):
     def test_pipeline_of_one_forward_one_backward(self):
         self.trains("pytorch/pipeline.py", "--schedule", "1f1b", ranks=4)
 
