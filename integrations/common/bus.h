@@ -11,10 +11,16 @@ namespace tutti::integrations {
 inline double busFactor(const std::string& operation, int ranks) {
   if (ranks < 2) return 0;
   const double others = ranks - 1, share = others / ranks;
-  const std::map<std::string, double> factors{
-      {"all_reduce", 2 * share}, {"all_gather", share}, {"reduce_scatter", share}, {"all_to_all", share},
-      {"gather", others},        {"scatter", others},   {"broadcast", 1},          {"reduce", 1},
-      {"send", 1},               {"recv", 1}};
+  const std::map<std::string, double> factors{{"all_reduce", 2 * share},
+                                              {"all_gather", share},
+                                              {"reduce_scatter", share},
+                                              {"all_to_all", share},
+                                              {"gather", others},
+                                              {"scatter", others},
+                                              {"broadcast", 1},
+                                              {"reduce", 1},
+                                              {"send", 1},
+                                              {"recv", 1}};
   const auto found = factors.find(operation);
   return found == factors.end() ? 0 : found->second;
 }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bus.h"
+#include "../../common/bus.h"
 #include "errors.h"
 
 namespace nb = nanobind;

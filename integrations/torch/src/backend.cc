@@ -106,8 +106,8 @@ WorkPtr Backend::begin(About about, bool message) {
   about.timeout = effective(about.timeout);
   about.sequence = message ? ++messages_ : ++sequence_;
   record(about, message);
-  counts_->called(about);
-  auto work = c10::make_intrusive<OperationWork>(rank_, std::move(about), counts_);
+  tally_->called(about);
+  auto work = c10::make_intrusive<OperationWork>(rank_, std::move(about), tally_);
   if (coalesced_) coalesced_->push_back(work);
   return work;
 }
@@ -132,7 +132,7 @@ WorkResult Backend::issue(About about, Body body) {
   lock.unlock();  // abort must come through while it runs
   const auto since = std::chrono::steady_clock::now();
   queue_->submit(work, run);
-  counts_->waited(work->about().type, since);
+  tally_->waited(work->about().type, since);
   return work;
 }
 
@@ -193,13 +193,13 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
 }
 
 GroupNumbers Backend::tell() const {
-  Numbers all{{"rank", rank_}, {"size", size_}, {"operations", 0}, {"bytes", 0}, {"wait_seconds", 0}, {"seconds", 0},
-              {"bus_bytes", 0}};
+  Numbers all{{"rank", rank_},     {"size", size_}, {"operations", 0}, {"bytes", 0},
+              {"wait_seconds", 0}, {"seconds", 0},  {"bus_bytes", 0}};
   std::vector<int> ranks(static_cast<size_t>(size_));
   std::iota(ranks.begin(), ranks.end(), 0);
   addTo(all, *comm_, ranks);
   sent_->addTo(all);
-  addTo(all, counts_->read(), size_);
+  addTo(all, tally_->read(), size_);
   return {group_, getGroupDesc(), std::move(all)};
 }
 

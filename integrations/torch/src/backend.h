@@ -16,9 +16,9 @@
 #include "calls.h"
 #include "checks.h"
 #include "communicator.h"
-#include "counts.h"
-#include "messages.h"
+#include "tally.h"
 #include "groups.h"
+#include "messages.h"
 #include "queue.h"
 
 namespace tutti_torch {
@@ -106,7 +106,7 @@ class Backend : public c10d::Backend {
   std::atomic<int64_t> timeoutMs_;
   std::atomic<uint64_t> sequence_{0}, messages_{0}, barriers_{0}, splits_{0};
   std::shared_ptr<Communicator> comm_;
-  const std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
+  const std::shared_ptr<Tally> tally_ = std::make_shared<Tally>();
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<Messages> sent_;
 

@@ -15,7 +15,8 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
 
 // Name, description and numbers of each group.
 std::vector<std::tuple<std::string, std::string, Numbers>> groups() {
-  const pybind11::gil_scoped_release released;  // a group that is leaving may hold what is locked here, and want the GIL
+  const pybind11::gil_scoped_release
+      released;  // a group that is leaving may hold what is locked here, and want the GIL
   std::vector<std::tuple<std::string, std::string, Numbers>> all;
   for (GroupNumbers& one : Groups::ofThisProcess().read())
     all.emplace_back(std::move(one.name), std::move(one.description), std::move(one.numbers));

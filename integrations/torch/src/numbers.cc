@@ -1,6 +1,6 @@
 #include "numbers.h"
 
-#include "bus.h"
+#include "../../common/bus.h"
 
 namespace tutti_torch {
 
@@ -17,7 +17,8 @@ void addTo(Numbers& all, const Communicator& comm, const std::vector<int>& group
   all.emplace("connected_peers", now.connectedPeers);  // of the first: that of the collectives
   all["seconds"] += static_cast<double>(now.nanoseconds) * 1e-9;
   for (size_t i = 0; i < waits.size(); ++i)
-    if (waits[i] > 0) all[c10::str("wait_for_rank_", groupRanks[i], "_seconds")] += static_cast<double>(waits[i]) * 1e-9;
+    if (waits[i] > 0)
+      all[c10::str("wait_for_rank_", groupRanks[i], "_seconds")] += static_cast<double>(waits[i]) * 1e-9;
 }
 
 void addTo(Numbers& all, const std::map<std::string, Count>& counts, int ranks) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "communicator.h"
-#include "counts.h"
+#include "tally.h"
 
 namespace tutti_torch {
 

@@ -16,10 +16,10 @@ c10::intrusive_ptr<c10::ivalue::Future> newFuture() {
 
 }  // namespace
 
-OperationWork::OperationWork(int rank, About about, std::shared_ptr<Counts> counts)
+OperationWork::OperationWork(int rank, About about, std::shared_ptr<Tally> tally)
     : Work(rank, about.type, about.title, about.inputs),
       about_(std::move(about)),
-      counts_(std::move(counts)),
+      tally_(std::move(tally)),
       future_(newFuture()) {}
 
 // The future first: who has waited for the work finds it done.
@@ -60,7 +60,7 @@ bool OperationWork::wait(milliseconds timeout) {
   const auto since = steady_clock::now();
   std::unique_lock lock(mutex_);
   const bool ended = ends(lock, timeout);
-  counts_->waited(about_.type, since);
+  tally_->waited(about_.type, since);
   if (!ended)
     tutti_torch::fail(c10::str("Operation timed out! ", about_.title, " #", about_.sequence,
                                " has not ended within the ", timeout.count(), " ms of wait(); it goes on until the ",

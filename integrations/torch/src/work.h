@@ -11,15 +11,15 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "counts.h"
+#include "tally.h"
 #include "work_about.h"
 
 namespace tutti_torch {
 
 class OperationWork : public c10d::Work {
  public:
-  // `counts` hears how long is waited for it.
-  OperationWork(int rank, About about, std::shared_ptr<Counts> counts);
+  // `tally` hears how long is waited for it.
+  OperationWork(int rank, About about, std::shared_ptr<Tally> tally);
 
   // Tells those who wait how it has ended; with no error, well. Called once.
   void end(const std::exception_ptr& error = nullptr) noexcept;
@@ -43,7 +43,7 @@ class OperationWork : public c10d::Work {
   void letGo();
 
   About about_;
-  const std::shared_ptr<Counts> counts_;
+  const std::shared_ptr<Tally> tally_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::function<void()> expire_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;

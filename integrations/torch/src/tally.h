@@ -15,7 +15,7 @@ struct Count {
   double waitSeconds = 0;              // that callers have waited in the call, or for its work
 };
 
-class Counts {
+class Tally {
  public:
   void called(const About& about);
   void waited(c10d::OpType type, std::chrono::steady_clock::time_point since);

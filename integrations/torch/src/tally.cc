@@ -1,4 +1,4 @@
-#include "counts.h"
+#include "tally.h"
 
 namespace tutti_torch {
 namespace {
@@ -54,20 +54,20 @@ uint64_t bytesOf(const Tensors& tensors) {
 
 }  // namespace
 
-void Counts::called(const About& about) {
+void Tally::called(const About& about) {
   const uint64_t bytes = bytesOf(countedOf(about));
   const std::lock_guard lock(mutex_);
   Count& count = counts_[nameOf(about.type)];
   ++count.operations, count.bytes += bytes;
 }
 
-void Counts::waited(OpType type, std::chrono::steady_clock::time_point since) {
+void Tally::waited(OpType type, std::chrono::steady_clock::time_point since) {
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
   const std::lock_guard lock(mutex_);
   counts_[nameOf(type)].waitSeconds += time.count();
 }
 
-std::map<std::string, Count> Counts::read() const {
+std::map<std::string, Count> Tally::read() const {
   const std::lock_guard lock(mutex_);
   return counts_;
 }
