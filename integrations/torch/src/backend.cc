@@ -218,6 +218,7 @@ void Backend::stop(const std::exception_ptr& why) {
 
 void Backend::abort() {
   if (inChild()) return;
+  Groups::ofThisProcess().remove(*this);
   const auto why = failure("the process group was aborted on this rank");
   stop(why);
   queue_->close(why);
@@ -227,6 +228,7 @@ void Backend::abort() {
 
 void Backend::shutdown() {
   if (inChild()) return;
+  Groups::ofThisProcess().remove(*this);
   stop(failure("the process group has been shut down"));
   if (!queue_->drain(std::min(kLeave, milliseconds(timeoutMs_)))) comm_->abort();
   sent_->drain(std::min(kLeave, milliseconds(timeoutMs_)));
