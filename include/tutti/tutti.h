@@ -15,8 +15,9 @@
  *   there before its first such stream; calls that would queue more get tuttiSystemError from then on.
  * Order. All ranks of a communicator make the same collective calls in the same order.
  * Threads. A communicator is used by one thread at a time (a call from a second thread gets tuttiInvalidUsage), except
- *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommIdle and tuttiGetLastError,
- *   which any thread may call. Different communicators are independent. Groups belong to the calling thread.
+ *   for tuttiCommAbort, tuttiCommRevoke, tuttiCommDump, tuttiCommGetAsyncError, tuttiCommGetStats, tuttiCommGetWaits,
+ *   tuttiCommIdle and tuttiGetLastError, which any thread may call. Different communicators are independent. Groups
+ *   belong to the calling thread.
  * Arithmetic. half, bfloat16 and fp8 values are added in float and rounded once whenever a partial result is stored.
  *   Integers wrap. An average is the sum divided by the number of ranks; of integers: the wrapped sum, divided towards
  *   zero. A pre-multiplied sum adds products that were rounded to the type. All ranks get the same bits. Which bits of
@@ -313,7 +314,7 @@ TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
 TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
 
 /* What a communicator uses. Set `size` to sizeof(tuttiCommStats_t) before the call. In the struct of a newer header,
- * what this library does not know becomes 0, and `size` what it does know. */
+ * what this library does not know becomes 0, and `size` what it does know. Any thread, also while calls run. */
 typedef struct {
   size_t size;
   uint64_t memoryBytes; /* FIFOs (a shared region counts half at each end), schedules, scratch */
@@ -328,7 +329,7 @@ typedef struct {
 TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);
 /* nanoseconds[r]: how long calls of this rank have waited for rank r. Noted now and then while a call waits: waits of
  * less than some tenth of a millisecond are mostly left out. On GPUs 0. `ranks`: the entries, one a rank of the
- * communicator. */
+ * communicator. Any thread, also while calls run. */
 TUTTI_API tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanoseconds, int ranks);
 
 /* How the communicator would run a collective of `count` elements (as its call counts them), and why: writes lines of

@@ -304,6 +304,13 @@ Making shrinkOf(const Occupation& parent, std::vector<int> leftOut, const tuttiC
   return makingOfChild(name, parent->team(), settings, join);
 }
 
+// For calls that any thread may make, whoever is inside.
+std::shared_ptr<comm::Communicator> present(tuttiComm_t comm, const char* call) {
+  auto communicator = lookUp(comm, call);
+  if (!communicator) invalid(call, fmt::format("comm (rank {}) is gone", comm->rank));
+  return communicator;
+}
+
 }  // namespace
 
 extern "C" {
@@ -453,9 +460,7 @@ tuttiResult_t tuttiCommDump(tuttiComm_t comm, const char* path) {
   const char* name = "tuttiCommDump";
   return guarded(comm, [&] {
     checkPointer(path, name, "path");
-    const auto communicator = lookUp(comm, name);
-    if (!communicator) invalid(name, fmt::format("comm (rank {}) is gone", comm->rank));
-    comm::writeDump(communicator->executor(), path, name);
+    comm::writeDump(present(comm, name)->executor(), path, name);
   });
 }
 
@@ -524,15 +529,15 @@ tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
 tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
   const char* name = "tuttiCommGetStats";
   return guarded(comm, [&] {
-    CallGuard visit(comm, name);
+    const auto communicator = present(comm, name);
     checkSized(stats, name, "stats", "tuttiCommStats_t");
-    const comm::Stats now = visit->executor().stats();
+    const comm::Stats now = communicator->executor().stats();
     tuttiCommStats_t full = {};
     full.memoryBytes = now.memoryBytes;
     full.connectedPeers = now.connectedPeers;
     full.operations = now.operations;
     full.directSlots = now.directSlots;
-    const comm::Recorder::Totals totals = visit->team().recorder().totals();
+    const comm::Recorder::Totals totals = communicator->team().recorder().totals();
     full.bytes = totals.bytes;
     full.nanoseconds = totals.nanoseconds;
     copyText(full.lastAlgorithm, now.lastAlgorithm);
@@ -544,9 +549,9 @@ tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats) {
 tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanoseconds, int ranks) {
   const char* name = "tuttiCommGetWaits";
   return guarded(comm, [&] {
-    CallGuard visit(comm, name);
+    const auto communicator = present(comm, name);
     checkPointer(nanoseconds, name, "nanoseconds");
-    const comm::Team& team = visit->team();
+    const comm::Team& team = communicator->team();
     if (ranks != team.size()) invalid(name, fmt::format("ranks is {}: the communicator has {}", ranks, team.size()));
     for (int r = 0; r < ranks; ++r) nanoseconds[r] = team.recorder().waitedNs(r);
   });

@@ -1,6 +1,7 @@
 // What a communicator tells of the calls that it has made: how many bytes, how long, and whom they waited for.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -120,6 +121,29 @@ TEST_P(Stats, NameTheRankThatTheOthersWaitedFor) {
       return seen == 1;
     };
     EXPECT_TRUE(comesTrue(shows));
+  });
+}
+
+// As an exporter of metrics does, which knows nothing of the program's calls. Neither is refused for the other.
+TEST_P(Stats, AreToldToAnyThreadWhileCallsRun) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int) {
+    std::atomic<bool> done{false};
+    std::atomic<int> asked{0};
+    std::thread exporter([&] {
+      uint64_t waits[2] = {}, last = 0;
+      for (; !done || asked == 0; ++asked) {
+        const uint64_t bytes = statsOf(comm).bytes;
+        EXPECT_GE(bytes, last);
+        last = bytes;
+        CHECK_TUTTI(tuttiCommGetWaits(comm, waits, 2));
+      }
+    });
+    std::vector<float> data(100, 1);
+    for (int i = 0; i < 2000; ++i)
+      CHECK_TUTTI(tuttiAllReduce(data.data(), data.data(), data.size(), tuttiFloat32, tuttiMax, comm, nullptr));
+    done = true;
+    exporter.join();
+    EXPECT_EQ(statsOf(comm).bytes, 2000u * 400);
   });
 }
 

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cmath>
 #include <string_view>
+#include <vector>
 
+#include "../../common/bus.h"
 #include "errors.h"
 
 namespace nb = nanobind;
@@ -217,22 +219,31 @@ nb::dict Communicator::stats() const {
   now.size = sizeof now;
   check(tuttiCommGetStats(native(), &now), comm_);
   nb::dict all;
-  all["rank"] = static_cast<double>(rank_);
-  all["size"] = static_cast<double>(size_);
-  all["library_operations"] = static_cast<double>(now.operations);
-  all["memory_bytes"] = static_cast<double>(now.memoryBytes);
-  all["connected_peers"] = static_cast<double>(now.connectedPeers);
+  const auto set = [&all](const std::string& key, auto value) { all[key.c_str()] = static_cast<double>(value); };
+  set("rank", rank_), set("size", size_);
+  set("library_operations", now.operations), set("seconds", static_cast<double>(now.nanoseconds) * 1e-9);
+  set("memory_bytes", now.memoryBytes), set("connected_peers", now.connectedPeers);
   Count sum;
+  double busBytes = 0;
   for (const auto& [name, count] : counts_) {
-    all[(name + "_operations").c_str()] = static_cast<double>(count.operations);
-    all[(name + "_bytes").c_str()] = static_cast<double>(count.bytes);
-    all[(name + "_wait_seconds").c_str()] = count.seconds;
+    set(name + "_operations", count.operations), set(name + "_bytes", count.bytes);
+    set(name + "_wait_seconds", count.seconds);
     sum.operations += count.operations, sum.bytes += count.bytes, sum.seconds += count.seconds;
+    busBytes += static_cast<double>(count.bytes) * integrations::busFactor(name, size_);
   }
-  all["operations"] = static_cast<double>(sum.operations);
-  all["bytes"] = static_cast<double>(sum.bytes);
-  all["wait_seconds"] = sum.seconds;
+  set("operations", sum.operations), set("bytes", sum.bytes), set("wait_seconds", sum.seconds);
+  set("bus_bytes", busBytes);
+  set("bus_bandwidth", now.nanoseconds == 0 ? 0 : busBytes * 1e9 / static_cast<double>(now.nanoseconds));
+  addWaits(all);
   return all;
+}
+
+void Communicator::addWaits(nb::dict& all) const {
+  std::vector<uint64_t> waits(static_cast<size_t>(size_));
+  check(tuttiCommGetWaits(native(), waits.data(), size_), comm_);
+  for (int rank = 0; rank < size_; ++rank)
+    if (const uint64_t waited = waits[static_cast<size_t>(rank)]; waited > 0)
+      all[("wait_for_rank_" + std::to_string(rank) + "_seconds").c_str()] = static_cast<double>(waited) * 1e-9;
 }
 
 void startGroup() {

@@ -61,6 +61,7 @@ class Communicator {
 
   void destroy();
   void abort();
+  // Any thread that holds the GIL, also while calls run.
   nanobind::dict stats() const;
   tuttiResult_t asyncError() const;
 
@@ -68,6 +69,7 @@ class Communicator {
   Communicator(tuttiComm_t comm);
   tuttiStream_t stream();
   void reap();
+  void addWaits(nanobind::dict& all) const;
   nanobind::object finish(const std::shared_ptr<Operation>& operation, Count& count, const CallWish& wish);
 
   tuttiComm_t comm_ = nullptr;

@@ -194,7 +194,7 @@ void defineRest(nb::class_<Communicator>& type) {
            "How a collective of so many elements would run, and why: what was chosen, what comes next, what was left "
            "out.")
       .def("dump", dump, "path"_a, "Writes this rank's record for tutti-doctor. Any thread.")
-      .def("stats", &Communicator::stats, "What was done and is used, as a dict of floats.")
+      .def("stats", &Communicator::stats, "What was done and is used, as a dict of floats. Any thread.")
       .def(
           "revoke", [](Communicator& comm) { check(tuttiCommRevoke(comm.native(), 0), comm.native()); },
           "Stops the work on all ranks; the communicator lives on for shrink(). Any thread.")

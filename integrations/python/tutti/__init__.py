@@ -23,14 +23,15 @@ from typing import Any
 
 from tutti import _core
 from tutti._core import Communicator, Operator, Request, unique_id
+from tutti._endpoint import Endpoint, serve_prometheus
 from tutti._environment import Launch, export_env, launch
 from tutti._errors import Error, InternalError, InvalidArgument, InvalidUsage, RemoteError, SystemFailure, Timeout
 from tutti._metrics import known, prometheus, stats, track, write_prometheus
 
 __all__ = [
-    "Communicator", "Error", "InternalError", "InvalidArgument", "InvalidUsage", "Launch", "Operator", "RemoteError",
-    "Request", "SystemFailure", "Timeout", "dump", "explain", "export_env", "group", "init", "launch", "prometheus", "stats",
-    "track", "unique_id", "version", "write_prometheus",
+    "Communicator", "Endpoint", "Error", "InternalError", "InvalidArgument", "InvalidUsage", "Launch", "Operator", "RemoteError",
+    "Request", "SystemFailure", "Timeout", "dump", "explain", "export_env", "group", "init", "launch", "prometheus", "serve_prometheus",
+    "stats", "track", "unique_id", "version", "write_prometheus",
 ]
 
 __version__ = _core.version()

@@ -1,6 +1,7 @@
 #include "backend.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
@@ -9,6 +10,7 @@
 
 #include "checks.h"
 #include "errors.h"
+#include "groups.h"
 
 namespace tutti_torch {
 namespace {
@@ -45,6 +47,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
       sent_(std::make_shared<Messages>(store_, rank, size, group_)) {
   comm_->awaitAll();
   init();
+  Groups::ofThisProcess().add(*this);
 }
 
 // The last reference may go while Python's lock is held; threads that are waited for may be about to take it.
@@ -56,6 +59,7 @@ Backend::~Backend() {
 
 // In a child made by fork nothing of this is there: it is left as it was.
 void Backend::leave() noexcept {
+  Groups::ofThisProcess().remove(*this);
   if (!queue_) return;
   if (inChild()) {
     queue_->forget();
@@ -102,7 +106,8 @@ WorkPtr Backend::begin(About about, bool message) {
   about.timeout = effective(about.timeout);
   about.sequence = message ? ++messages_ : ++sequence_;
   record(about, message);
-  auto work = c10::make_intrusive<OperationWork>(rank_, std::move(about));
+  tally_->called(about);
+  auto work = c10::make_intrusive<OperationWork>(rank_, std::move(about), tally_);
   if (coalesced_) coalesced_->push_back(work);
   return work;
 }
@@ -125,7 +130,9 @@ WorkResult Backend::issue(About about, Body body) {
     return work;
   }
   lock.unlock();  // abort must come through while it runs
+  const auto since = std::chrono::steady_clock::now();
   queue_->submit(work, run);
+  tally_->waited(work->about().type, since);
   return work;
 }
 
@@ -185,6 +192,17 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
                                       timeout, group_ + ", a part of it");
 }
 
+GroupNumbers Backend::tell() const {
+  Numbers all{{"rank", rank_},     {"size", size_}, {"operations", 0}, {"bytes", 0},
+              {"wait_seconds", 0}, {"seconds", 0},  {"bus_bytes", 0}};
+  std::vector<int> ranks(static_cast<size_t>(size_));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  addTo(all, *comm_, ranks);
+  sent_->addTo(all);
+  addTo(all, tally_->read(), size_);
+  return {group_, getGroupDesc(), std::move(all)};
+}
+
 c10d::ErrorType Backend::getError() {
   tuttiResult_t result = tuttiSuccess;
   tuttiCommGetAsyncError(comm_->get(), &result);
@@ -200,6 +218,7 @@ void Backend::stop(const std::exception_ptr& why) {
 
 void Backend::abort() {
   if (inChild()) return;
+  Groups::ofThisProcess().remove(*this);
   const auto why = failure("the process group was aborted on this rank");
   stop(why);
   queue_->close(why);
@@ -209,6 +228,7 @@ void Backend::abort() {
 
 void Backend::shutdown() {
   if (inChild()) return;
+  Groups::ofThisProcess().remove(*this);
   stop(failure("the process group has been shut down"));
   if (!queue_->drain(std::min(kLeave, milliseconds(timeoutMs_)))) comm_->abort();
   sent_->drain(std::min(kLeave, milliseconds(timeoutMs_)));

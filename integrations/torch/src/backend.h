@@ -16,6 +16,8 @@
 #include "calls.h"
 #include "checks.h"
 #include "communicator.h"
+#include "tally.h"
+#include "groups.h"
 #include "messages.h"
 #include "queue.h"
 
@@ -70,6 +72,9 @@ class Backend : public c10d::Backend {
   void setSequenceNumberForGroup() override {}  // of the ranks of a group it is equal from the beginning
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
+  // What was done and is used, as flat numbers, by the names that the package tutti has for them. Any thread.
+  GroupNumbers tell() const;
+
   // Of the ranks of this group that are listed; null on the others. All that are listed call, with one Store.
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& options);
@@ -101,6 +106,7 @@ class Backend : public c10d::Backend {
   std::atomic<int64_t> timeoutMs_;
   std::atomic<uint64_t> sequence_{0}, messages_{0}, barriers_{0}, splits_{0};
   std::shared_ptr<Communicator> comm_;
+  const std::shared_ptr<Tally> tally_ = std::make_shared<Tally>();
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<Messages> sent_;
 

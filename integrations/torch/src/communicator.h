@@ -27,6 +27,8 @@ class Communicator {
   // Blocks until all have come, or throws DistBackendError naming those who have not. Before any call.
   void awaitAll();
   tuttiComm_t get() const { return comm_; }
+  // Whether it has been aborted: then there is nothing left to ask.
+  bool isGone() const { return gone_; }
   // Ends what runs on it, here and on the other ranks, and joining. Any thread.
   void abort() noexcept;
 

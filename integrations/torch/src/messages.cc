@@ -116,6 +116,17 @@ void Messages::drain(milliseconds time) {
     way->queue.drain(std::max(std::chrono::duration_cast<milliseconds>(limit - steady_clock::now()), milliseconds(0)));
 }
 
+void Messages::addTo(Numbers& all) const {
+  std::vector<std::pair<std::shared_ptr<Communicator>, std::vector<int>>> ways;  // with the ranks at its ends
+  {
+    const Lock lock(mutex_);
+    for (const auto& [to, way] : out_) ways.push_back({way->comm, {rank_, to}});
+    for (const auto& [from, way] : in_) ways.push_back({way.comm, {from, rank_}});
+  }
+  for (const auto& [comm, ends] : ways)
+    if (comm) tutti_torch::addTo(all, *comm, ends);
+}
+
 // ---- Receiving ---------------------------------------------------------------------------------------------------
 
 void Messages::recv(const WorkPtr& work, int from, int tag) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "communicator.h"
+#include "numbers.h"
 #include "queue.h"
 
 namespace tutti_torch {
@@ -32,6 +33,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void recv(const WorkPtr& work, int from, int tag);
   // Fails everything, now and later. Any thread.
   void abort(const std::exception_ptr& why);
+  // What the library says of the ways.
+  void addTo(Numbers& all) const;
   // Waits until what was sent has left, or the time is over.
   void drain(milliseconds time);
 
@@ -83,7 +86,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   const int rank_, size_;
   const std::string group_;
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable news_;
   std::list<Wanted> wanted_;  // in the order of the calls
   std::list<Aside> aside_;

@@ -16,8 +16,11 @@ c10::intrusive_ptr<c10::ivalue::Future> newFuture() {
 
 }  // namespace
 
-OperationWork::OperationWork(int rank, About about)
-    : Work(rank, about.type, about.title, about.inputs), about_(std::move(about)), future_(newFuture()) {}
+OperationWork::OperationWork(int rank, About about, std::shared_ptr<Tally> tally)
+    : Work(rank, about.type, about.title, about.inputs),
+      about_(std::move(about)),
+      tally_(std::move(tally)),
+      future_(newFuture()) {}
 
 // The future first: who has waited for the work finds it done.
 void OperationWork::end(const std::exception_ptr& error) noexcept {
@@ -54,8 +57,11 @@ bool OperationWork::ends(std::unique_lock<std::mutex>& lock, milliseconds timeou
 }
 
 bool OperationWork::wait(milliseconds timeout) {
+  const auto since = steady_clock::now();
   std::unique_lock lock(mutex_);
-  if (!ends(lock, timeout))
+  const bool ended = ends(lock, timeout);
+  tally_->waited(about_.type, since);
+  if (!ended)
     tutti_torch::fail(c10::str("Operation timed out! ", about_.title, " #", about_.sequence,
                                " has not ended within the ", timeout.count(), " ms of wait(); it goes on until the ",
                                about_.timeout.count(), " ms of its own have passed, or the group is aborted"));

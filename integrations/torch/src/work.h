@@ -5,29 +5,21 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "tally.h"
+#include "work_about.h"
+
 namespace tutti_torch {
-
-using std::chrono::milliseconds;
-using Tensors = std::vector<at::Tensor>;
-
-// What an operation is, for those who wait for it, for profilers and for error texts.
-struct About {
-  c10d::OpType type;
-  const char* title;        // "tutti:all_reduce"
-  Tensors inputs, outputs;  // kept until the operation has ended
-  milliseconds timeout;
-  bool async = true;  // the caller does not wait at once
-  uint64_t sequence = 0;
-};
 
 class OperationWork : public c10d::Work {
  public:
-  OperationWork(int rank, About about);
+  // `tally` hears how long is waited for it.
+  OperationWork(int rank, About about, std::shared_ptr<Tally> tally);
 
   // Tells those who wait how it has ended; with no error, well. Called once.
   void end(const std::exception_ptr& error = nullptr) noexcept;
@@ -51,6 +43,7 @@ class OperationWork : public c10d::Work {
   void letGo();
 
   About about_;
+  const std::shared_ptr<Tally> tally_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::function<void()> expire_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;

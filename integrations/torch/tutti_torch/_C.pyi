@@ -7,5 +7,8 @@ def create(options: Any, backend_options: Any) -> Any:
     Raises torch.distributed.DistBackendError naming those who have not within the group's timeout.
     """
 
+def groups() -> list[tuple[str, str, dict[str, float]]]:
+    """Of each process group of tutti that this process is in: its name and description, and what it has done."""
+
 def version() -> int:
     """The library's version: 200 is 0.2.0."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Optional
 
-__all__ = ["monitored_barrier", "register", "version"]
+from tutti_torch._metrics import groups, stats
+
+__all__ = ["groups", "monitored_barrier", "register", "stats", "version"]
 
 
 def version() -> str:

@@ -75,7 +75,7 @@ class Execution:
         child = self.comms[0].split(0 if self._rank in ranks else None, self._rank, name=f"hvd process set {number}")
         self.sets[number] = tuple(ranks)
         if child is not None:
-            self.comms[number] = child
+            self.comms[number] = track(child, f"hvd_process_set_{number}")
 
     def remove_set(self, number: int) -> None:
         """All ranks call it."""
@@ -92,12 +92,14 @@ class Execution:
         return [getattr(self, "_" + request.kind)(comm, batch.ready[0], tasks[0])]
 
     def stats(self) -> dict[str, float]:
-        """Of all process sets' communicators together."""
+        """Of all process sets' communicators together. Whom they waited for is left to tutti.stats(): a rank has another
+        number in each."""
         total: dict[str, float] = {}
         for comm in self.comms.values():
             for key, value in comm.stats().items():
-                if key not in ("rank", "size"):
+                if key not in ("rank", "size") and not key.startswith("wait_for_rank_"):
                     total[key] = total.get(key, 0.0) + value
+        total["bus_bandwidth"] = total["bus_bytes"] / total["seconds"] if total["seconds"] else 0.0
         return total
 
     def abort(self) -> None:

@@ -14,6 +14,7 @@ import torch
 from tutti._core import Communicator
 from tutti._environment import launch
 from tutti._errors import InvalidArgument, InvalidUsage
+from tutti._metrics import track
 from tutti.hvd._engine import Engine, settings_of_all
 from tutti.hvd._execution import Task
 from tutti.hvd._handles import Handle
@@ -73,6 +74,8 @@ def init(
     else:
         control = comm.duplicate(**{"name": "hvd", **communicator})
     data = control.duplicate(name="hvd data")
+    track(data, "hvd")
+    track(control, "hvd_control")
     local_ranks, local_sizes = _locals(data, comm is None)
     _world = _World(Engine(control, data, settings_of_all(data, own)), local_ranks, local_sizes)
     global_process_set.enter(0, data.rank, range(data.size))
@@ -154,8 +157,9 @@ def is_homogeneous() -> bool:
 
 def stats() -> dict[str, float]:
     """What this rank has done since init(), as flat numbers: operations and bytes of the communicators
-    ("all_reduce_operations" and so on, as Communicator.stats() has them); "rounds" of negotiation, of these
-    "exchanges_in_full", and "cache_hits"."""
+    ("all_reduce_operations" and so on, as Communicator.stats() has them, of all process sets together); "rounds" of
+    negotiation, of these "exchanges_in_full", and "cache_hits". tutti.stats() has the communicators one by one: "hvd", of
+    all ranks, "hvd_control", of the negotiation, and "hvd_process_set_1" and so on."""
     return engine().stats()
 
 

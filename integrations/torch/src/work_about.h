@@ -1,0 +1,24 @@
+// What an operation is, for those who wait for it, for profilers and for error texts.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+namespace tutti_torch {
+
+using std::chrono::milliseconds;
+using Tensors = std::vector<at::Tensor>;
+
+struct About {
+  c10d::OpType type;
+  const char* title;        // "tutti:all_reduce"
+  Tensors inputs, outputs;  // kept until the operation has ended
+  milliseconds timeout;
+  bool async = true;  // the caller does not wait at once
+  uint64_t sequence = 0;
+};
+
+}  // namespace tutti_torch
