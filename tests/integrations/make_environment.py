@@ -13,8 +13,8 @@ SKIPPED = 77
 BUILDERS = ["scikit-build-core>=0.10", "nanobind>=2.4", "numpy"]
 TORCH = "torch==2.13.0+cpu"  # the small build; where pip's indexes have none, PIP_EXTRA_INDEX_URL may name PyTorch's own
 WANTED = ["ml_dtypes", "scikit-learn", TORCH]
-FRAMEWORKS = [TORCH, "ml_dtypes", "scikit-learn", "expecttest hypothesis", "tensorflow-cpu", "deepspeed",
-              "accelerate", "lightning-fabric"]
+FRAMEWORKS = [*WANTED, "tensorflow-cpu"]
+ON_TORCH = ["expecttest hypothesis", "deepspeed", "accelerate", "lightning-fabric"]  # would bring a larger build of it
 
 
 def skip(reason):
@@ -42,6 +42,12 @@ def make_environment(home):
     return python
 
 
+def install_wishes(python, wishes):
+    for wish in wishes:
+        if pip(python, *wish.split()).returncode != 0:
+            print(f"without {wish}")
+
+
 def install_package(python, home, folder, module):
     # What was built the last time is there: only what has changed is built again.
     done = pip(python, "--no-build-isolation", "-C", f"build-dir={home / 'build' / module}", folder)
@@ -65,11 +71,10 @@ def main():
     tools = pip(python, *BUILDERS)
     if tools.returncode != 0:
         skip(f"needs pip's index: {last_line(tools.stdout)}")
-    for wish in FRAMEWORKS if told.frameworks else WANTED:
-        if pip(python, *wish.split()).returncode != 0:
-            print(f"without {wish}")
+    install_wishes(python, FRAMEWORKS if told.frameworks else WANTED)
     status = install_package(python, told.home, told.source / "integrations/python", "tutti")
     if status == 0 and told.frameworks and has(python, "torch"):
+        install_wishes(python, ON_TORCH)
         status = install_package(python, told.home, told.source / "integrations/torch", "tutti_torch")
     return status
 
