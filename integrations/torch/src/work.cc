@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "errors.h"
 
@@ -22,11 +23,18 @@ OperationWork::OperationWork(int rank, About about, std::shared_ptr<Tally> tally
       tally_(std::move(tally)),
       future_(newFuture()) {}
 
-// The future first: who has waited for the work finds it done.
+// The profiler's span first: who has waited may stop the profiler, and with it go what spans are written to. Then the
+// future: who has waited for the work finds it done.
 void OperationWork::end(const std::exception_ptr& error) noexcept {
+  endSpan();
   error ? future_->setError(error) : future_->markCompleted(c10::IValue(about_.outputs));
   finish(error);
   letGo();
+}
+
+void OperationWork::endSpan() {
+  const std::lock_guard lock(mutex_);
+  if (const auto span = std::exchange(recordFunctionEndCallback_, nullptr)) span();
 }
 
 // Inputs are free again for who kept them only for this.

@@ -40,6 +40,7 @@ class OperationWork : public c10d::Work {
 
  private:
   bool ends(std::unique_lock<std::mutex>& lock, milliseconds timeout);
+  void endSpan();
   void letGo();
 
   About about_;

@@ -16,6 +16,7 @@ class Behaviour(jobs.JobTest):
             "joined",
             "mismatched",
             "process_sets",
+            "counted",
         )
 
     def test_settings_of_horovod(self):

@@ -45,6 +45,27 @@ def ones(elements=100):
     return torch.ones(elements)
 
 
+def counted():
+    """tutti.stats() has the communicators of this module, and may be asked by any thread while they work."""
+    done, looks = threading.Event(), []
+
+    def look():
+        while not done.is_set() or not looks:
+            looks.append(tutti.stats()["hvd_operations"])
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for number in range(20):
+        hvd.allreduce(ones(), name=f"counted{number}", op=hvd.Sum)
+    done.set()
+    looking.join()
+    assert looks == sorted(looks), looks
+    stats, own = tutti.stats(), hvd.stats()
+    assert stats["hvd_all_reduce_bytes"] >= 20 * 400 and stats["hvd_control_operations"] > 0, stats
+    assert own["bus_bandwidth"] > 0 and own["all_reduce_operations"] == stats["hvd_all_reduce_operations"], (own, stats)
+    assert 'operation="all_reduce"' in tutti.prometheus() and 'communicator="hvd",' in tutti.prometheus()
+
+
 def step(names=20):
     """So many all-reduces, submitted together; how many of the library's operations that took, and how many
     exchanges."""

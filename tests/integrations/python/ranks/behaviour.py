@@ -4,6 +4,8 @@ import os
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import numpy
 
@@ -188,6 +190,17 @@ def buffers(comm):
     assert (parameter == comm.size).all()
 
 
+def status_of(page):
+    """None where nobody listens."""
+    try:
+        with urllib.request.urlopen(page) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except urllib.error.URLError:
+        return None
+
+
 def told(comm):
     comm.all_reduce(numpy.ones(1000, "float32"))
     stats = tutti.stats()
@@ -195,6 +208,14 @@ def told(comm):
     assert stats["world_all_reduce_bytes"] == 4000 and stats["world_all_reduce_operations"] == 1
     assert stats["bytes"] == 4000 and stats["world_size"] == comm.size
     assert f'tutti_bytes_total{{communicator="world",rank="{comm.rank}",operation="all_reduce"}} 4000\n' in tutti.prometheus()
+    assert stats["world_bus_bytes"] == 4000 * 2 * (comm.size - 1) / comm.size and stats["bus_bandwidth"] > 0
+    with tutti.serve_prometheus(0) as endpoint:
+        page = f"http://127.0.0.1:{endpoint.port}"
+        with urllib.request.urlopen(f"{page}/metrics") as answer:
+            assert answer.read().decode() == tutti.prometheus()
+        assert status_of(f"{page}/other") == 404
+        refused(tutti.InvalidArgument, "a port of its own", tutti.serve_prometheus, endpoint.port)
+    assert status_of(f"{page}/metrics") is None, "it is closed"
     lines = tutti.explain("all-reduce", 1 << 20, "float32").splitlines()
     assert lines[0].startswith("chosen: ") and any(line.startswith("next: ") for line in lines), lines
     forced = comm.duplicate(algorithm="tree").explain("all-reduce", 10)

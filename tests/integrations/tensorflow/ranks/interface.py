@@ -65,6 +65,14 @@ def fusion(comm):
         assert comm.stats()["all_reduce_operations"] - before == calls, (limit, comm.stats())
 
 
+def statistics(comm):
+    """What this module sends is among the numbers of tutti.init()'s communicator."""
+    before = tutti.stats().get("world_all_reduce_bytes", 0.0)
+    tutti.tf.allreduce_grads([tf.ones([100])])
+    assert tutti.stats()["world_all_reduce_bytes"] - before == 400, tutti.stats()
+    assert f'rank="{comm.rank}",operation="all_reduce"' in tutti.prometheus()
+
+
 def data(comm):
     numbers = tf.data.Dataset.range(4 * comm.size + 1)
     mine = [int(each) for each in tutti.tf.shard(numbers)]
@@ -113,7 +121,7 @@ def saving(comm):
 
 def main():
     with tutti.init() as comm:
-        for case in (gradients, fusion, data, refusals, saving):
+        for case in (gradients, fusion, statistics, data, refusals, saving):
             case(comm)
             comm.barrier()
     refused("there is no communicator of tutti.init()", tutti.tf.allreduce_grads, [tf.ones(1)])
