@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "checks.h"
+#include "dense.h"
 #include "errors.h"
 #include "groups.h"
 
@@ -44,7 +45,8 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
       timeoutMs_(timeout.count()),
       comm_(std::make_shared<Communicator>(idFor(*store_, rank, size, timeout), rank, size, timeout, group_)),
       queue_(std::make_unique<Queue>()),
-      sent_(std::make_shared<Messages>(store_, rank, size, group_)) {
+      sent_(std::make_shared<Messages>(store_, rank, size, group_)),
+      gpu_(std::make_unique<Gpu>(store_, rank, size, timeout, group_)) {
   comm_->awaitAll();
   init();
   Groups::ofThisProcess().add(*this);
@@ -65,19 +67,24 @@ void Backend::leave() noexcept {
     queue_->forget();
     new std::shared_ptr<Messages>(std::move(sent_));
     new std::shared_ptr<Communicator>(std::move(comm_));
+    gpu_.release();
   } else {
     shutdown();
     sent_.reset();
   }
   queue_.reset();
   comm_.reset();
+  gpu_.reset();
 }
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
   return c10::make_intrusive<Options>("tutti", milliseconds(timeoutMs_));
 }
 
-void Backend::setTimeout(milliseconds timeout) { timeoutMs_ = timeout.count(); }
+void Backend::setTimeout(milliseconds timeout) {
+  timeoutMs_ = timeout.count();
+  gpu_->setTimeout(timeout);
+}
 
 milliseconds Backend::effective(milliseconds asked) const {
   return milliseconds(toMs(asked.count() <= 0 ? milliseconds(timeoutMs_) : asked));
@@ -99,20 +106,24 @@ void Backend::record(const About& about, bool message) const {
                           elementsOf(about.inputs), elementsOf(about.outputs), type, noSplits, noSplits, -1, -1, size_);
 }
 
-WorkPtr Backend::begin(About about, bool message) {
+void Backend::announce(About& about, bool message) {
   TORCH_CHECK(!inChild(), about.title,
               ": this process group was made before the process forked; make one of its own here");
-  checkDevices(about);
   about.timeout = effective(about.timeout);
   about.sequence = message ? ++messages_ : ++sequence_;
   record(about, message);
   tally_->called(about);
+}
+
+WorkPtr Backend::begin(About about, bool message) {
+  announce(about, message);
   auto work = c10::make_intrusive<OperationWork>(rank_, std::move(about), tally_);
   if (coalesced_) coalesced_->push_back(work);
   return work;
 }
 
 WorkResult Backend::issue(About about, Body body) {
+  if (const auto gpu = gpuOf(about)) return issueOn(*gpu, std::move(about), std::move(body));
   std::unique_lock lock(mutex_);
   about.async = about.async || coalesced_;
   const WorkPtr work = begin(std::move(about), false);
@@ -136,7 +147,38 @@ WorkResult Backend::issue(About about, Body body) {
   return work;
 }
 
+WorkResult Backend::issueOn(c10::Device gpu, About about, Body body) {
+  const bool coalesces = announceOn(about, false);
+  return coalesces ? gpu_->collect(gpu, std::move(about), std::move(body))
+                   : gpu_->issue(gpu, std::move(about), std::move(body));
+}
+
+WorkResult Backend::messageOn(c10::Device gpu, About about, int peer) {
+  TORCH_CHECK_VALUE(peer != kAnySource, about.title, ": on a GPU a receive names the rank that sends");
+  const bool sends = about.type == c10d::OpType::SEND;
+  const auto body = [sends, tensor = sends ? about.inputs.front() : about.outputs.front()](int other) -> Body {
+    return [=](Calls& calls) {
+      const Dense dense(tensor, sends ? Use::kRead : Use::kWrite);
+      sends ? calls.send(dense.memory(), other) : calls.recv(dense.memory(), other);
+      if (!sends) calls.writeBack(dense);
+    };
+  };
+  const bool coalesces = announceOn(about, true);
+  return coalesces ? gpu_->collect(gpu, std::move(about), body(peer))
+                   : gpu_->message(gpu, std::move(about), peer, body(rank_ < peer ? 1 : 0));
+}
+
+// Whether it is coalesced with others. What follows is not under the lock: abort must come through while it waits for
+// other ranks.
+bool Backend::announceOn(About& about, bool message) {
+  const std::lock_guard lock(mutex_);
+  announce(about, message);
+  if (stopped_) std::rethrow_exception(stopped_);
+  return coalesced_.has_value();
+}
+
 WorkResult Backend::message(About about, int peer, int tag) {
+  if (const auto gpu = gpuOf(about)) return messageOn(*gpu, std::move(about), peer);
   const bool sends = about.type == c10d::OpType::SEND;
   WorkPtr work;
   {
@@ -175,10 +217,15 @@ void Backend::startCoalescing() {
 }
 
 WorkResult Backend::endCoalescing() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   TORCH_CHECK(coalesced_, "tutti: endCoalescing without a startCoalescing");
   auto works = std::move(*coalesced_);
   coalesced_.reset();
+  lock.unlock();
+  if (const auto onGpu = gpu_->flush()) {
+    TORCH_CHECK_VALUE(works.empty(), "tutti: calls on the CPU and on a GPU cannot be coalesced with each other");
+    return onGpu;
+  }
   return c10::make_intrusive<WorkGroup>(rank_, std::move(works));
 }
 
@@ -204,9 +251,8 @@ GroupNumbers Backend::tell() const {
 }
 
 c10d::ErrorType Backend::getError() {
-  tuttiResult_t result = tuttiSuccess;
-  tuttiCommGetAsyncError(comm_->get(), &result);
-  if (result == tuttiSuccess || result == tuttiInProgress) return c10d::ErrorType::SUCCESS;
+  const tuttiResult_t onHost = comm_->state(), result = onHost != tuttiSuccess ? onHost : gpu_->state();
+  if (result == tuttiSuccess) return c10d::ErrorType::SUCCESS;
   if (result == tuttiTimeout) return c10d::ErrorType::TIMEOUT;
   return result == tuttiRemoteError ? c10d::ErrorType::REMOTE_ERROR : c10d::ErrorType::COMM_ERROR;
 }
@@ -224,14 +270,18 @@ void Backend::abort() {
   queue_->close(why);
   comm_->abort();
   sent_->abort(why);
+  gpu_->abort(why);
 }
 
 void Backend::shutdown() {
   if (inChild()) return;
   Groups::ofThisProcess().remove(*this);
-  stop(failure("the process group has been shut down"));
-  if (!queue_->drain(std::min(kLeave, milliseconds(timeoutMs_)))) comm_->abort();
-  sent_->drain(std::min(kLeave, milliseconds(timeoutMs_)));
+  const auto why = failure("the process group has been shut down");
+  const milliseconds time = std::min(kLeave, milliseconds(timeoutMs_));
+  stop(why);
+  if (!queue_->drain(time)) comm_->abort();
+  sent_->drain(time);
+  if (!gpu_->drain(time)) gpu_->abort(why);
 }
 
 // ---- monitoredBarrier --------------------------------------------------------------------------------------------

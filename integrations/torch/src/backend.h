@@ -1,9 +1,9 @@
-// torch.distributed's backend "tutti": c10d::Backend on host memory.
+// torch.distributed's backend "tutti": c10d::Backend on host memory, and on GPUs (gpu.h).
 //
-// Any thread may call. Operations run in the order of the calls, on a thread of the group (queue.h), or on the caller's
-// where that would wait at once; messages beside them (messages.h). Tensors are kept until their operation has ended.
-// What fails throws DistBackendError from wait(), with tutti's text, which names the rank; after that the group is to
-// be destroyed. Methods have the names that every version of PyTorch since 2.0 forwards to.
+// Any thread may call. On host memory operations run in the order of the calls, on a thread of the group (queue.h), or
+// on the caller's where that would wait at once; messages beside them (messages.h). Tensors are kept until their
+// operation has ended. What fails throws DistBackendError from wait(), with tutti's text, which names the rank; after
+// that the group is to be destroyed. Methods have the names that every version of PyTorch since 2.0 forwards to.
 #pragma once
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include "calls.h"
 #include "checks.h"
 #include "communicator.h"
+#include "gpu.h"
 #include "groups.h"
 #include "messages.h"
 #include "queue.h"
@@ -65,7 +66,9 @@ class Backend : public c10d::Backend {
   // first that has not, or with `waitAllRanks` all of them.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool waitAllRanks) override;
 
-  // What is called between the two is one work: endCoalescing's. Calls run as ever.
+  // What is called between the two is one work: endCoalescing's. On host memory calls run as ever; on a GPU they go out
+  // together at the end, all or none of them on one.
+  bool supportsCoalescing() const { return Gpu::isThere(); }  // of c10d::Backend since 2.4 or so
   void startCoalescing();
   WorkResult endCoalescing();
 
@@ -88,11 +91,14 @@ class Backend : public c10d::Backend {
   // Bounded: what cannot end is aborted.
   void leave() noexcept;
   // An operation: what it is, and what it does.
-  using Body = std::function<void(Calls&)>;
   WorkResult issue(About about, Body body);
+  WorkResult issueOn(c10::Device gpu, About about, Body body);
   WorkPtr begin(About about, bool message);
+  void announce(About& about, bool message);
   void record(const About& about, bool message) const;
   WorkResult message(About about, int peer, int tag);
+  bool announceOn(About& about, bool message);
+  WorkResult messageOn(c10::Device gpu, About about, int peer);
   milliseconds effective(milliseconds asked) const;
   void checkRank(const char* call, int64_t rank) const;
   void stop(const std::exception_ptr& why);
@@ -109,6 +115,7 @@ class Backend : public c10d::Backend {
   const std::shared_ptr<Tally> tally_ = std::make_shared<Tally>();
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<Messages> sent_;
+  std::unique_ptr<Gpu> gpu_;
 
   std::mutex mutex_;  // guards what follows, and the order of calls
   std::optional<std::vector<WorkPtr>> coalesced_;

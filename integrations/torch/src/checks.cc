@@ -4,11 +4,18 @@
 
 namespace tutti_torch {
 
-void checkDevices(const About& about) {
+std::optional<c10::Device> gpuOf(const About& about) {
+  std::optional<c10::Device> all;
   for (const Tensors* const list : {&about.inputs, &about.outputs})
-    for (const auto& tensor : *list)
-      TORCH_CHECK_VALUE(tensor.is_cpu(), about.title,
-                        ": this build of tutti_torch is for CPU tensors; one of the tensors is on ", tensor.device());
+    for (const auto& tensor : *list) {
+      const c10::Device device = tensor.device();
+      TORCH_CHECK_VALUE(device.is_cpu() || device.is_cuda(), about.title,
+                        ": tensors may be on the CPU or on a CUDA GPU; one of them is on ", device);
+      TORCH_CHECK_VALUE(!all || *all == device, about.title,
+                        ": all tensors of a call are on one device; here one is on ", *all, ", another on ", device);
+      all = device;
+    }
+  return all && all->is_cuda() ? all : std::nullopt;
 }
 
 const at::Tensor& only(const char* call, const Tensors& tensors) {

@@ -1,5 +1,6 @@
 // What must hold of the tensors of a call. Where it does not, each throws ValueError, which names the call.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "calls.h"
@@ -9,8 +10,8 @@ namespace tutti_torch {
 
 using TensorLists = std::vector<Tensors>;
 
-// The one place that says on which devices tensors may be.
-void checkDevices(const About& about);
+// The one place that says on which devices tensors may be: the GPU on which all of them are, or none, for host memory.
+std::optional<c10::Device> gpuOf(const About& about);
 const at::Tensor& only(const char* call, const Tensors& tensors);
 // One list, with a tensor a rank.
 const Tensors& onlyList(const char* call, const TensorLists& lists, int size);

@@ -31,25 +31,25 @@ void gatherInto(Calls& calls, const at::Tensor& input, const Tensors& outputs) {
   const Dense in(input, Use::kRead);
   const DenseList out(outputs, Use::kWrite);
   out.isEven() ? calls.allGather(in.memory(), out.memory()) : calls.allGather(in.memory(), out.memory(), out.counts());
-  out.writeBack();
+  calls.writeBack(out);
 }
 
 void gatherInto(Calls& calls, const at::Tensor& input, const at::Tensor& output) {
   const Dense in(input, Use::kRead), out(output, Use::kWrite);
   calls.allGather(in.memory(), out.memory());
-  out.writeBack();
+  calls.writeBack(out);
 }
 
 void reduceScatterInto(Calls& calls, const at::Tensor& input, const at::Tensor& output, Operator& op) {
   const Dense in(input, Use::kRead), out(output, Use::kWrite);
   calls.reduceScatter(in.memory(), out.memory(), op);
-  out.writeBack();
+  calls.writeBack(out);
 }
 
 void allReduceIn(Calls& calls, const at::Tensor& tensor, Operator& op) {
   const Dense both(tensor, Use::kBoth);
   calls.allReduce(both.memory(), op);
-  both.writeBack();
+  calls.writeBack(both);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ WorkResult Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& op
   return issue(about(OpType::BROADCAST, "tutti:broadcast", tensors, tensors, options), [=](Calls& calls) {
     const Dense both(tensor, use);
     calls.broadcast(both.memory(), root);
-    if (use == Use::kWrite) both.writeBack();
+    if (use == Use::kWrite) calls.writeBack(both);
   });
 }
 
@@ -108,7 +108,7 @@ WorkResult Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options)
                [=, op = operatorOf(options.reduceOp, tensor)](Calls& calls) {
                  const Dense both(tensor, Use::kBoth);
                  calls.reduce(both.memory(), *op, root);
-                 if (receives) both.writeBack();
+                 if (receives) calls.writeBack(both);
                });
 }
 
@@ -170,7 +170,7 @@ WorkResult Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::Ga
     if (outs.empty()) return calls.gather(in.memory(), {}, root);
     const DenseList out(outs, Use::kWrite);
     calls.gather(in.memory(), out.memory(), root);
-    out.writeBack();
+    calls.writeBack(out);
   });
 }
 
@@ -188,7 +188,7 @@ WorkResult Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::S
   return issue(about(OpType::SCATTER, "tutti:scatter", ins, outputs, options), [=](Calls& calls) {
     const Dense out(output, Use::kWrite);
     calls.scatter(ins.empty() ? at::Tensor() : DenseList(ins, Use::kRead).memory(), out.memory(), root);
-    out.writeBack();
+    calls.writeBack(out);
   });
 }
 
@@ -204,7 +204,7 @@ WorkResult Backend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const 
                  const Dense out(output, Use::kWrite);
                  in.isEven() ? calls.reduceScatter(in.memory(), out.memory(), *op)
                              : calls.reduceScatter(in.memory(), out.memory(), in.counts(), *op);
-                 out.writeBack();
+                 calls.writeBack(out);
                });
 }
 
@@ -245,7 +245,7 @@ WorkResult Backend::alltoall_base(at::Tensor& output, at::Tensor& input, std::ve
                  const Dense in(given, Use::kRead), out(taken, Use::kWrite);
                  even ? calls.allToAll(in.memory(), out.memory())
                       : calls.allToAll(in.memory(), inCounts, out.memory(), outCounts);
-                 out.writeBack();
+                 calls.writeBack(out);
                });
 }
 
@@ -256,12 +256,17 @@ WorkResult Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllT
   return issue(about(OpType::ALLTOALL, "tutti:all_to_all", ins, outs, options), [=](Calls& calls) {
     const DenseList in(ins, Use::kRead), out(outs, Use::kWrite);
     calls.allToAll(in.memory(), in.counts(), out.memory(), out.counts());
-    out.writeBack();
+    calls.writeBack(out);
   });
 }
 
+// On the GPU that the caller names; else on host memory.
 WorkResult Backend::barrier(const c10d::BarrierOptions& options) {
-  return issue(about(OpType::BARRIER, "tutti:barrier", {}, {}, options), [](Calls& calls) { calls.barrier(); });
+  About barrier = about(OpType::BARRIER, "tutti:barrier", {}, {}, options);
+  const Body body = [](Calls& calls) { calls.barrier(); };
+  if (options.device_ids.empty() || !Gpu::isThere()) return issue(std::move(barrier), body);
+  const c10::Device gpu(c10::kCUDA, static_cast<c10::DeviceIndex>(options.device_ids.front()));
+  return issueOn(gpu, std::move(barrier), body);
 }
 
 }  // namespace tutti_torch

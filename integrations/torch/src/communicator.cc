@@ -91,11 +91,12 @@ tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds tim
   return rank == 0 ? offerId(store, size, timeout) : awaitId(store, rank, timeout);
 }
 
-Communicator::Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name) {
+Communicator::Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name,
+                           const std::string& device) {
   tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
   config.joinTimeoutMs = config.operationTimeoutMs = toMs(timeout);
   config.name = name.c_str();
-  config.device = "cpu";
+  config.device = device.c_str();
   config.nonBlocking = 1;  // so that it can be aborted meanwhile
   const tuttiResult_t result = tuttiCommInitRankConfig(&comm_, size, id, rank, &config);
   if (result != tuttiInProgress) check(result);
@@ -109,6 +110,20 @@ void Communicator::awaitAll() {
     std::this_thread::sleep_for(look);
   }
   if (result != tuttiSuccess) fail(tuttiGetLastError(comm_));
+}
+
+tuttiResult_t Communicator::state() const noexcept {
+  tuttiResult_t result = tuttiSuccess;
+  tuttiCommGetAsyncError(comm_, &result);
+  return result == tuttiInProgress ? tuttiSuccess : result;
+}
+
+std::exception_ptr Communicator::error() const {
+  if (gone_) return failure("the process group was aborted on this rank");
+  const tuttiResult_t result = state();
+  if (result == tuttiSuccess) return nullptr;
+  const std::string text = tuttiGetLastError(comm_);
+  return failure(text.empty() ? tuttiGetErrorString(result) : text);
 }
 
 Communicator::~Communicator() {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ int toMs(milliseconds time);
 
 class Communicator {
  public:
-  // Begins to join. `name` is for error texts.
-  Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name);
+  // Begins to join. `name` is for error texts, `device` where all buffers are: "cpu", "cuda:0".
+  Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name,
+               const std::string& device = "cpu");
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -29,6 +31,10 @@ class Communicator {
   tuttiComm_t get() const { return comm_; }
   // Whether it has been aborted: then there is nothing left to ask.
   bool isGone() const { return gone_; }
+  // tuttiSuccess, or what stopped it. Any thread.
+  tuttiResult_t state() const noexcept;
+  // The same as an exception; null while all is well. Any thread.
+  std::exception_ptr error() const;
   // Ends what runs on it, here and on the other ranks, and joining. Any thread.
   void abort() noexcept;
 

@@ -6,10 +6,13 @@ namespace tutti_torch {
 namespace {
 
 // Of all ranks: how many values each has.
-Counts valuesOfAll(Calls& calls, int64_t own, int ranks) {
-  const at::Tensor mine = at::full({1}, own, at::kLong), all = at::empty({ranks}, at::kLong);
+Counts valuesOfAll(Calls& calls, int64_t own, int ranks, c10::Device device) {
+  const auto options = at::TensorOptions(at::kLong).device(device);
+  const at::Tensor mine = at::full({1}, own, options), all = at::empty({ranks}, options);
   calls.allGather(mine, all);
-  return {all.data_ptr<int64_t>(), all.data_ptr<int64_t>() + ranks};
+  calls.complete();
+  const at::Tensor here = all.cpu();
+  return {here.data_ptr<int64_t>(), here.data_ptr<int64_t>() + ranks};
 }
 
 // A rank's rows are one after the other.
@@ -30,9 +33,10 @@ at::Tensor gatherRows(Calls& calls, const at::Tensor& rows, const Counts& rowsOf
 
 void sparseAllReduce(Calls& calls, const at::Tensor& tensor, int ranks) {
   const at::Tensor own = tensor.coalesce();
-  const Counts counts = valuesOfAll(calls, own._nnz(), ranks);
+  const Counts counts = valuesOfAll(calls, own._nnz(), ranks, tensor.device());
   const at::Tensor indices = gatherRows(calls, own._indices().t().contiguous(), counts);
   const at::Tensor values = gatherRows(calls, own._values().contiguous(), counts);
+  calls.complete();
   const at::Tensor sum =
       at::_sparse_coo_tensor_unsafe(indices.t().contiguous(), values, tensor.sizes(), tensor.options()).coalesce();
   at::Tensor result = tensor;
