@@ -84,7 +84,7 @@ class FlightRecorder(torch_jobs.TorchTest):
                 self.assertEqual(rank.stdout.readline(), "stands\n")
             self.await_records(ranks, Path(records))
         finally:
-            for rank in ranks:
+            for rank in reversed(ranks):  # the first has the store
                 rank.kill()
                 rank.communicate()
         return records

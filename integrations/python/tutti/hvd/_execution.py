@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tutti._core import Communicator
+from tutti._metrics import track
 from tutti.hvd._fusion import Batch
 from tutti.hvd._handles import Handle
 from tutti.hvd._negotiation import Ready
