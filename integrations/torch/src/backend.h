@@ -16,10 +16,10 @@
 #include "calls.h"
 #include "checks.h"
 #include "communicator.h"
-#include "tally.h"
 #include "groups.h"
 #include "messages.h"
 #include "queue.h"
+#include "tally.h"
 
 namespace tutti_torch {
 
