@@ -109,11 +109,12 @@ class Communicator:
         """Writes this rank's record for tutti-doctor. Any thread."""
 
     def stats(self) -> dict[str, float]:
-        """What was done and is used, as flat numbers, any thread: for each operation that was called, as "all_reduce",
-        "all_reduce_operations", "all_reduce_bytes" (of this rank's buffers), and "all_reduce_wait_seconds" (that its caller waited
-        in it), and the sums "operations", "bytes" and "wait_seconds"; "seconds" from each call's turn to its end, "bus_bytes" as
-        nccl-tests count them, "bus_bandwidth", bytes a second, of these two; "wait_for_rank_3_seconds" and so on of ranks that calls
-        waited for; "memory_bytes", "connected_peers", "library_operations", "rank", "size"."""
+        """What was done and is used, as flat numbers, any thread: for each operation that was called, as
+        "all_reduce", "all_reduce_operations", "all_reduce_bytes" (of this rank's buffers), and
+        "all_reduce_wait_seconds" (that its caller waited in it), and the sums "operations", "bytes" and
+        "wait_seconds"; "seconds" from each call's turn to its end, "bus_bytes" as nccl-tests count them,
+        "bus_bandwidth", bytes a second, of these two; "wait_for_rank_3_seconds" and so on of ranks that calls waited
+        for; "memory_bytes", "connected_peers", "library_operations", "rank", "size"."""
 
     def revoke(self) -> None:
         """Stops the work on all ranks; the communicator lives on for shrink(). Any thread."""

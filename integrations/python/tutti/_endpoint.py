@@ -1,4 +1,5 @@
 """A page for Prometheus to scrape."""
+
 from __future__ import annotations
 
 import threading
@@ -27,14 +28,17 @@ class _Page(BaseHTTPRequestHandler):
 
 
 class Endpoint:
-    """What serve_prometheus() has opened. As a context manager it is closed at the end; a process that ends closes it too."""
+    """What serve_prometheus() has opened. As a context manager it is closed at the end; a process that ends closes
+    it too."""
 
     def __init__(self, host: str, port: int) -> None:
         try:
             self._server = ThreadingHTTPServer((host, port), _Page)
         except (OSError, OverflowError) as error:
-            raise InvalidArgument(f"serve_prometheus cannot listen at {host}:{port}: {error}. Each process of a host needs a "
-                                  "port of its own: add the local rank, or give 0 for any that is free") from error
+            raise InvalidArgument(
+                f"serve_prometheus cannot listen at {host}:{port}: {error}. Each process of a host needs a "
+                "port of its own: add the local rank, or give 0 for any that is free"
+            ) from error
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="tutti metrics", daemon=True)
         self._thread.start()
@@ -53,12 +57,14 @@ class Endpoint:
     def __enter__(self) -> Endpoint:
         return self
 
-    def __exit__(self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def serve_prometheus(port: int, host: str = "127.0.0.1") -> Endpoint:
-    """Serves prometheus() at http://host:port/metrics, from a thread of its own, until it is closed. It is plain HTTP without a
-    password: only this machine can reach the default host, and "0.0.0.0" is for networks that may know. Port 0: any that is free.
-    Raises InvalidArgument where it cannot listen there."""
+    """Serves prometheus() at http://host:port/metrics, from a thread of its own, until it is closed. It is plain
+    HTTP without a password: only this machine can reach the default host, and "0.0.0.0" is for networks that may
+    know. Port 0: any that is free. Raises InvalidArgument where it cannot listen there."""
     return Endpoint(host, port)

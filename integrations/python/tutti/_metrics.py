@@ -55,9 +55,9 @@ def tables() -> dict[str, dict[str, float]]:
 
 def stats() -> dict[str, float]:
     """Of all communicators of tutti.init(), tutti.track() and tutti.hvd, and of PyTorch's process groups on tutti:
-    "world_all_reduce_bytes" and so on, as Communicator.stats() has them, and the sums "bytes", "operations", "wait_seconds",
-    "seconds", "bus_bytes" and "bus_bandwidth" (bytes a second). mlflow.log_metrics(tutti.stats(), step=n) is one line.
-    Any thread, also while calls run."""
+    "world_all_reduce_bytes" and so on, as Communicator.stats() has them, and the sums "bytes", "operations",
+    "wait_seconds", "seconds", "bus_bytes" and "bus_bandwidth" (bytes a second). mlflow.log_metrics(tutti.stats(),
+    step=n) is one line. Any thread, also while calls run."""
     flat = dict.fromkeys(_SUMS, 0.0)
     for name, numbers in tables().items():
         for key, value in numbers.items():
@@ -68,7 +68,7 @@ def stats() -> dict[str, float]:
     return flat
 
 
-# A key of a communicator's numbers, the metric that it is a sample of, and the label that the rest of the key is the value of.
+# A key of a communicator, the metric that it is a sample of, and the label whose value is the rest of the key.
 _SAMPLES = (
     (re.compile("seconds"), "call_seconds_total", ""),
     (re.compile("bus_bytes"), "bus_bytes_total", ""),
@@ -110,9 +110,11 @@ def prometheus() -> str:
         labels = f'communicator="{quoted}",rank="{numbers["rank"]:.0f}"'
         for metric, line in filter(None, (_sample(labels, key, value) for key, value in numbers.items())):
             rows[metric].append(line)
-    parts = [f"# HELP tutti_{metric} {text}\n# TYPE tutti_{metric} {kind}\n" + "".join(f"{line}\n" for line in rows[metric])
-             for metric, (kind, text) in _HELP.items() if rows[metric]]
-    return "".join(parts)
+    parts: list[str] = []
+    for metric, (kind, text) in _HELP.items():
+        if rows[metric]:
+            parts += [f"# HELP tutti_{metric} {text}", f"# TYPE tutti_{metric} {kind}", *rows[metric]]
+    return "".join(f"{part}\n" for part in parts)
 
 
 def write_prometheus(path: str | os.PathLike[str]) -> None:

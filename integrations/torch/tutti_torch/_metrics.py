@@ -1,13 +1,14 @@
 """What the process groups of tutti have done, as flat numbers."""
+
 from __future__ import annotations
 
 _SUMS = ("bytes", "operations", "wait_seconds", "seconds", "bus_bytes")
 
 
 def groups() -> dict[str, dict[str, float]]:
-    """What each process group of tutti in this process has done. The names are the groups' descriptions ("default_pg", or what
-    new_group() was given as group_desc), or "group_" and their names, and a number where two would have the same. The keys are those
-    of tutti.Communicator.stats(). Any thread."""
+    """What each process group of tutti in this process has done. The names are the groups' descriptions
+    ("default_pg", or what new_group() was given as group_desc), or "group_" and their names, and a number where two
+    would have the same. The keys are those of tutti.Communicator.stats(). Any thread."""
     from . import _C
 
     all_of_them: dict[str, dict[str, float]] = {}
@@ -21,9 +22,10 @@ def groups() -> dict[str, dict[str, float]]:
 
 
 def stats() -> dict[str, float]:
-    """The same as one flat dict, for loggers that take one: "default_pg_all_reduce_bytes" and so on, and the sums "bytes",
-    "operations", "wait_seconds", "seconds", "bus_bytes" and "bus_bandwidth" (bytes a second) over all groups, which are there from the
-    beginning. mlflow.log_metrics(tutti_torch.stats(), step=n) is one line. Any thread."""
+    """The same as one flat dict, for loggers that take one: "default_pg_all_reduce_bytes" and so on, and the sums
+    "bytes", "operations", "wait_seconds", "seconds", "bus_bytes" and "bus_bandwidth" (bytes a second) over all
+    groups, which are there from the beginning. mlflow.log_metrics(tutti_torch.stats(), step=n) is one line. Any
+    thread."""
     flat = dict.fromkeys(_SUMS, 0.0)
     for group, numbers in groups().items():
         for key, value in numbers.items():

@@ -3,13 +3,15 @@
     python -m tutti_torch.flight_recorder RECORDS FOLDER
     torchfrtrace FOLDER
 
-RECORDS is a folder with the records of a job's ranks (TUTTI_DUMP_DIR, tuttiCommDump), of whatever program. FOLDER, which must be
-new or empty, gets a file for each process, tutti_trace_rank_0 and so on, in the analyzer's format 2.10. Ranks are those of the
-largest communicator there is. Each communicator is a process group, and so are the messages of each direction between two ranks,
-since the analyzer takes messages of both directions with one number for one operation. It knows the names of some libraries only,
-of which "nccl" is the one that every version takes: all-reduce is "nccl:all_reduce". What no record says is not there: the shapes
-of tensors (there are numbers of elements), stacks, time-outs.
+RECORDS is a folder with the records of a job's ranks (TUTTI_DUMP_DIR, tuttiCommDump), of whatever program. FOLDER,
+which must be new or empty, gets a file for each process, tutti_trace_rank_0 and so on, in the analyzer's format
+2.10. Ranks are those of the largest communicator there is. Each communicator is a process group, and so are the
+messages of each direction between two ranks, since the analyzer takes messages of both directions with one number
+for one operation. It knows the names of some libraries only, of which "nccl" is the one that every version takes:
+all-reduce is "nccl:all_reduce". What no record says is not there: the shapes of tensors (there are numbers of
+elements), stacks, time-outs.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -27,22 +29,51 @@ Call = dict[str, Any]
 Process = tuple[str, int]  # its host and number
 
 _NAMES = {
-    "all-reduce": "all_reduce", "all-gather": "all_gather", "all-gather-v": "all_gather_v", "reduce-scatter": "reduce_scatter",
-    "reduce-scatter-v": "reduce_scatter_v", "all-to-all": "all_to_all", "all-to-all-v": "all_to_all", "broadcast": "broadcast",
-    "reduce": "reduce", "gather": "gather", "gather-v": "gather", "scatter": "scatter", "scatter-v": "scatter",
+    "all-reduce": "all_reduce",
+    "all-gather": "all_gather",
+    "all-gather-v": "all_gather_v",
+    "reduce-scatter": "reduce_scatter",
+    "reduce-scatter-v": "reduce_scatter_v",
+    "all-to-all": "all_to_all",
+    "all-to-all-v": "all_to_all",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "gather-v": "gather",
+    "scatter": "scatter",
+    "scatter-v": "scatter",
     "barrier": "all_reduce_barrier",
 }
 _TYPES = {
-    "int8": "Char", "uint8": "Byte", "int16": "Short", "uint16": "UInt16", "int32": "Int", "uint32": "UInt32", "int64": "Long",
-    "uint64": "UInt64", "half": "Half", "bfloat16": "BFloat16", "float": "Float", "double": "Double", "bool": "Bool",
-    "f8e4m3": "Float8_e4m3fn", "f8e5m2": "Float8_e5m2",
+    "int8": "Char",
+    "uint8": "Byte",
+    "int16": "Short",
+    "uint16": "UInt16",
+    "int32": "Int",
+    "uint32": "UInt32",
+    "int64": "Long",
+    "uint64": "UInt64",
+    "half": "Half",
+    "bfloat16": "BFloat16",
+    "float": "Float",
+    "double": "Double",
+    "bool": "Bool",
+    "f8e4m3": "Float8_e4m3fn",
+    "f8e5m2": "Float8_e5m2",
 }
-_STATES = {"queued": "scheduled", "connecting": "started", "running": "started", "done": "completed", "failed": "started"}
+_STATES = {
+    "queued": "scheduled",
+    "connecting": "started",
+    "running": "started",
+    "done": "completed",
+    "failed": "started",
+}
 
 
 @dataclass
 class Group:
-    """A line of calls that the analyzer compares: the collectives of a communicator, or the messages of one direction."""
+    """A line of calls that the analyzer compares: the collectives of a communicator, or the messages of one
+    direction."""
 
     name: str
     description: str
@@ -56,8 +87,8 @@ class Group:
 
 
 def read(folder: Path) -> list[Record]:
-    """The records in the folder, of each rank of a communicator the latest. Raises ValueError where one cannot be read, or there is
-    none."""
+    """The records in the folder, of each rank of a communicator the latest. Raises ValueError where one cannot be
+    read, or there is none."""
     latest: dict[tuple[str, int], Record] = {}
     for path in sorted(folder.glob("*.json")):
         try:
@@ -71,8 +102,10 @@ def read(folder: Path) -> list[Record]:
         if key not in latest or written > latest[key]["writtenNs"]:
             latest[key] = record
     if not latest:
-        raise ValueError(f"there are no records in {folder}: set TUTTI_DUMP_DIR to it before the job starts. Ranks that fail then leave "
-                         "records there, and so do all when their processes are sent SIGUSR2")
+        raise ValueError(
+            f"there are no records in {folder}: set TUTTI_DUMP_DIR to it before the job starts. Ranks that fail then "
+            "leave records there, and so do all when their processes are sent SIGUSR2"
+        )
     return list(latest.values())
 
 
@@ -87,8 +120,10 @@ def ranks_of_job(records: Iterable[Record]) -> dict[Process, int]:
     for record in sorted(records, key=lambda record: -len(record["ranks"])):
         processes = _processes(record)
         if len(set(processes)) < len(processes):
-            raise ValueError(f"communicator {record['communicator']['id']} has several ranks in one process, which PyTorch's analyzer "
-                             "cannot tell apart: use tutti-doctor")
+            raise ValueError(
+                f"communicator {record['communicator']['id']} has several ranks in one process, which PyTorch's "
+                "analyzer cannot tell apart: use tutti-doctor"
+            )
         for process in processes:
             numbers.setdefault(process, len(numbers))
     return numbers
@@ -122,12 +157,19 @@ def groups_of(records: list[Record], numbers: dict[Process, int]) -> list[Group]
         for line in {None, *(_line(call, who["rank"]) for call in record["calls"])}:
             members = processes if line is None else [processes[end] for end in line]
             name = names[who["id"]] + ("" if line is None else f", messages from {line[0]} to {line[1]}")
-            group = found.setdefault((who["id"], line), Group(name, f"communicator {who['id']}", [numbers[m] for m in members], {}))
+            group = found.setdefault(
+                (who["id"], line), Group(name, f"communicator {who['id']}", [numbers[m] for m in members], {})
+            )
             group.calls[here] = [call for call in record["calls"] if _line(call, who["rank"]) == line]
     for (one, line), group in found.items():  # who has no call of a line has made none, or has forgotten them
         for record in records:
             here = numbers[_processes(record)[record["communicator"]["rank"]]]
-            if record["communicator"]["id"] == one and here in group.ranks and not group.calls.setdefault(here, []) and _forgetful(record):
+            if (
+                record["communicator"]["id"] == one
+                and here in group.ranks
+                and not group.calls.setdefault(here, [])
+                and _forgetful(record)
+            ):
                 group.calls.clear()
                 break
     return [group for group in found.values() if group.calls]
@@ -152,37 +194,63 @@ def _entry(call: Call, group: Group, number: int) -> dict[str, Any]:
     inputs, outputs = _sizes(call, len(group.ranks))
     types, state, done = [_TYPES.get(call["type"], call["type"])], _STATES[call["state"]], call["state"] == "done"
     entry = {
-        "pg_id": number, "process_group": (group.name, group.description), "collective_seq_id": call["number"],
-        "p2p_seq_id": call["number"], "op_id": call["order"], "is_p2p": call["line"] != "collective",
-        "profiling_name": _profiling_name(call, group), "input_sizes": inputs, "output_sizes": outputs, "input_dtypes": types,
-        "output_dtypes": types, "state": state, "time_created_ns": call["queuedNs"],
+        "pg_id": number,
+        "process_group": (group.name, group.description),
+        "collective_seq_id": call["number"],
+        "p2p_seq_id": call["number"],
+        "op_id": call["order"],
+        "is_p2p": call["line"] != "collective",
+        "profiling_name": _profiling_name(call, group),
+        "input_sizes": inputs,
+        "output_sizes": outputs,
+        "input_dtypes": types,
+        "output_dtypes": types,
+        "state": state,
+        "time_created_ns": call["queuedNs"],
         "time_discovered_started_ns": None if state == "scheduled" else call["queuedNs"],
-        "time_discovered_completed_ns": call["endedNs"] if done else None, "retired": "endedNs" in call, "frames": [],
+        "time_discovered_completed_ns": call["endedNs"] if done else None,
+        "retired": "endedNs" in call,
+        "frames": [],
     }
     return {**entry, "duration_ms": (call["endedNs"] - call["queuedNs"]) / 1e6} if done else entry
 
 
 def _status(calls: list[Call]) -> dict[str, int]:
-    last = {state: max((call["number"] for call in calls if _STATES[call["state"]] in reached), default=-1)
-            for state, reached in (("enqueued", _STATES.values()), ("started", ("started", "completed")), ("completed", ("completed",)))}
+    last = {
+        state: max((call["number"] for call in calls if _STATES[call["state"]] in reached), default=-1)
+        for state, reached in (
+            ("enqueued", _STATES.values()),
+            ("started", ("started", "completed")),
+            ("completed", ("completed",)),
+        )
+    }
     return {f"last_{state}_collective": number for state, number in last.items()}
 
 
 def dump_of(rank: int, groups: list[Group], version: str) -> dict[str, Any]:
     """The file of one rank, before it is pickled."""
     own = [(number, group) for number, group in enumerate(groups) if rank in group.calls]
-    entries = [_entry(call, group, number) for number, group in own for call in group.calls[rank] if call["number"] >= group.begin]
+    entries = [
+        _entry(call, group, number)
+        for number, group in own
+        for call in group.calls[rank]
+        if call["number"] >= group.begin
+    ]
     entries.sort(key=lambda entry: (entry["time_created_ns"], entry["op_id"]))
     return {
-        "version": "2.10", "comm_lib_version": f"tutti {version}",
-        "pg_config": {group.name: {"name": group.name, "desc": group.description, "ranks": str(group.ranks)} for _, group in own},
+        "version": "2.10",
+        "comm_lib_version": f"tutti {version}",
+        "pg_config": {
+            group.name: {"name": group.name, "desc": group.description, "ranks": str(group.ranks)} for _, group in own
+        },
         "pg_status": {str(number): _status(group.calls[rank]) for number, group in own},
         "entries": [{"record_id": place, **entry} for place, entry in enumerate(entries)],
     }
 
 
 def convert(records_folder: Path, folder: Path) -> tuple[list[int], list[int]]:
-    """Writes the files; the ranks of the job that left records, and those that left none. Raises ValueError, OSError."""
+    """Writes the files; the ranks of the job that left records, and those that left none. Raises ValueError,
+    OSError."""
     records = read(records_folder)
     numbers = ranks_of_job(records)
     groups = groups_of(records, numbers)
@@ -198,8 +266,11 @@ def convert(records_folder: Path, folder: Path) -> tuple[list[int], list[int]]:
 
 def main() -> int:
     """The command; its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tutti_torch.flight_recorder", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tutti_torch.flight_recorder",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("records", type=Path, help="the folder with the records")
     parser.add_argument("folder", type=Path, help="where the files for the analyzer go: new or empty")
     asked = parser.parse_args()
@@ -210,7 +281,10 @@ def main() -> int:
         return 2
     print(f"{len(told)} ranks: torchfrtrace {asked.folder}" + (" --allow-incomplete-ranks" if silent else ""))
     if silent:
-        print(f"no records of ranks {', '.join(map(str, silent))}: their processes were gone, or on a host whose records are not here")
+        print(
+            f"no records of ranks {', '.join(map(str, silent))}: their processes were gone, or on a host whose records "
+            "are not here"
+        )
     return 0
 
 

@@ -1,6 +1,7 @@
 """What can be seen of a job of PyTorch: statistics, the profiler, TUTTI_TRACE, and PyTorch's analyzer of flight recorders on the
 records of a job that hangs."""
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -47,16 +48,18 @@ class Trace(torch_jobs.TorchTest):
 
 
 class FlightRecorder(torch_jobs.TorchTest):
-    def analyzed(self, records):
-        """What PyTorch's analyzer says of them."""
-        traces = Path(records) / "traces"
-        for module, arguments in (("tutti_torch.flight_recorder", [records, traces]),
-                                  ("torch.distributed.flight_recorder.fr_trace", [traces])):
-            done = subprocess.run([sys.executable, "-m", module, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.STDOUT, env=torch_jobs.environment(), timeout=jobs.SECONDS, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout)
-            sys.stderr.write(done.stdout)
+    def said_by(self, module, *arguments):
+        done = subprocess.run([sys.executable, "-m", module, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, env=torch_jobs.environment(), timeout=jobs.SECONDS, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
+
+    def analyzed(self, records):
+        """What PyTorch's analyzer says of them, and the operations that it has found, with those that were called wrongly."""
+        traces, found = Path(records) / "traces", Path(records) / "found"
+        self.said_by("tutti_torch.flight_recorder", records, traces)
+        said = self.said_by("torch.distributed.flight_recorder.fr_trace", traces, "-o", found)
+        return said, pickle.loads(found.read_bytes())[1].collectives
 
     def assert_names_the_missing_rank(self, said):
         self.assertIn("Not all ranks joining collective", said)
@@ -69,11 +72,24 @@ class FlightRecorder(torch_jobs.TorchTest):
         with tempfile.TemporaryDirectory() as records:
             statuses, said = torch_jobs.by_hand(4, "hung.py", "3", TUTTI_DUMP_DIR=records)
             self.assertEqual(statuses, [0] * 4, said)
-            self.assert_names_the_missing_rank(self.analyzed(records))
+            self.assert_names_the_missing_rank(self.analyzed(records)[0])
 
     def test_processes_that_are_asked_while_they_hang(self):
         with tempfile.TemporaryDirectory() as records:
-            self.assert_names_the_missing_rank(self.analyzed(self.hang_and_ask(records)))
+            self.assert_names_the_missing_rank(self.analyzed(self.hang_and_ask(records))[0])
+
+    def test_a_job_that_is_well(self):
+        with tempfile.TemporaryDirectory() as records:
+            self.torchrun(3, "asked.py", TUTTI_DUMP_DIR=records)
+            said, found = self.analyzed(records)
+        for word in ("Not all ranks", "has errors", "mismatch", "cannot decide"):
+            self.assertNotIn(word, said)
+        self.assertEqual([one for one in found if not one.pass_check or one.missing_ranks or one.collective_state != "completed"], [])
+        named = {one.collective_name.removeprefix("nccl:").split()[0] for one in found}
+        self.assertLessEqual({"all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "all_gather_v", "gather",
+                              "scatter", "all_reduce_barrier"}, named)
+        ends = {tuple(sorted(one.expected_ranks)) for one in found if " " in one.collective_name}
+        self.assertEqual(ends, {(0, 1), (0, 2), (1, 2)}, "the messages of each pair")
 
     def hang_and_ask(self, records):
         told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(torch_jobs.free_port()), "WORLD_SIZE": "4", "TUTTI_DUMP_DIR": records}
