@@ -148,9 +148,10 @@ WorkResult Backend::issue(About about, Body body) {
 }
 
 WorkResult Backend::issueOn(c10::Device gpu, About about, Body body) {
-  const bool coalesces = announceOn(about, false);
-  return coalesces ? gpu_->collect(gpu, std::move(about), std::move(body))
-                   : gpu_->issue(gpu, std::move(about), std::move(body));
+  const bool coalesces = announceOn(about, false), async = about.async;
+  if (!coalesces) return gpu_->issue(gpu, std::move(about), std::move(body));
+  const auto work = gpu_->collect(gpu, std::move(about), std::move(body));
+  return async ? work : nullptr;  // nobody can wait for it before endCoalescing
 }
 
 WorkResult Backend::messageOn(c10::Device gpu, About about, int peer) {
