@@ -48,7 +48,7 @@ class Run(unittest.TestCase):
 
     def test_signals_are_handed_on(self):
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "tutti.run", "-n", "2", str(jobs.HERE / "ranks/one.py"), "signalled", folder]
+            command = [sys.executable, "-m", "tutti.run", "-n", "2", str(jobs.RANKS / "one.py"), "signalled", folder]
             with subprocess.Popen(command, env=jobs.clean_environment()) as job:
                 self.wait_for(folder, "ready", job)
                 job.send_signal(signal.SIGTERM)
