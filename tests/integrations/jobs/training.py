@@ -79,14 +79,17 @@ class Processes:
             return output.read()
 
     def end(self):
-        """Asks first: a launcher then ends its ranks, which may be in process groups of their own."""
+        """Asks those that still run first: a launcher then ends its ranks, which may be in process groups of their own. Of one
+        that has been waited for the number may be somebody else's by now."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            for process, _ in self.started:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-            for process, _ in self.started:
+            for process in self.running():
+                os.killpg(process.pid, number)
+            for process in self.running():
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(10)
+
+    def running(self):
+        return [process for process, _ in self.started if process.poll() is None]
 
 
 def run(command, **variables):
