@@ -173,14 +173,15 @@ void completeHandle(tuttiComm_t comm, std::shared_ptr<comm::Communicator> commun
 }
 
 void failHandle(tuttiComm_t comm, const Error& error) noexcept {
-  const bool revoked = comm->state.load(std::memory_order_relaxed) & kRevoked;
-  const Error why = revoked ? revokedWhileJoining(*comm) : error;
+  const uint32_t now = comm->state.load(std::memory_order_relaxed);
+  const Error why = now & kRevoked ? revokedWhileJoining(*comm) : error;
   {
     std::lock_guard lock(comm->errorMutex);
     comm->asyncError = static_cast<tuttiResult_t>(why.code());
     setText(comm->lastError, why.what());
-    processError.set(why.what());
   }
+  // Whoever has aborted it is done with it, and may have gone on to other calls: their errors stay the newest.
+  if (!(now & kAborted)) processError.set(why.what());
   // In one step: an abort comes before it, and leaves the shell to this thread, or after it, and finds a stray.
   uint32_t before = comm->state.load(std::memory_order_relaxed);
   while (!comm->state.compare_exchange_weak(before, before & kAborted ? kStray | kAborted | kGone : kStray, kBoth)) {

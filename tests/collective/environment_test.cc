@@ -105,6 +105,28 @@ std::string hexOf(const tuttiUniqueId& id) {
   return hex;
 }
 
+// Of its own process, with a setting in its environment that it alone has.
+TEST(ToldByAProcess, DISABLED_RankThatCannotBegin) {
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitEnv(&comm, nullptr), tuttiInvalidArgument);
+  EXPECT_EQ(std::string(tuttiGetLastError(nullptr)).find("TUTTI_ALGO"), 0u) << tuttiGetLastError(nullptr);
+}
+
+TEST(Environment, ASettingThatOneRankCannotHaveIsToldToAll) {
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  const pid_t other =
+      tutti::emulation::startOtherProcess("ToldByAProcess.DISABLED_RankThatCannotBegin",
+                                          {"TUTTI_RANK=1", "TUTTI_SIZE=2", "TUTTI_ALGO=spiral", "TUTTI_ID=" + hexOf(id)});
+  const tuttiConfig_t config = testConfig();
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiRemoteError);
+  const std::string text = tuttiGetLastError(nullptr);
+  for (const char* part : {"rank 1 could not join: ", "TUTTI_ALGO", "spiral"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(tutti::emulation::statusOf(other), 0);
+}
+
 // A rank of its own process and, by TUTTI_HOST_ID, of its own host.
 TEST(ToldByAProcess, DISABLED_Rank) {
   const char* const rank = std::getenv("TUTTI_RANK");

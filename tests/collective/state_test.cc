@@ -205,6 +205,22 @@ TEST(State, AWatchdogSeesWhyAJoinInTheBackgroundFailed) {
   CHECK_TUTTI(tuttiCommDestroy(comm));
 }
 
+// Its own thread gives up joining some time after the abort; whoever aborted it has gone on meanwhile.
+TEST(State, AnAbortedJoinIsNoNewsForAWatchdog) {
+  tuttiConfig_t config = testConfig();
+  config.nonBlocking = 1;
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiInProgress);
+  CHECK_TUTTI(tuttiCommAbort(comm));
+  tuttiBarrier(nullptr, nullptr);
+  for (int i = 0; i < 40; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_EQ(toAWatchdog(), "tuttiBarrier: comm is NULL");
+  }
+}
+
 // A watchdog that asks for the state learns what other ranks did, and has the words for it.
 TEST(State, AWatchdogSeesWhatStoppedACommunicator) {
   tuttiComm_t comms[2] = {};

@@ -45,7 +45,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
       timeoutMs_(timeout.count()),
       comm_(std::make_shared<Communicator>(idFor(*store_, rank, size, timeout), rank, size, timeout, group_)),
       queue_(std::make_unique<Queue>()),
-      sent_(std::make_shared<Messages>(store_, rank, size, group_)),
+      sent_(std::make_shared<Messages>(store_, rank, size, group_, [comm = comm_] { return comm->error(); })),
       gpu_(std::make_unique<Gpu>(store_, rank, size, timeout, group_)) {
   comm_->awaitAll();
   init();

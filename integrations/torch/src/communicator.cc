@@ -36,19 +36,23 @@ std::string waitForAll(c10d::Store& store, int size, milliseconds timeout) {
   }
 }
 
-tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout) {
-  const std::string why = waitForAll(store, size, timeout);
-  if (!why.empty()) {
-    std::vector<uint8_t> answer(why.begin(), why.end());
-    answer.insert(answer.begin(), kBad);
-    store.set("id", answer);
-    fail(why);
-  }
-  const tuttiUniqueId id = newId();
-  std::vector<uint8_t> answer = toBytes(id);
-  answer.insert(answer.begin(), kGood);
+template <class Bytes>
+void answerAll(c10d::Store& store, uint8_t kind, const Bytes& bytes) {
+  std::vector<uint8_t> answer(bytes.begin(), bytes.end());
+  answer.insert(answer.begin(), kind);
   store.set("id", answer);
-  return id;
+}
+
+tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout) {
+  try {
+    if (const std::string why = waitForAll(store, size, timeout); !why.empty()) fail(why);
+    const tuttiUniqueId id = newId();
+    answerAll(store, kGood, toBytes(id));
+    return id;
+  } catch (...) {
+    answerAll(store, kBad, textOf(std::current_exception()));
+    throw;
+  }
 }
 
 tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout) {
@@ -56,8 +60,9 @@ tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout) {
   constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
   try {
     store.wait({"id"}, timeout + kGrace);
-  } catch (const std::exception& error) {
-    fail("rank 0 did not come to make the group within " + std::to_string(timeout.count()) + " ms: " + error.what());
+  } catch (...) {
+    fail("rank 0 did not come to make the group within " + std::to_string(timeout.count()) +
+         " ms: " + textOf(std::current_exception()));
   }
   std::vector<uint8_t> answer = store.get("id");
   const uint8_t kind = answer.empty() ? kBad : answer.front();

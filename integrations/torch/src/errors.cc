@@ -2,8 +2,12 @@
 
 namespace tutti_torch {
 
+namespace {
+const std::string kWho = "tutti: ";
+}
+
 void fail(const std::string& text) {
-  throw c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, "tutti: " + text);
+  throw c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, kWho + text);
 }
 
 void check(tuttiResult_t result) {
@@ -24,7 +28,8 @@ std::string textOf(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const c10::Error& thrown) {
-    return thrown.what_without_backtrace();
+    const std::string text = thrown.what_without_backtrace();
+    return text.starts_with(kWho) ? text.substr(kWho.size()) : text;
   } catch (const std::exception& thrown) {
     return thrown.what();
   } catch (...) {

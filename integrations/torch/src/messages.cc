@@ -28,14 +28,30 @@ std::string describe(int64_t bytes, int from, int64_t tag) {
   return c10::str("a message of ", bytes, " bytes from rank ", from, " with tag ", tag);
 }
 
+// What fails on the way between two ranks calls the sender 0 and the receiver 1, as that way's communicator does.
+template <class Body>
+auto onWay(int from, int to, Body&& body) {
+  try {
+    return body();
+  } catch (...) {
+    fail(c10::str("a message from rank ", from, " to rank ", to, " failed. In what follows they are 0 and 1: ",
+                  textOf(std::current_exception())));
+  }
+}
+
 void checkSize(int from, int64_t tag, int64_t sent, int64_t expected) {
   if (sent != expected) fail(c10::str(describe(sent, from, tag), " came where ", expected, " bytes were expected"));
 }
 
 }  // namespace
 
-Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group)
-    : store_(std::move(store)), rank_(rank), size_(size), group_(std::move(group)) {}
+Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group,
+                   std::function<std::exception_ptr()> failureOf)
+    : store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      group_(std::move(group)),
+      failureOf_(std::move(failureOf)) {}
 
 Messages::~Messages() {
   stop(failure("the process group was destroyed"), false);
@@ -75,8 +91,10 @@ void Messages::sendNow(WayOut& way, int to, const Header& header, const at::Tens
   if (!way.comm) openTo(way, to, timeout);
   const Dense dense(tensor, Use::kRead);
   Calls calls(way.comm->get(), timeout);
-  calls.send(&header, sizeof header, 1);
-  if (header.bytes > 0) calls.send(dense.data(), static_cast<size_t>(header.bytes), 1);
+  onWay(rank_, to, [&] {
+    calls.send(&header, sizeof header, 1);
+    if (header.bytes > 0) calls.send(dense.data(), static_cast<size_t>(header.bytes), 1);
+  });
 }
 
 // The receiver makes the id once it wants something: so none can expire before it is used.
@@ -88,21 +106,23 @@ void Messages::openTo(WayOut& way, int to, milliseconds timeout) {
     if (steady_clock::now() > limit)
       tutti_torch::fail(c10::str("rank ", to, " has received nothing from rank ", rank_, " within ", timeout.count(),
                                  " ms, the timeout of this send in group ", group_));
+    if (const auto why = failureOf_()) std::rethrow_exception(why);
     Lock lock(mutex_);
     if (!pause(lock, look)) std::rethrow_exception(closed_);
   }
-  join(way.comm, fromBytes(store_->get(id)), 0, c10::str(group_, ", messages from ", rank_, " to ", to));
+  join(way.comm, fromBytes(store_->get(id)), rank_, to);
 }
 
 // Whoever stops everything finds it in its place, and ends joining with it. Without the lock.
-void Messages::join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& id, int rank, const std::string& name) {
-  const auto comm = std::make_shared<Communicator>(id, rank, 2, kJoin, name);
+void Messages::join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& id, int from, int to) {
+  const std::string name = c10::str(group_, ", messages from ", from, " to ", to);
+  const auto comm = std::make_shared<Communicator>(id, rank_ == from ? 0 : 1, 2, kJoin, name);
   {
     const Lock lock(mutex_);
     if (closed_) std::rethrow_exception(closed_);
     place = comm;
   }
-  comm->awaitAll();
+  onWay(from, to, [&] { comm->awaitAll(); });
 }
 
 void Messages::drain(milliseconds time) {
@@ -136,14 +156,24 @@ void Messages::recv(const WorkPtr& work, int from, int tag) {
   });
   Lock lock(mutex_);
   if (takeAside(lock, wanted)) return;
-  std::exception_ptr why = closed_;
-  for (int rank = 0; rank < size_ && !why; ++rank)
-    if (rank == from || (from == kAnySource && rank != rank_)) why = wayFrom(rank).broken;
-  if (from == kAnySource && !closed_ && size_ > 2) why = nullptr;  // others may send
+  const std::exception_ptr why = closed_ ? closed_ : openWays(from);
   if (!why) wanted_.push_back(wanted);
   lock.unlock();
   if (why) return work->end(why);
   news_.notify_all();
+}
+
+// Why a message can come by none of them.
+std::exception_ptr Messages::openWays(int from) {
+  std::exception_ptr broken;
+  bool open = false;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_ || (from != rank && from != kAnySource)) continue;
+    const WayIn& way = wayFrom(rank);
+    if (way.broken) broken = way.broken;
+    open = open || !way.broken;
+  }
+  return open ? nullptr : broken;
 }
 
 Messages::WayIn& Messages::wayFrom(int from) {
@@ -212,22 +242,32 @@ void Messages::openFrom(WayIn& way, int from, Lock& lock) {
   for (milliseconds look = kFirstLook;; look = std::min(2 * look, kLongestLook)) {
     lock.unlock();
     const bool greeted = store_->check({hello});
+    const auto why = greeted ? nullptr : failureOf_();
     lock.lock();
     if (greeted) break;
+    if (why) std::rethrow_exception(why);
     if (!pause(lock, look)) std::rethrow_exception(closed_);
     if (!isWanted(from)) return;
   }
   lock.unlock();
   const tuttiUniqueId id = newId();
   store_->set(key("id", from, rank_), toBytes(id));
-  join(way.comm, id, 1, c10::str(group_, ", messages from ", from, " to ", rank_));
+  join(way.comm, id, from, rank_);
   lock.lock();
+}
+
+void Messages::takeInto(Communicator& comm, int from, const at::Tensor& memory, const Header& header,
+                        milliseconds timeout) {
+  if (header.bytes == 0) return;
+  onWay(from, rank_, [&] {
+    Calls(comm.get(), timeout).recv(memory.data_ptr(), static_cast<size_t>(header.bytes), 0);
+  });
 }
 
 void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
   Header header{};
   lock.unlock();
-  Calls(comm.get(), kForEver).recv(&header, sizeof header, 0);
+  onWay(from, rank_, [&] { Calls(comm.get(), kForEver).recv(&header, sizeof header, 0); });
   lock.lock();
   // Its receive may have been given up meanwhile; the next one may be for it.
   news_.wait(lock, [&] { return closed_ || isWanted(from); });
@@ -242,7 +282,7 @@ void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
   }
   lock.unlock();
   const at::Tensor bytes = at::empty({header.bytes}, at::kByte);
-  if (header.bytes > 0) Calls(comm.get(), kForEver).recv(bytes.data_ptr(), static_cast<size_t>(header.bytes), 0);
+  takeInto(comm, from, bytes, header, kForEver);
   lock.lock();
   const auto meanwhile = findWanted(from, header.tag);
   aside_.push_back({from, header.tag, bytes});
@@ -256,14 +296,13 @@ void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
 // What is of another size than expected is taken all the same: the next message comes behind it.
 void Messages::deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted) {
   wanted.work->cameFrom(from);
-  Calls calls(comm.get(), wanted.work->about().timeout);
   std::exception_ptr error, broken;
   try {
     const Dense dense(wanted.work->about().outputs.front(), Use::kWrite);
     const bool fits = bytesOf(dense.memory()) == header.bytes;
     const at::Tensor memory = fits ? dense.memory() : at::empty({header.bytes}, at::kByte);
     try {
-      if (header.bytes > 0) calls.recv(memory.data_ptr(), static_cast<size_t>(header.bytes), 0);
+      takeInto(comm, from, memory, header, wanted.work->about().timeout);
     } catch (...) {
       broken = std::current_exception();
       throw;
@@ -298,7 +337,9 @@ void Messages::fail(int from, const std::exception_ptr& why) {
   std::list<Wanted> failed;
   {
     const Lock lock(mutex_);
-    const bool others = size_ > 2 && !closed_;
+    const bool others = !closed_ && std::any_of(in_.begin(), in_.end(), [](const auto& way) {
+      return !way.second.broken;  // for who takes from any, there is one of each rank
+    });
     for (auto one = wanted_.begin(); one != wanted_.end();) {
       const auto next = std::next(one);
       if (one->from == from || (one->from == kAnySource && !others)) failed.splice(failed.end(), wanted_, one);

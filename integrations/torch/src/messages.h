@@ -8,6 +8,7 @@
 // wants yet, but which stands before one that is wanted, is put aside.
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -24,7 +25,9 @@ constexpr int kAnySource = -1;
 
 class Messages : public std::enable_shared_from_this<Messages> {
  public:
-  Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group);
+  // `failureOf` tells why the group has failed, or null: what has not begun then need not wait for its partner.
+  Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group,
+           std::function<std::exception_ptr()> failureOf);
   // What was sent still arrives, unless it is under way; everything else fails.
   ~Messages();
 
@@ -65,12 +68,14 @@ class Messages : public std::enable_shared_from_this<Messages> {
 
   void sendNow(WayOut& way, int to, const Header& header, const at::Tensor& tensor, milliseconds timeout);
   void openTo(WayOut& way, int to, milliseconds timeout);
-  void join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& id, int rank, const std::string& name);
+  void join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& id, int from, int to);
 
+  std::exception_ptr openWays(int from);
   WayIn& wayFrom(int from);
   void receive(int from, WayIn& way);
   void openFrom(WayIn& way, int from, Lock& lock);
   void takeOne(int from, Communicator& comm, Lock& lock);
+  void takeInto(Communicator& comm, int from, const at::Tensor& memory, const Header& header, milliseconds timeout);
   void deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted);
   bool takeAside(Lock& lock, const Wanted& wanted);
   bool isWanted(int from) const;
@@ -85,6 +90,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   const c10::intrusive_ptr<c10d::Store> store_;
   const int rank_, size_;
   const std::string group_;
+  const std::function<std::exception_ptr()> failureOf_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable news_;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <new>
+#include <system_error>
 
 #include "errors.h"
 
@@ -17,22 +18,49 @@ void Queue::submit(const WorkPtr& work, Body body) {
   }
   if (!work->about().async && state_->jobs.empty() && !state_->busy)
     return perform(state_, lock, {work, std::move(body)});
+  try {
+    if (state_->threads.empty()) addThread(state_);
+  } catch (...) {
+    lock.unlock();
+    return work->end(std::current_exception());
+  }
   state_->jobs.push_back({work, std::move(body)});
   if (!state_->busy) callForHelp(state_);
 }
 
-// For what is next, while nothing runs. The lock is held.
+// For what is next, while nothing runs. The lock is held. Where there can be no more threads, one of those that tell
+// goes on when it is done.
 void Queue::callForHelp(const std::shared_ptr<State>& state) {
   if (state->waiting > 0) return state->news.notify_all();
+  try {
+    addThread(state);
+  } catch (const std::exception&) {
+  }
+}
+
+// It waits from now on, as far as others know.
+void Queue::addThread(const std::shared_ptr<State>& state) try {
   state->threads.emplace_back([state] { serve(state); });
+  ++state->waiting;
+} catch (const std::system_error& error) {
+  fail(c10::str("a thread for operations could not be started: ", error.code().message()));
+}
+
+// Asked by a thread that waits, when there is something to do.
+bool Queue::isLeftToOthers(State& state, Lock& lock) {
+  if (state.waiting > 1 || state.telling == 0) return false;
+  const auto isOver = [&] { return state.busy || state.jobs.empty(); };
+  state.news.wait_for(lock, milliseconds(state.telling), [&] { return isOver() || state.telling == 0; });
+  return isOver();
 }
 
 void Queue::serve(const std::shared_ptr<State>& state) {
   pthread_setname_np(pthread_self(), "tutti_torch");
   Lock lock(state->mutex);
-  for (;;) {
-    ++state->waiting;
-    state->news.wait(lock, [&] { return !state->busy && (state->ends || !state->jobs.empty()); });
+  for (;; ++state->waiting) {
+    do {
+      state->news.wait(lock, [&] { return !state->busy && (state->ends || !state->jobs.empty()); });
+    } while (!state->jobs.empty() && isLeftToOthers(*state, lock));
     --state->waiting;
     if (state->jobs.empty()) return;
     Job job = std::move(state->jobs.front());

@@ -2,7 +2,8 @@
 //
 // One operation runs at a time. Its thread then tells those who wait, which may run callbacks of futures; and a
 // callback may wait for a later operation (the PowerSGD hook of DDP does). So the queue goes on before they are told,
-// if need be on one more thread.
+// if need be on one more thread. Most come back from telling at once: the last thread that is idle gives them a little
+// time, the longer the more have not come back, so that callbacks which take long do not make a thread each.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -29,7 +30,8 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // Runs it here and now where the caller would wait for it anyway and nothing is before it, else on a thread.
+  // Runs it here and now where the caller would wait for it anyway and nothing is before it, else on a thread. Where
+  // the system refuses the first one, the operation fails.
   void submit(const WorkPtr& work, Body body);
   // Waits until nothing is left to do, or the time is over: then false.
   bool drain(milliseconds time);
@@ -58,6 +60,8 @@ class Queue {
   static void serve(const std::shared_ptr<State>& state);
   static void perform(const std::shared_ptr<State>& state, Lock& lock, Job job);
   static void callForHelp(const std::shared_ptr<State>& state);
+  static void addThread(const std::shared_ptr<State>& state);
+  static bool isLeftToOthers(State& state, Lock& lock);
 
   std::shared_ptr<State> state_;
 };

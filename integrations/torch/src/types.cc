@@ -68,12 +68,25 @@ bool isSum(ReduceOp::RedOpType op) { return op == ReduceOp::SUM || op == ReduceO
 
 bool isBitwise(ReduceOp::RedOpType op) { return op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR; }
 
-at::Tensor factorOf(const ReduceOp& op, ScalarType type) {
+at::Tensor givenFactor(const ReduceOp& op) {
   const auto* supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(supplement != nullptr, "tutti: PREMUL_SUM comes without its factor");
   const at::Tensor& tensor = supplement->tensor_factor;
-  if (tensor.defined()) return tensor.detach().to(at::kCPU, c10::toRealValueType(type)).reshape({1}).contiguous();
-  return at::full({1}, supplement->double_factor, at::TensorOptions(c10::toRealValueType(type)));
+  if (!tensor.defined()) return at::full({1}, supplement->double_factor, at::kDouble);
+  TORCH_CHECK_VALUE(tensor.numel() == 1, "tutti: PREMUL_SUM takes one factor, and got ", tensor.numel());
+  return tensor.detach().to(at::kCPU).reshape({1}).resolve_conj().resolve_neg();
+}
+
+// Rounded to a floating-point type. To an integer it is not: a half would become nothing.
+at::Tensor factorOf(const ReduceOp& op, ScalarType type) {
+  const at::Tensor given = givenFactor(op);
+  TORCH_CHECK_VALUE(!given.is_complex() || at::imag(given).item<double>() == 0,
+                    "tutti: PREMUL_SUM takes a real factor, and got ", given.item());
+  const at::Tensor real = given.is_complex() ? at::real(given) : given;
+  const at::Tensor used = real.to(c10::toRealValueType(type)).contiguous();
+  TORCH_CHECK_VALUE(!c10::isIntegralType(type, /*includeBool=*/true) || used.to(real.scalar_type()).equal(real),
+                    "tutti: PREMUL_SUM: the factor ", given.item(), " is no value of the tensor's type, ", type);
+  return used;
 }
 
 }  // namespace

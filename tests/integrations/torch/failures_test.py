@@ -12,10 +12,17 @@ from torch_jobs import TorchTest, by_hand, torchrun
 
 class Failures(TorchTest):
     def test_a_killed_rank_is_named_by_all_others(self):
-        for transport in ("shm", "tcp"):
-            statuses, said = by_hand(3, "killed.py", TUTTI_TRANSPORT=transport)
+        for transport, arguments in (("shm", ()), ("tcp", ("message",))):
+            statuses, said = by_hand(3, "killed.py", *arguments, TUTTI_TRANSPORT=transport)
             self.assertEqual(statuses, [0, 0, -signal.SIGKILL], said)
             self.assertEqual(said.count("well\n"), 2, said)
+            sys.stderr.write(said)
+
+    def test_a_rank_that_cannot_begin_tells_the_others(self):
+        for wrong in (0, 2):
+            statuses, said = by_hand(3, "unable.py", str(wrong))
+            self.assertEqual(statuses, [0, 0, 0], said)
+            self.assertEqual(said.count("well\n"), 3, said)
             sys.stderr.write(said)
 
     def trained(self, ranks, *arguments):

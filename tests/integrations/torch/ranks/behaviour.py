@@ -60,6 +60,31 @@ def futures():
     same(nested.wait(), torch.full((2,), float(size() ** 2)))
 
 
+def threads_of_callbacks():
+    """Callbacks, however long they take, make no thread each; nor do those that wait for later operations wait for ever."""
+    def threads():
+        names = (open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task"))
+        return sum(name == "tutti_torch" for name in names)
+
+    group = dist.new_group()
+    counted = [dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future().then(lambda done: time.sleep(1e-4))
+               for _ in range(1000)]
+    for future in counted:
+        future.wait()
+    before = threads()
+    assert before < 25, before
+
+    def again(done):
+        time.sleep(0.001)
+        other = done.value()[0].clone()
+        dist.all_reduce(other, group=group)
+        return other
+
+    nested = [dist.all_reduce(torch.ones(2), group=group, async_op=True).get_future().then(again) for _ in range(12)]
+    for future in nested:
+        same(future.wait(), torch.full((2,), float(size() ** 2)))
+
+
 def coalesced():
     tensors = [torch.full((i + 1,), self() + 1.0) for i in range(5)]
     with _coalescing_manager(async_ops=True) as manager:
@@ -345,7 +370,7 @@ def profiled():
 
 
 if __name__ == "__main__":
-    main(known_by_its_name, asynchronous, futures, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
+    main(known_by_its_name, asynchronous, futures, threads_of_callbacks, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
          sequence_numbers, barriers, monitored_barrier_names_who_is_missing, a_group_with_too_little_time,
          one_operation_with_too_little_time, a_wait_that_is_too_short, a_later_timeout_of_a_group, calls_that_do_not_match, aborted,
          shut_down, threads_of_python_go_on, destroyed_and_made_again, forked, beside_the_package_tutti, profiled)

@@ -262,6 +262,35 @@ def sparse():
         assert tensor.is_sparse and torch.equal(tensor.to_dense(), expected)
 
 
+def sparse_of_several_sizes():
+    """All ranks are told alike, and the group goes on."""
+    self, size = dist.get_rank(), dist.get_world_size()
+    if size == 1:
+        return
+    odd = size - 1
+    for usual, other in (((4, 3), (9, 3)), ((4, 3), (4, 2)), ((4, 3), (4,))):
+        tensor = torch.sparse_coo_tensor([[self]], torch.ones(1, *(other if self == odd else usual)[1:]), other if self == odd else usual)
+        raises(ValueError, [f"rank 0 has {list(usual)}", f"rank {odd} has {list(other)}"], dist.all_reduce, tensor)
+    indices = [[0], [0]] if self == odd else [[0]]
+    tensor = torch.sparse_coo_tensor(indices, torch.ones(1) if self == odd else torch.ones(1, 3), (4, 3))
+    raises(ValueError, [f"rank {odd} has [4, 3] with 2 sparse dimensions"], dist.all_reduce, tensor)
+    sparse()
+
+
+def factors_that_are_no_values():
+    for dtype, factor in ((torch.int32, 0.5), (torch.int8, 300.0), (torch.uint8, -1.0), (torch.int64, torch.tensor(1.5)),
+                          (torch.int64, float("nan")), (torch.complex64, torch.tensor(1 + 2j)), (torch.float32, torch.tensor(2j))):
+        raises(ValueError, "PREMUL_SUM", dist.all_reduce, torch.ones(3, dtype=dtype), dist._make_nccl_premul_sum(factor))
+    raises(ValueError, "one factor, and got 2", dist.all_reduce, torch.ones(3), dist._make_nccl_premul_sum(torch.ones(2)))
+    for dtype, factor in ((torch.int32, 3.0), (torch.int64, torch.tensor(-2)), (torch.complex64, torch.tensor(2 + 0j)),
+                          (torch.float16, 0.1), (torch.float32, torch._neg_view(torch.tensor(2.0)))):
+        tensor = torch.full((3,), 2, dtype=dtype)
+        expected = tensor * torch.as_tensor(factor).to(dtype) * dist.get_world_size()
+        dist.all_reduce(tensor, dist._make_nccl_premul_sum(factor))
+        assert torch.allclose(tensor, expected, rtol=1e-3), (dtype, factor, tensor, expected)
+
+
 if __name__ == "__main__":
     main(all_reduce, refused, pre_multiplied_sum, reduce, broadcast, all_gather, all_gather_uneven, gather_and_scatter, reduce_scatter,
-         reduce_scatter_uneven, all_to_all, all_to_all_uneven, gaps, as_gloo, sparse)
+         reduce_scatter_uneven, all_to_all, all_to_all_uneven, gaps, as_gloo, sparse, sparse_of_several_sizes,
+         factors_that_are_no_values)

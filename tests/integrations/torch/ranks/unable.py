@@ -1,0 +1,22 @@
+"""One rank has a setting that no rank can have: it says so, and all others hear of it. Usage: unable.py WHICH"""
+import os
+import sys
+
+import torch.distributed as dist
+
+from case import TIMEOUT, say
+
+wrong, rank, size = int(sys.argv[1]), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), size, rank == 0, timeout=TIMEOUT)
+if rank == wrong:
+    os.environ["TUTTI_ALGO"] = "spiral"
+try:
+    dist.init_process_group("tutti", store=store, rank=rank, world_size=size, timeout=TIMEOUT)
+except dist.DistBackendError as error:
+    text = str(error)
+    assert "spiral" in text and "timeout" not in text and text.count("tutti: ") == 1, text
+    assert rank == wrong or f"rank {wrong} could not join" in text or wrong == 0, text
+    store.add("heard", 1)
+    while rank == 0 and store.add("heard", 0) < size:  # it has the store
+        pass
+    say("well")
