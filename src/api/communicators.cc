@@ -93,7 +93,8 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     const auto where = decodeId(id);
     const auto secret = control::readSecret();
     const auto settings = resolveOrTell(config, name, [&](const comm::Config& standard, const comm::Self& lacking) {
-      if (ranks > 1) Communicator::join(control::withSecret(where, secret, rank), rank, ranks, standard, lacking, {}, {});
+      if (ranks > 1)
+        Communicator::join(control::withSecret(where, secret, rank), rank, ranks, standard, lacking, {}, {});
     });
     const auto self = comm::Self::find(settings);
     tellSettings(settings, rank);

@@ -115,9 +115,9 @@ TEST(ToldByAProcess, DISABLED_RankThatCannotBegin) {
 TEST(Environment, ASettingThatOneRankCannotHaveIsToldToAll) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  const pid_t other =
-      tutti::emulation::startOtherProcess("ToldByAProcess.DISABLED_RankThatCannotBegin",
-                                          {"TUTTI_RANK=1", "TUTTI_SIZE=2", "TUTTI_ALGO=spiral", "TUTTI_ID=" + hexOf(id)});
+  const pid_t other = tutti::emulation::startOtherProcess(
+      "ToldByAProcess.DISABLED_RankThatCannotBegin",
+      {"TUTTI_RANK=1", "TUTTI_SIZE=2", "TUTTI_ALGO=spiral", "TUTTI_ID=" + hexOf(id)});
   const tuttiConfig_t config = testConfig();
   tuttiComm_t comm = nullptr;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiRemoteError);

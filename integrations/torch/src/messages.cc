@@ -34,8 +34,8 @@ auto onWay(int from, int to, Body&& body) {
   try {
     return body();
   } catch (...) {
-    fail(c10::str("a message from rank ", from, " to rank ", to, " failed. In what follows they are 0 and 1: ",
-                  textOf(std::current_exception())));
+    fail(c10::str("a message from rank ", from, " to rank ", to,
+                  " failed. In what follows they are 0 and 1: ", textOf(std::current_exception())));
   }
 }
 
@@ -47,11 +47,7 @@ void checkSize(int from, int64_t tag, int64_t sent, int64_t expected) {
 
 Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group,
                    std::function<std::exception_ptr()> failureOf)
-    : store_(std::move(store)),
-      rank_(rank),
-      size_(size),
-      group_(std::move(group)),
-      failureOf_(std::move(failureOf)) {}
+    : store_(std::move(store)), rank_(rank), size_(size), group_(std::move(group)), failureOf_(std::move(failureOf)) {}
 
 Messages::~Messages() {
   stop(failure("the process group was destroyed"), false);
@@ -259,9 +255,7 @@ void Messages::openFrom(WayIn& way, int from, Lock& lock) {
 void Messages::takeInto(Communicator& comm, int from, const at::Tensor& memory, const Header& header,
                         milliseconds timeout) {
   if (header.bytes == 0) return;
-  onWay(from, rank_, [&] {
-    Calls(comm.get(), timeout).recv(memory.data_ptr(), static_cast<size_t>(header.bytes), 0);
-  });
+  onWay(from, rank_, [&] { Calls(comm.get(), timeout).recv(memory.data_ptr(), static_cast<size_t>(header.bytes), 0); });
 }
 
 void Messages::takeOne(int from, Communicator& comm, Lock& lock) {

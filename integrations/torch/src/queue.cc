@@ -9,6 +9,31 @@
 #include "errors.h"
 
 namespace tutti_torch {
+namespace {
+
+constexpr milliseconds kPatience(2'000);  // with callbacks that neither return nor begin or await an operation
+
+}  // namespace
+
+// Of a thread that runs callbacks; these may run others in their turn.
+struct Turn {
+  Queue::StatePtr state;
+  uint64_t number;
+  Turn* outer;
+};
+
+namespace {
+thread_local Turn* ownTurn = nullptr;
+}
+
+void passTurn() {
+  if (ownTurn == nullptr) return;
+  Queue::State& state = *ownTurn->state;
+  const Queue::Lock lock(state.mutex);
+  if (state.turn != ownTurn->number) return;
+  state.turn = 0;
+  if (state.canTell()) Queue::callForHelp(ownTurn->state);
+}
 
 void Queue::submit(const WorkPtr& work, Body body) {
   Lock lock(state_->mutex);
@@ -17,7 +42,7 @@ void Queue::submit(const WorkPtr& work, Body body) {
     return work->end(state_->closed);
   }
   if (!work->about().async && state_->jobs.empty() && !state_->busy)
-    return perform(state_, lock, {work, std::move(body)});
+    return runHere(state_, lock, {work, std::move(body)});
   try {
     if (state_->threads.empty()) addThread(state_);
   } catch (...) {
@@ -26,11 +51,13 @@ void Queue::submit(const WorkPtr& work, Body body) {
   }
   state_->jobs.push_back({work, std::move(body)});
   if (!state_->busy) callForHelp(state_);
+  lock.unlock();
+  passTurn();
 }
 
-// For what is next, while nothing runs. The lock is held. Where there can be no more threads, one of those that tell
-// goes on when it is done.
-void Queue::callForHelp(const std::shared_ptr<State>& state) {
+// For what is next. The lock is held. Where there can be no more threads, one of those that tell goes on when it is
+// done.
+void Queue::callForHelp(const StatePtr& state) {
   if (state->waiting > 0) return state->news.notify_all();
   try {
     addThread(state);
@@ -38,39 +65,49 @@ void Queue::callForHelp(const std::shared_ptr<State>& state) {
   }
 }
 
-// It waits from now on, as far as others know.
-void Queue::addThread(const std::shared_ptr<State>& state) try {
+// It has nothing to do until it has looked.
+void Queue::addThread(const StatePtr& state) try {
   state->threads.emplace_back([state] { serve(state); });
   ++state->waiting;
 } catch (const std::system_error& error) {
   fail(c10::str("a thread for operations could not be started: ", error.code().message()));
 }
 
-// Asked by a thread that waits, when there is something to do.
-bool Queue::isLeftToOthers(State& state, Lock& lock) {
-  if (state.waiting > 1 || state.telling == 0) return false;
-  const auto isOver = [&] { return state.busy || state.jobs.empty(); };
-  state.news.wait_for(lock, milliseconds(state.telling), [&] { return isOver() || state.telling == 0; });
-  return isOver();
-}
-
-void Queue::serve(const std::shared_ptr<State>& state) {
+void Queue::serve(const StatePtr& state) {
   pthread_setname_np(pthread_self(), "tutti_torch");
   Lock lock(state->mutex);
-  for (;; ++state->waiting) {
-    do {
-      state->news.wait(lock, [&] { return !state->busy && (state->ends || !state->jobs.empty()); });
-    } while (!state->jobs.empty() && isLeftToOthers(*state, lock));
-    --state->waiting;
-    if (state->jobs.empty()) return;
-    Job job = std::move(state->jobs.front());
-    state->jobs.pop_front();
-    perform(state, lock, std::move(job));
+  --state->waiting;
+  while (!state->ends || !state->isDone()) {
+    if (state->canTell()) {
+      tellNext(state, lock);
+    } else if (state->canRun()) {
+      Job job = std::move(state->jobs.front());
+      state->jobs.pop_front();
+      run(*state, lock, std::move(job));
+    } else {
+      awaitNews(*state, lock);
+    }
   }
+  state->news.notify_all();
 }
 
-void Queue::perform(const std::shared_ptr<State>& state, Lock& lock, Job job) {
-  state->busy = true;
+void Queue::awaitNews(State& state, Lock& lock) {
+  const auto isNew = [&] { return state.canTell() || state.canRun() || (state.ends && state.isDone()); };
+  const uint64_t turn = state.turn;
+  ++state.waiting;
+  if (state.ended.empty()) {
+    state.news.wait(lock, isNew);
+  } else if (!state.news.wait_for(lock, kPatience, [&] { return isNew() || state.turn != turn; })) {
+    state.turn = 0;
+    TORCH_WARN_ONCE("tutti: a callback of an operation has taken ", kPatience.count(),
+                    " ms, and those of later operations begin now. Should callbacks begin operations from here on, "
+                    "their order may differ between ranks.");
+  }
+  --state.waiting;
+}
+
+void Queue::run(State& state, Lock& lock, Job job) {
+  state.busy = true;
   lock.unlock();
   std::exception_ptr error;
   try {
@@ -81,20 +118,45 @@ void Queue::perform(const std::shared_ptr<State>& state, Lock& lock, Job job) {
   }
   job.body = nullptr;  // tensors go before anybody hears that all is done
   lock.lock();
-  state->busy = false;
-  ++state->telling;
-  if (!state->jobs.empty()) callForHelp(state);
+  state.busy = false;
+  state.ended.push_back({std::move(job.work), error});
+}
+
+// On the thread of the caller, who waits for it next.
+void Queue::runHere(const StatePtr& state, Lock& lock, Job job) {
+  const WorkPtr own = job.work;
+  state->busy = true;
   lock.unlock();
-  job.work->end(error);
+  passTurn();
+  lock.lock();
+  run(*state, lock, std::move(job));
+  for (bool told = false; !told && state->canTell();) {
+    told = state->ended.front().work == own;
+    tellNext(state, lock);
+  }
+  if (state->canTell() || state->canRun()) callForHelp(state);
+}
+
+void Queue::tellNext(const StatePtr& state, Lock& lock) {
+  const Ended next = std::move(state->ended.front());
+  state->ended.pop_front();
+  Turn turn{state, ++state->turns, ownTurn};
+  state->turn = turn.number;
+  ++state->telling;
+  if (state->canRun()) callForHelp(state);
+  lock.unlock();
+  ownTurn = &turn;
+  next.work->end(next.error);
+  ownTurn = turn.outer;
   lock.lock();
   --state->telling;
+  if (state->turn == turn.number) state->turn = 0;
   state->news.notify_all();
 }
 
 bool Queue::drain(milliseconds time) {
   Lock lock(state_->mutex);
-  return state_->news.wait_for(lock, time,
-                               [this] { return state_->jobs.empty() && !state_->busy && state_->telling == 0; });
+  return state_->news.wait_for(lock, time, [this] { return state_->isDone() && state_->telling == 0; });
 }
 
 void Queue::close(const std::exception_ptr& why) {
@@ -113,6 +175,7 @@ void Queue::forget() noexcept {
 
 Queue::~Queue() {
   if (!state_) return;
+  passTurn();
   close(failure("the process group was destroyed before this operation began"));
   std::vector<std::thread> threads;
   {

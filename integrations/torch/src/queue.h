@@ -1,9 +1,10 @@
 // Runs operations one after the other, in the order in which they were given, on threads of its own.
 //
-// One operation runs at a time. Its thread then tells those who wait, which may run callbacks of futures; and a
-// callback may wait for a later operation (the PowerSGD hook of DDP does). So the queue goes on before they are told,
-// if need be on one more thread. Most come back from telling at once: the last thread that is idle gives them a little
-// time, the longer the more have not come back, so that callbacks which take long do not make a thread each.
+// Those who wait for an operation are told in that order too, which may run callbacks of futures; and a callback may
+// begin operations of its own and wait for them (the PowerSGD hook of DDP does). So while callbacks run, operations go
+// on, on another thread. The callbacks of the next operation begin when these have returned, or have begun an operation
+// or wait for one: thus all ranks' callbacks begin theirs in one order. What waits for something else, and longer than
+// anybody computes, may wait for the callbacks behind it: then they begin, with a warning.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -45,25 +46,43 @@ class Queue {
     WorkPtr work;
     Body body;
   };
+  struct Ended {
+    WorkPtr work;
+    std::exception_ptr error;
+  };
   // Also the threads own it: the last reference to a queue may go in a callback.
   struct State {
     std::mutex mutex;  // guards what follows
     std::condition_variable news;
     std::deque<Job> jobs;
-    bool busy = false, ends = false;
+    std::deque<Ended> ended;       // nobody has been told yet
+    bool busy = false;             // an operation runs
+    uint64_t turn = 0, turns = 0;  // whose callbacks are under way, so that the next wait; 0: nobody's
     int waiting = 0, telling = 0;  // threads that have nothing to do; that run callbacks
+    bool ends = false;
     std::exception_ptr closed;
     std::vector<std::thread> threads;
+    bool canRun() const { return !busy && !jobs.empty(); }
+    bool canTell() const { return turn == 0 && !ended.empty(); }
+    bool isDone() const { return jobs.empty() && ended.empty() && !busy; }
   };
+  using StatePtr = std::shared_ptr<State>;
   using Lock = std::unique_lock<std::mutex>;
+  friend struct Turn;
+  friend void passTurn();
 
-  static void serve(const std::shared_ptr<State>& state);
-  static void perform(const std::shared_ptr<State>& state, Lock& lock, Job job);
-  static void callForHelp(const std::shared_ptr<State>& state);
-  static void addThread(const std::shared_ptr<State>& state);
-  static bool isLeftToOthers(State& state, Lock& lock);
+  static void serve(const StatePtr& state);
+  static void awaitNews(State& state, Lock& lock);
+  static void run(State& state, Lock& lock, Job job);
+  static void runHere(const StatePtr& state, Lock& lock, Job job);
+  static void tellNext(const StatePtr& state, Lock& lock);
+  static void callForHelp(const StatePtr& state);
+  static void addThread(const StatePtr& state);
 
-  std::shared_ptr<State> state_;
+  StatePtr state_;
 };
+
+// Where the calling thread runs callbacks: those of the next operation need not wait for them any more.
+void passTurn();
 
 }  // namespace tutti_torch

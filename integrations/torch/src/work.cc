@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "queue.h"
 
 namespace tutti_torch {
 namespace {
@@ -66,6 +67,7 @@ bool OperationWork::ends(std::unique_lock<std::mutex>& lock, milliseconds timeou
 
 bool OperationWork::wait(milliseconds timeout) {
   const auto since = steady_clock::now();
+  if (!isCompleted()) passTurn();
   std::unique_lock lock(mutex_);
   const bool ended = ends(lock, timeout);
   tally_->waited(about_.type, since);

@@ -60,29 +60,44 @@ def futures():
     same(nested.wait(), torch.full((2,), float(size() ** 2)))
 
 
-def threads_of_callbacks():
-    """Callbacks, however long they take, make no thread each; nor do those that wait for later operations wait for ever."""
+def callbacks():
+    """One after the other, in the order of the operations, and on few threads; those of others go on where one waits."""
     def threads():
         names = (open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task"))
         return sum(name == "tutti_torch" for name in names)
 
     group = dist.new_group()
-    counted = [dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future().then(lambda done: time.sleep(1e-4))
-               for _ in range(1000)]
+    order = []
+    before = threads()
+    counted = [dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future().then(lambda done, i=i: order.append(i))
+               for i in range(2000)]
     for future in counted:
         future.wait()
-    before = threads()
-    assert before < 25, before
+    assert order == list(range(2000))
+    assert threads() - before <= 3, (before, threads())
 
-    def again(done):
-        time.sleep(0.001)
-        other = done.value()[0].clone()
-        dist.all_reduce(other, group=group)
-        return other
 
-    nested = [dist.all_reduce(torch.ones(2), group=group, async_op=True).get_future().then(again) for _ in range(12)]
-    for future in nested:
-        same(future.wait(), torch.full((2,), float(size() ** 2)))
+def callbacks_that_begin_operations():
+    """As those of PowerSGD do. On all ranks in one order, whoever computes longer before."""
+    def again(done, i):
+        time.sleep(0.003 if i % size() == self() else 0)
+        other = done.value()[0] + i
+        return dist.all_reduce(other, async_op=True).get_future().wait()[0]
+
+    firsts = [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(12)]
+    seconds = [work.get_future().then(lambda done, i=i: again(done, i)) for i, work in enumerate(firsts)]
+    for i, future in enumerate(seconds):
+        same(future.wait(), torch.full((2,), float(size() * (size() + i))))
+
+
+def a_callback_that_waits_for_a_later_one():
+    if self() == 1:
+        time.sleep(0.2)  # the others' operations are under way when they get their callbacks
+    happened = threading.Event()
+    first, second = (dist.all_reduce(torch.ones(2), async_op=True).get_future() for _ in range(2))
+    second = second.then(lambda done: happened.set())
+    first = first.then(lambda done: happened.wait())
+    assert first.wait() is True and second.wait() is None
 
 
 def coalesced():
@@ -370,7 +385,8 @@ def profiled():
 
 
 if __name__ == "__main__":
-    main(known_by_its_name, asynchronous, futures, threads_of_callbacks, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
+    main(known_by_its_name, asynchronous, futures, callbacks, callbacks_that_begin_operations,
+         a_callback_that_waits_for_a_later_one, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
          sequence_numbers, barriers, monitored_barrier_names_who_is_missing, a_group_with_too_little_time,
          one_operation_with_too_little_time, a_wait_that_is_too_short, a_later_timeout_of_a_group, calls_that_do_not_match, aborted,
          shut_down, threads_of_python_go_on, destroyed_and_made_again, forked, beside_the_package_tutti, profiled)
