@@ -6,7 +6,8 @@ from typing import Any, Literal, TypedDict, Union, overload
 from typing_extensions import Unpack
 
 Array = Any
-"""A numpy array, or whatever speaks DLPack or the buffer protocol: C-contiguous, in host memory; writable where it is written."""
+"""A numpy array, or whatever speaks DLPack or the buffer protocol: C-contiguous, in host memory; writable where it is written.
+Not a scalar of numpy, which has no memory of its own, nor a masked array, nor a view with PyTorch's negative bit."""
 
 class Settings(TypedDict, total=False):
     """What a communicator is made with. Times in seconds. What is None, or left away, is at its default, and of a child what its

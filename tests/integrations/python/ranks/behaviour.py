@@ -33,6 +33,11 @@ def bad_input(comm):
     refused(wrong, "read-only", comm.all_reduce, fixed)
     refused(wrong, "complex64, which no operation takes", comm.all_reduce, ones.astype("complex64"))
     refused(wrong, ">f4, which no operation takes", comm.all_reduce, ones.astype(">f4"))
+    refused(wrong, "[('a', '<f4')], which no operation takes", comm.all_reduce, numpy.zeros(2, [("a", "f4")]))
+    refused(wrong, "object, which no operation takes", comm.all_reduce, numpy.array([1, "a"], object))
+    refused(wrong, "not C-contiguous", comm.all_reduce, numpy.ones(3), numpy.broadcast_to(numpy.ones(1), 3))
+    refused(wrong, "not C-contiguous", comm.all_reduce, memoryview(bytearray(8))[::2])
+    refused(wrong, "read-only", comm.all_reduce, memoryview(b"abcd"))
     refused(wrong, "neither a numpy array nor speaks DLPack", comm.all_reduce, [1, 2])
     refused(wrong, "send is of float32, recv of float64", comm.all_reduce, ones, ones.astype("float64"))
     refused(wrong, "send has 16 elements, recv 4", comm.all_reduce, ones, ones[0].copy())
@@ -46,6 +51,23 @@ def bad_input(comm):
     refused(wrong, "unique id has 3 bytes", tutti.Communicator.join, 2, b"abc", 0)
     comm.all_reduce(ones)
     assert (ones == comm.size).all()
+
+
+def no_memory(comm):
+    """What looks like an array, and would be sent or lost otherwise than it looks."""
+    wrong, target = tutti.InvalidArgument, numpy.zeros(())
+    for scalar in (numpy.float64(3), numpy.int8(3), numpy.bool_(True)):
+        refused(wrong, "is a scalar of numpy", comm.all_reduce, scalar)
+        refused(wrong, "is a scalar of numpy", comm.broadcast, scalar)
+        refused(wrong, "is a scalar of numpy", comm.all_reduce, scalar, numpy.array(scalar))
+    masked = numpy.ma.masked_array([1.0, 2.0], [False, True])
+    refused(wrong, "is a masked array", comm.all_reduce, masked)
+    comm.all_reduce(masked.filled(5), masked.data)
+    assert masked.data.tolist() == [comm.size, 5 * comm.size]
+    comm.all_reduce(numpy.array(3.0), target)
+    assert target == 3 * comm.size
+    comm.all_reduce(target)
+    assert target == 3 * comm.size ** 2
 
 
 def freed(comm):
@@ -186,6 +208,9 @@ def buffers(comm):
     parameter = torch.nn.Parameter(torch.ones(4))
     refused(tutti.InvalidArgument, "requires a gradient", comm.all_reduce, parameter)
     refused(tutti.InvalidArgument, "not C-contiguous", comm.all_reduce, torch.ones(3, 4).t())
+    for negated in (torch._neg_view(torch.ones(3)), torch.ones(3, dtype=torch.complex64).conj().imag):
+        refused(tutti.InvalidArgument, "hand over tensor.resolve_neg()", comm.all_reduce, negated)
+        refused(tutti.InvalidArgument, "hand over tensor.resolve_neg()", comm.all_reduce, negated, torch.ones(3))
     comm.all_reduce(parameter.detach())
     assert (parameter == comm.size).all()
 
