@@ -101,7 +101,8 @@ class Communicator:
         """What has stopped the communicator, in words; None while it works. Any thread."""
 
     def premulsum(self, factor: float, dtype: Any) -> Operator:
-        """An operator: this rank's input times factor, added."""
+        """An operator: this rank's input times factor, added. Raises InvalidArgument where the dtype does not hold the factor:
+        an integer type takes whole factors, a floating point one rounds."""
 
     def explain(self, collective: str, count: int, dtype: Any = "float32") -> str:
         """How a collective of so many elements would run, and why: what was chosen, what comes next, what was left out."""

@@ -187,6 +187,23 @@ def operators(comm):
     comm.all_reduce(data, op=half)
     assert (data == 2 * comm.size).all()
     refused(tutti.InvalidArgument, "op was made for", comm.all_reduce, numpy.ones(3), op=half)
+    factors(comm)
+
+
+def factors(comm):
+    """Of a type that does not hold it none is made of less."""
+    for factor, dtype in ((0.5, "int32"), (-1, "uint8"), (300, "int8"), (2.0**63, "int64"), (2**64, "uint64"),
+                          (float("nan"), "int32"), (1e300, "float32"), (1e-300, "float32"), (1e6, "float16")):
+        refused(tutti.InvalidArgument, f"{dtype} does not hold", comm.premulsum, factor, dtype)
+    for factor in (1 + 2j, numpy.complex64(1 + 2j), "2", [1.0]):
+        refused(tutti.InvalidArgument, "it is one real number", comm.premulsum, factor, "float32")
+    large = 2**53 + 1
+    for factor, dtype, value in ((large, "int64", 1), (numpy.uint64(large), "uint64", 1), (-3.0, "int8", 2),
+                                 (0.1, "float32", 1), (2**70, "float64", 1)):
+        data = numpy.array([value], dtype)
+        comm.all_reduce(data, op=comm.premulsum(factor, dtype))
+        wanted = numpy.array(factor).astype(dtype) * numpy.array(value, dtype)
+        assert data[0] == wanted + wanted + wanted, (factor, dtype, data)
 
 
 def buffers(comm):
