@@ -154,6 +154,10 @@ def joined():
             assert hvd.allreduce(-ones(1), name="max", op=hvd.Max).item() == -1
             assert hvd.allreduce(ones(1) * 2, name="product", op=hvd.Product).item() == 2**here
             assert hvd.allreduce(torch.tensor([7]), name="integers", op=hvd.Min).item() == 7
+            scaled = hvd.allreduce(ones(1), name="scaled", op=hvd.Product, prescale_factor=3.0)
+            assert scaled.item() == 3**here, "who has joined has nothing to scale"
+            eighth = ones(1).to(torch.float8_e4m3fn)
+            assert hvd.allreduce(eighth, name="float8", op=hvd.Min).float().item() == 1
             assert len(hvd.allgather(ones(3), name="gather")) == 3 * here
             if batch >= 2:
                 refused(tutti.InvalidUsage, "joined", hvd.reducescatter, ones(6), name="scatter")
