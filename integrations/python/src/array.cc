@@ -100,7 +100,7 @@ Array ofInterface(nb::handle object, const nb::dict& face, bool writes, const ch
   refuseOtherThanArray(object, argument);
   if (face.contains("strides") && !face["strides"].is_none()) refuseStrides(argument);
   const auto data = nb::cast<nb::tuple>(face["data"]);
-  if (writes && nb::cast<bool>(data[1])) refuseReadOnly(argument);
+  if (writes && PyObject_IsTrue(nb::object(data[1]).ptr()) == 1) refuseReadOnly(argument);
   const auto typestr = nb::cast<std::string>(face["typestr"]);
   const TypeRow* row = rowWhere([&](const TypeRow& each) { return each.typestr && typestr == each.typestr; });
   if (row == nullptr) {

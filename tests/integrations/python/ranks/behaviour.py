@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+import types
 import urllib.error
 import urllib.request
 
@@ -48,6 +49,11 @@ def bad_input(comm):
     refused(wrong, "root is 99", comm.broadcast, ones, 99)
     refused(wrong, "algorithm", comm.all_reduce, ones, algorithm="hearsay")
     refused(wrong, "operation_timeout is 0", comm.duplicate, operation_timeout=0)
+    for setting, value, text in (("channels", "2", "channels is '2': it is a whole number"),
+                                 ("encrypt", 1, "encrypt is 1: it is True or False"),
+                                 ("join_timeout", "long", "join_timeout is 'long': it is a number"),
+                                 ("name", 5, "name is 5: it is text")):
+        refused(wrong, text, comm.duplicate, **{setting: value})
     refused(wrong, "unique id has 3 bytes", tutti.Communicator.join, 2, b"abc", 0)
     comm.all_reduce(ones)
     assert (ones == comm.size).all()
@@ -64,6 +70,12 @@ def no_memory(comm):
     refused(wrong, "is a masked array", comm.all_reduce, masked)
     comm.all_reduce(masked.filled(5), masked.data)
     assert masked.data.tolist() == [comm.size, 5 * comm.size]
+    shown = types.SimpleNamespace(__array_interface__={"data": (target.ctypes.data, 0), "typestr": "<f8", "shape": (),
+                                                       "version": 3})
+    comm.all_reduce(numpy.array(1.0), shown)  # has the interface and nothing else
+    assert target == comm.size
+    shown.__array_interface__["typestr"] = "|V8"
+    refused(wrong, "is of |V8, which no operation takes", comm.all_reduce, shown)
     comm.all_reduce(numpy.array(3.0), target)
     assert target == 3 * comm.size
     comm.all_reduce(target)
