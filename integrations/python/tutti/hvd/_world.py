@@ -70,6 +70,9 @@ def init(
     if _world is not None:
         return
     own = settings(fusion_threshold, cycle_time, cache_capacity, stall_warning, stall_shutdown)
+    sets = [each if isinstance(each, ProcessSet) else ProcessSet(each) for each in process_sets or ()]
+    if comm is not None and not isinstance(comm, Communicator):
+        raise InvalidArgument(f"comm is {comm!r}: it is a tutti.Communicator, and some of the ranks are a ProcessSet")
     if comm is None:
         control = Communicator.from_environment(**{"name": "hvd", **communicator})
     else:
@@ -81,8 +84,12 @@ def init(
     _world = _World(Engine(control, data, settings_of_all(data, own)), local_ranks, local_sizes)
     global_process_set.enter(0, data.rank, range(data.size))
     atexit.register(_leave_at_exit)
-    for each in process_sets or ():
-        add_process_set(each)
+    try:
+        for each in sets:
+            add_process_set(each)
+    except Exception as error:  # not to be half of what was asked for
+        _leave(f"init() failed: {error}")
+        raise
 
 
 def _leave_at_exit() -> None:

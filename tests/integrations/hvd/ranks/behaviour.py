@@ -334,6 +334,10 @@ def again():
     assert not hvd.is_initialized()
     refused(tutti.InvalidUsage, "call tutti.hvd.init() first", hvd.size)
     with tutti.init() as comm:
+        refused(tutti.InvalidArgument, "comm is [0, 1]: it is a tutti.Communicator", hvd.init, [0, 1])
+        refused(tutti.InvalidArgument, "they are whole numbers", hvd.init, comm, process_sets=[[0.5]])
+        refused(tutti.InvalidArgument, "is not one of ranks from 0 to 1", hvd.init, comm, process_sets=[[0], [0, 7]])
+        assert not hvd.is_initialized()
         hvd.init(comm, process_sets=[[0], hvd.ProcessSet([0, 1])])
         assert (hvd.rank(), hvd.size(), hvd.local_size()) == (rank, size, size)
         assert hvd.allreduce(ones(1), op=hvd.Sum).item() == size
