@@ -8,9 +8,6 @@ class Behaviour(jobs.JobTest):
     def test_bad_input_is_refused_in_words(self):
         self.ranks_do(2, "behaviour.py", "bad_input")
 
-    def test_what_is_no_array_is_refused(self):
-        self.ranks_do(2, "behaviour.py", "no_memory")
-
     def test_a_freed_communicator_says_so(self):
         self.ranks_do(2, "behaviour.py", "freed")
 

@@ -55,6 +55,7 @@ def bad_input(comm):
                                  ("name", 5, "name is 5: it is text")):
         refused(wrong, text, comm.duplicate, **{setting: value})
     refused(wrong, "unique id has 3 bytes", tutti.Communicator.join, 2, b"abc", 0)
+    no_memory(comm)
     comm.all_reduce(ones)
     assert (ones == comm.size).all()
 
