@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Optional, Union
 
 import torch
@@ -124,13 +124,18 @@ def _begun(task: Task, handle: AnyHandle) -> AnyHandle:
     return handle
 
 
+def _refuse_shared(tensor: Tensor, call: str) -> None:
+    """Raises for what is to be written to and has elements in one place, as expand() makes them."""
+    if any(stride == 0 and extent > 1 for stride, extent in zip(tensor.stride(), tensor.shape)):
+        raise InvalidArgument(f"{call} is to write to a tensor whose elements share memory: give it tensor.clone()")
+
+
 def _in_place(
     tensor: Tensor, kind: str, name: Optional[str], process_set: ProcessSet, **wish: Any
 ) -> tuple[Task, AnyHandle]:
     """The handle's result is the tensor itself, which need not be contiguous."""
     dense, plain = _dense(tensor, kind), tensor.detach()
-    if any(stride == 0 and extent > 1 for stride, extent in zip(plain.stride(), plain.shape)):
-        raise InvalidArgument(f"{kind} is to write to a tensor whose elements share memory: give it tensor.clone()")
+    _refuse_shared(plain, kind)
     task = _task(kind, dense, name, process_set, dense, **wish)
 
     def finish(_results: list[Any]) -> Tensor:
@@ -212,26 +217,30 @@ def allreduce_(
     )
 
 
-def group_of(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+def group_of(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Them. Raises where they are no list, or nothing."""
-    if not isinstance(tensors, Sequence) or isinstance(tensors, str) or not tensors:
+    members = list(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, Tensor) else []
+    if not members:
         raise InvalidArgument(
             f"grouped_allreduce got a {type(tensors).__name__}: it takes a list of tensors, one at least"
         )
-    return tensors
+    return members
 
 
 def _grouped(
     tensors: Sequence[Tensor], name: Optional[str], process_set: ProcessSet, in_place: bool, **wish: Any
 ) -> AnyHandle:
     """All-reduces that run when all of them are ready, and in one piece."""
-    for tensor in group_of(tensors):
+    members = group_of(tensors)
+    for tensor in members:
         _check(tensor, "grouped_allreduce", **wish)
+        if in_place:
+            _refuse_shared(tensor, "grouped_allreduce")
     group = name_of("grouped_allreduce", name, process_set)
     begin = _in_place if in_place else _out_of_place
-    wish = {**wish, "group": group, "group_size": len(tensors)}
+    wish = {**wish, "group": group, "group_size": len(members)}
     return _begun_together(
-        [begin(tensor, "allreduce", f"{group}.{number}", process_set, **wish) for number, tensor in enumerate(tensors)]
+        [begin(tensor, "allreduce", f"{group}.{number}", process_set, **wish) for number, tensor in enumerate(members)]
     )
 
 

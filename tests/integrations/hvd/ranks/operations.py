@@ -312,6 +312,8 @@ def numbers_of_others():
     same(got, one)
     same(hvd.allreduce(one, op=hvd.Max, prescale_factor=numpy.float32(2), postscale_factor=torch.tensor(2)), 4 * one)
     same(hvd.allreduce(one, average=0), hvd.size() * one)
+    several = hvd.grouped_allreduce(torch.nn.ParameterList([one, one]), op=hvd.Sum)
+    same(several[1], hvd.size() * one)
     everybody_here = hvd.add_process_set(hvd.ProcessSet(numpy.arange(hvd.size())))
     same(hvd.allreduce(one, process_set=everybody_here), one)
     hvd.remove_process_set(everybody_here)
@@ -333,6 +335,9 @@ def refusals():
     refused(tutti.InvalidArgument, "splits are (9,)", hvd.alltoall, one, [9])
     refused(tutti.InvalidArgument, "one at least", hvd.grouped_allreduce, [])
     refused(tutti.InvalidArgument, "whose elements share memory", hvd.allreduce_, torch.ones(1).expand(3))
+    refused(
+        tutti.InvalidArgument, "whose elements share memory", hvd.grouped_allreduce_, [one, torch.ones(1).expand(3)]
+    )
     freed = torch.ones(3)
     freed.untyped_storage().resize_(0)
     refused(tutti.InvalidArgument, "whose memory has been freed", hvd.allreduce, freed)
