@@ -1,5 +1,5 @@
 """What the examples share: the handwritten digits of examples/data (those that scikit-learn brings), a network that learns
-them, how a process joins its job, and what rank 0 says at the end."""
+them, how a process joins its job, a plain epoch, and what rank 0 says at the end."""
 from __future__ import annotations
 
 import os
@@ -10,6 +10,7 @@ import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 DATA = Path(__file__).resolve().parent.parent / "data/digits.csv.gz"
@@ -57,6 +58,18 @@ def mean(value: float | torch.Tensor) -> float:
     total = torch.as_tensor(value, dtype=torch.float64).detach().clone()
     dist.all_reduce(total)
     return total.item() / dist.get_world_size()
+
+
+def epoch(model: nn.Module, optimizer: torch.optim.Optimizer, batches: DataLoader) -> float:
+    """A step with each batch, where a step is no more than that; the mean loss over batches and ranks."""
+    total = torch.zeros(())
+    for images, labels in batches:
+        loss = cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        total += loss.detach()
+    return mean(total / len(batches))
 
 
 @torch.no_grad()

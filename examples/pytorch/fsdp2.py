@@ -16,7 +16,6 @@ from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.nn.functional import cross_entropy
 
 
 def arguments():
@@ -59,18 +58,6 @@ def load(folder, model, optimizer):
     return saved["losses"]
 
 
-def epoch(number, model, optimizer, batches):
-    batches.sampler.set_epoch(number)
-    total = torch.zeros(())
-    for images, labels in batches:
-        loss = cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        total += loss.detach()
-    return digits.mean(total / len(batches))
-
-
 def main():
     told = arguments()
     digits.join(told.backend)
@@ -78,7 +65,8 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
     losses = load(told.resume, model, optimizer) if told.resume else []
     while len(losses) < told.epochs:
-        losses.append(epoch(len(losses), model, optimizer, batches))
+        batches.sampler.set_epoch(len(losses))
+        losses.append(digits.epoch(model, optimizer, batches))
     if told.checkpoint:
         dcp.save(state(model, optimizer, losses), checkpoint_id=told.checkpoint)
     digits.report(losses, digits.accuracy(model))

@@ -10,7 +10,6 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
 
@@ -28,17 +27,10 @@ def parallel():
     return parallelize_module(digits.network(layers=2), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
 
 
-def epoch(number, model, optimizer):
-    order = torch.Generator().manual_seed(number)  # every rank draws the same batches
-    batches = DataLoader(digits.dataset("to learn"), 64, shuffle=True, generator=order)
-    total = torch.zeros(())
-    for images, labels in batches:
-        loss = cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        total += loss.detach()
-    return digits.mean(total / len(batches))
+def drawn(number):
+    """The batches of an epoch, the same on every rank."""
+    order = torch.Generator().manual_seed(number)
+    return DataLoader(digits.dataset("to learn"), 64, shuffle=True, generator=order)
 
 
 def main():
@@ -46,7 +38,7 @@ def main():
     digits.join(told.backend)
     model = parallel()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
-    losses = [epoch(number, model, optimizer) for number in range(told.epochs)]
+    losses = [digits.epoch(model, optimizer, drawn(number)) for number in range(told.epochs)]
     whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
     if told.checkpoint and dist.get_rank() == 0:
         torch.save({"model": whole, "losses": losses}, told.checkpoint)

@@ -8,7 +8,6 @@ import digits
 import torch
 import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
-from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -20,24 +19,15 @@ def arguments():
     return parser.parse_args()
 
 
-def epoch(number, model, optimizer, batches):
-    batches.sampler.set_epoch(number)
-    total = torch.zeros(())
-    for images, labels in batches:
-        loss = cross_entropy(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        total += loss.detach()
-    return digits.mean(total / len(batches))
-
-
 def main():
     told = arguments()
     digits.join(told.backend)
     model, batches = DistributedDataParallel(digits.network()), digits.share()
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=0.003)
-    losses = [epoch(number, model, optimizer, batches) for number in range(told.epochs)]
+    losses = []
+    for number in range(told.epochs):
+        batches.sampler.set_epoch(number)
+        losses.append(digits.epoch(model, optimizer, batches))
     optimizer.consolidate_state_dict(to=0)
     if told.checkpoint and dist.get_rank() == 0:
         torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "losses": losses}, told.checkpoint)

@@ -72,19 +72,39 @@ std::string classOf(nb::handle object) { return nb::type_name(object.type()).c_s
   refuse(argument, "is read-only, and the operation writes to it: hand over a copy");
 }
 
+// numpy's own arrays are told by their name: every call comes by here, and to look at a module would take longer.
+bool isPlainArray(nb::handle object) { return std::string_view(Py_TYPE(object.ptr())->tp_name) == "numpy.ndarray"; }
+
+bool isA(nb::handle object, const char* module, const char* type) {
+  return nb::isinstance(object, nb::module_::import_(module).attr(type));
+}
+
+// What answers as an array does, and is none. The memory that a scalar tells of is a copy, gone after the answer.
+void refuseOtherThanArray(nb::handle object, const char* argument) {
+  if (isPlainArray(object)) return;
+  if (isA(object, "numpy", "generic"))
+    refuse(argument, "is a scalar of numpy (" + classOf(object) +
+                         "), which has no memory to be sent from or written to: hand over an array, numpy.array([x])");
+  if (isA(object, "numpy.ma", "MaskedArray"))
+    refuse(argument,
+           "is a masked array, and what lies under the mask would be sent as well: hand over x.filled(...), "
+           "or x.data if that is meant");
+}
+
 Array arrayOf(void* data, size_t count, const TypeRow& row, nb::object keeper) {
   return {data, count, row.type, row.bits / size_t{8}, std::move(keeper)};
 }
 
 // numpy's own: quick, and the only way to arrays of ml_dtypes, whose types no protocol has a word for.
 Array ofInterface(nb::handle object, const nb::dict& face, bool writes, const char* argument) {
+  refuseOtherThanArray(object, argument);
   if (face.contains("strides") && !face["strides"].is_none()) refuseStrides(argument);
   const auto data = nb::cast<nb::tuple>(face["data"]);
-  if (writes && nb::cast<bool>(data[1])) refuseReadOnly(argument);
+  if (writes && PyObject_IsTrue(nb::object(data[1]).ptr()) == 1) refuseReadOnly(argument);
   const auto typestr = nb::cast<std::string>(face["typestr"]);
   const TypeRow* row = rowWhere([&](const TypeRow& each) { return each.typestr && typestr == each.typestr; });
   if (row == nullptr) {
-    const auto name = shown(nb::object(object.attr("dtype")));
+    const auto name = nb::hasattr(object, "dtype") ? shown(nb::object(object.attr("dtype"))) : typestr;
     row = rowWhere([&](const TypeRow& each) { return each.typestr == nullptr && name == each.name; });
     if (row == nullptr) refuseType(argument, name);
   }
@@ -116,6 +136,18 @@ bool requiresGradient(nb::handle object) {
   return nb::hasattr(object, "requires_grad") && nb::cast<bool>(object.attr("requires_grad"));
 }
 
+// PyTorch's views whose numbers are those in memory with the other sign, such as the imaginary part of a conjugate.
+bool isNegated(nb::handle object) { return nb::hasattr(object, "is_neg") && nb::cast<bool>(object.attr("is_neg")()); }
+
+// As a buffer; TensorFlow's tensors, which never change, say nothing of it by DLPack.
+bool isReadOnlyBuffer(nb::handle object) {
+  if (!PyObject_CheckBuffer(object.ptr())) return false;
+  const auto view = nb::steal(PyMemoryView_FromObject(object.ptr()));
+  if (view.is_valid()) return nb::cast<bool>(view.attr("readonly"));
+  PyErr_Clear();
+  return false;
+}
+
 [[noreturn]] void refuseObject(nb::handle object, const char* argument) {
   if (nb::hasattr(object, "device") && shown(nb::object(object.attr("device"))) != "cpu")
     refuse(argument, "is in the memory of " + shown(nb::object(object.attr("device"))) +
@@ -127,6 +159,10 @@ bool requiresGradient(nb::handle object) {
 Array ofNdarray(nb::handle object, bool writes, const char* argument) {
   if (writes && requiresGradient(object))
     refuse(argument, "is a tensor that requires a gradient, and is written to: hand over tensor.detach()");
+  if (isNegated(object))
+    refuse(argument,
+           "is a view with PyTorch's negative bit, whose memory holds its numbers with the other sign: hand over "
+           "tensor.resolve_neg()");
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(object, array, false)) refuseObject(object, argument);
   if (array.device_type() != nb::device::cpu::value) refuseObject(object, argument);
@@ -138,6 +174,7 @@ Array ofNdarray(nb::handle object, bool writes, const char* argument) {
     refuseType(argument, "a type that DLPack numbers " + std::to_string(type.code) + " of " +
                              std::to_string(type.bits) + " bits");
   if (!isContiguous(array)) refuseStrides(argument);
+  if (writes && isReadOnlyBuffer(object)) refuseReadOnly(argument);
   if (nb::ndarray<> all; writes && !nb::try_cast(object, all, false)) refuseReadOnly(argument);
   void* const data = const_cast<void*>(array.data());
   const size_t count = array.size();

@@ -21,8 +21,9 @@ struct Array {
   size_t bytes() const noexcept { return count * elementBytes; }
 };
 
-// Raises tutti.InvalidArgument, which names the argument: for what is no array, in another memory than the host's, not
-// C-contiguous, of a type that the library does not have, or, where it is to be written, read-only.
+// Raises tutti.InvalidArgument, which names the argument: for what is no array (a scalar of numpy is none), masked, in
+// another memory than the host's, not C-contiguous, a negated view, of a type that the library does not have, or, where
+// it is to be written, read-only.
 Array readable(nanobind::handle object, const char* argument);
 Array writable(nanobind::handle object, const char* argument);
 

@@ -22,8 +22,21 @@ namespace {
 thread_local int groupDepth = 0;
 thread_local std::vector<std::shared_ptr<Operation>>* collected = nullptr;
 
+// The value of a setting as this type has it; `wanted` says to a person what that is.
+template <class T>
+T valueOf(nb::handle given, const std::string& name, const char* wanted) {
+  T value{};
+  if (!nb::try_cast(given, value))
+    raise(tuttiInvalidArgument, name + " is " + nb::cast<std::string>(nb::repr(given)) + ": it is " + wanted);
+  return value;
+}
+
+bool switchOf(nb::handle given, const std::string& name) { return valueOf<bool>(given, name, "True or False"); }
+
+double secondsOf(nb::handle given, const std::string& name) { return valueOf<double>(given, name, "a number"); }
+
 int millisecondsOf(nb::handle seconds, const char* name) {
-  const double value = nb::cast<double>(seconds) * 1000;
+  const double value = secondsOf(seconds, name) * 1000;
   if (!(value >= 1 && value <= 1e9))
     raise(tuttiInvalidArgument, std::string(name) + " is " + nb::cast<std::string>(nb::str(seconds)) +
                                     ": it is in seconds, from 0.001 to 1,000,000");
@@ -31,7 +44,7 @@ int millisecondsOf(nb::handle seconds, const char* name) {
 }
 
 int heartbeatOf(nb::handle seconds) {
-  return nb::cast<double>(seconds) == 0 ? -1 : millisecondsOf(seconds, "heartbeat");
+  return secondsOf(seconds, "heartbeat") == 0 ? -1 : millisecondsOf(seconds, "heartbeat");
 }
 
 // Only the main thread has signals to look after; others wait inside the library, which is quicker.
@@ -83,24 +96,24 @@ Settings::Settings(const nb::kwargs& given) {
     else if (name == "heartbeat")
       config_.heartbeatMs = heartbeatOf(value);
     else if (name == "channels")
-      config_.channels = nb::cast<int>(value);
+      config_.channels = valueOf<int>(value, name, "a whole number");
     else if (name == "encrypt")
-      config_.encrypt = nb::cast<bool>(value);
+      config_.encrypt = switchOf(value, name);
     else if (name == "reproducible")
-      config_.reproducible = nb::cast<bool>(value);
+      config_.reproducible = switchOf(value, name);
     else if (name == "transports")
-      setText(&config_.transports, transports_, value);
+      setText(&config_.transports, transports_, value, name);
     else if (name == "algorithm")
-      setText(&config_.algorithm, algorithm_, value);
+      setText(&config_.algorithm, algorithm_, value, name);
     else if (name == "name")
-      setText(&config_.name, name_, value);
+      setText(&config_.name, name_, value, name);
     else
       throw nb::type_error(("unknown setting '" + name + "' of a communicator").c_str());
   }
 }
 
-void Settings::setText(const char** field, std::string& home, nb::handle value) {
-  home = nb::cast<std::string>(value);
+void Settings::setText(const char** field, std::string& home, nb::handle value, const std::string& name) {
+  home = valueOf<std::string>(value, name, "text");
   *field = home.c_str();
 }
 

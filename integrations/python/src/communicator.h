@@ -22,7 +22,7 @@ class Settings {
   const tuttiConfig_t* native() const noexcept { return &config_; }
 
  private:
-  void setText(const char** field, std::string& home, nanobind::handle value);
+  void setText(const char** field, std::string& home, nanobind::handle value, const std::string& name);
   tuttiConfig_t config_ = TUTTI_CONFIG_INITIALIZER;
   std::string transports_, algorithm_, name_;
 };

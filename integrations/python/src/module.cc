@@ -186,10 +186,11 @@ void defineRest(nb::class_<Communicator>& type) {
           "What has stopped the communicator, in words; None while it works. Any thread.")
       .def(
           "premulsum",
-          [](Communicator& comm, double factor, nb::handle dtype) {
+          [](Communicator& comm, nb::handle factor, nb::handle dtype) {
             return new Operator(comm, factor, typeNamed(dtype));
           },
-          "factor"_a, "dtype"_a, nb::keep_alive<0, 1>(), "An operator: this rank's input times factor, added.")
+          "factor"_a, "dtype"_a, nb::keep_alive<0, 1>(),
+          "An operator: this rank's input times factor, added. The dtype has to hold the factor.")
       .def("explain", explain, "collective"_a, "count"_a, "dtype"_a = "float32",
            "How a collective of so many elements would run, and why: what was chosen, what comes next, what was left "
            "out.")

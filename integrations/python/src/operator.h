@@ -9,7 +9,8 @@ namespace tutti::python {
 // Multiplies this rank's input by a factor, then adds. It keeps its communicator; after that one's end it is nothing.
 class Operator {
  public:
-  Operator(Communicator& comm, double factor, tuttiDataType_t type);
+  // Raises tutti.InvalidArgument for what is not one real number, or none that the type holds: integers hold no 0.5.
+  Operator(Communicator& comm, nanobind::handle factor, tuttiDataType_t type);
   tuttiRedOp_t native() const noexcept { return op_; }
 
  private:

@@ -6,7 +6,8 @@ from typing import Any, Literal, TypedDict, Union, overload
 from typing_extensions import Unpack
 
 Array = Any
-"""A numpy array, or whatever speaks DLPack or the buffer protocol: C-contiguous, in host memory; writable where it is written."""
+"""A numpy array, or whatever speaks DLPack or the buffer protocol: C-contiguous, in host memory; writable where it is written.
+Not a scalar of numpy, which has no memory of its own, nor a masked array, nor a view with PyTorch's negative bit."""
 
 class Settings(TypedDict, total=False):
     """What a communicator is made with. Times in seconds. What is None, or left away, is at its default, and of a child what its
@@ -100,7 +101,8 @@ class Communicator:
         """What has stopped the communicator, in words; None while it works. Any thread."""
 
     def premulsum(self, factor: float, dtype: Any) -> Operator:
-        """An operator: this rank's input times factor, added."""
+        """An operator: this rank's input times factor, added. Raises InvalidArgument where the dtype does not hold the factor:
+        an integer type takes whole factors, a floating point one rounds."""
 
     def explain(self, collective: str, count: int, dtype: Any = "float32") -> str:
         """How a collective of so many elements would run, and why: what was chosen, what comes next, what was left out."""

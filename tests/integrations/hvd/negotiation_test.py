@@ -58,6 +58,12 @@ class Ranks:
 
     def round(self):
         """What is ready: the same on all."""
+        found = self.round_of_each()
+        assert all(each == found[0] for each in found), found
+        return found[0]
+
+    def round_of_each(self):
+        """What each rank has to end."""
         found = [None] * len(self.ranks)
 
         def meet(rank):
@@ -68,8 +74,7 @@ class Ranks:
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(each == found[0] for each in found), found
-        return found[0]
+        return found
 
     def names(self):
         return [ready.request.name for ready in self.round()]
@@ -185,6 +190,24 @@ class Groups(unittest.TestCase):
             ranks[rank].submit(wish("a", group="g", group_size=2 + rank))
         self.assertIn("the ranks differ in the group's size", ranks.round()[0].error)
 
+    def test_nothing_of_a_group_that_differs_is_left_behind(self):
+        """What one rank alone has of it would wait for ever; once known or not."""
+        ranks = Ranks(2)
+        for again in range(3):
+            for rank in range(2):
+                for name in "abc"[: 2 + rank]:
+                    ranks[rank].submit(wish(name, group="g", group_size=2 + rank))
+            rounds = [ranks.round_of_each() for _ in range(2)]
+            first, errors = (
+                {ready.request.name: ready.error for found in rounds for ready in found[rank]} for rank in range(2)
+            )
+            self.assertEqual((sorted({*first, "c"}), sorted(errors)), (["a", "b", "c"], ["a", "b", "c"]), again)
+            self.assertIn("of its group, allreduce of 'b': the ranks differ in the group's size", errors["c"])
+            self.assertFalse(any(ranks[rank].is_busy for rank in range(2)))
+            for name in "abc":
+                ranks.submit(wish(name, group="g", group_size=3))
+            self.assertEqual(sorted(ranks.names() + ranks.names()), ["a", "b", "c"])
+
 
 class Joined(unittest.TestCase):
     def test_others_go_on(self):
@@ -207,6 +230,23 @@ class Joined(unittest.TestCase):
         ranks.round()
         ranks[1].submit(Request("x", "alltoall", "float32", (2,), splits=(1, 1)))
         ranks[1].submit(Request("y", "broadcast", "float32", (2,), root=0))
+        errors = [ready.error for ready in ranks.round()]
+        self.assertIn("rank 0 joined, and has no part in it", errors[0])
+        self.assertIn("the root, rank 0, joined", errors[1])
+
+    def test_what_needs_all_and_is_known(self):
+        ranks = Ranks(2)
+        known = [
+            Request("x", "alltoall", "float32", (2,), splits=(1, 1)),
+            Request("y", "broadcast", "float32", (2,), root=0),
+        ]
+        for request in known:
+            ranks.submit(request)
+        self.assertEqual(ranks.names(), ["x", "y"])
+        ranks[0].join()
+        ranks.round()
+        for request in known:
+            ranks[1].submit(request)
         errors = [ready.error for ready in ranks.round()]
         self.assertIn("rank 0 joined, and has no part in it", errors[0])
         self.assertIn("the root, rank 0, joined", errors[1])
@@ -244,6 +284,8 @@ class Sets(unittest.TestCase):
         ranks.round()
         self.assertEqual([ranks[rank].forget_set(1) for rank in range(3)], [[(1, "b")], [], []])
         self.assertEqual(ranks.names(), [])
+        ranks.submit(wish("c", process_set=1), [0])  # by a thread that has not heard of it yet
+        self.assertEqual([ready.error for ready in ranks.round()], ["its process set has been removed"])
 
 
 class Fusion(unittest.TestCase):

@@ -20,6 +20,7 @@ from tutti.hvd._operations import (
     broadcast_async,
     exchange_rows,
     gather_rows,
+    group_of,
     grouped_allreduce_async,
     operator,
     reducescatter_async,
@@ -130,8 +131,9 @@ class _ReduceScatter(Function):
         prescale: float,
         postscale: float,
     ) -> Tensor:
+        reduced = synchronize(reducescatter_async(tensor, name, op, process_set, prescale, postscale))
         ctx.call = (_backward_name(name), op, process_set, prescale * postscale)
-        return tensor_of(synchronize(reducescatter_async(tensor, name, op, process_set, prescale, postscale)))
+        return tensor_of(reduced)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -169,7 +171,7 @@ def grouped_allreduce(
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
     """The same of each tensor; all run in one piece when all are ready on all ranks."""
-    sent = [compression.compress(tensor) for tensor in tensors]
+    sent = [compression.compress(tensor) for tensor in group_of(tensors)]
     chosen = operator(average, op)
     reduced = _GroupedAllReduce.apply(
         name, chosen, prescale_factor, postscale_factor, process_set, *[each for each, _ in sent]

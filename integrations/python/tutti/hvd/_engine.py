@@ -78,17 +78,19 @@ class Engine:
 
     # --- of other threads ---
 
-    def submit(self, task: Task) -> Handle:
-        """Hands an operation over. Raises where one of its name is under way, or nothing goes any more."""
+    def submit(self, *tasks: Task) -> None:
+        """Hands operations over, which are heard of together. Raises where one of the name of any is under way, or
+        nothing goes any more: then none is."""
         with self._usable():
-            if task.request.key in self._tasks:
-                raise InvalidUsage(
-                    f"{task.request} is under way already: wait for it first, or give this one another name"
-                )
-            self._tasks[task.request.key] = task
-            self._submitted.append(task.request)
+            new = {task.request.key: task for task in tasks}
+            for task in tasks:
+                if task.request.key in self._tasks or new[task.request.key] is not task:
+                    raise InvalidUsage(
+                        f"{task.request} is under way already: wait for it first, or give this one another name"
+                    )
+            self._tasks.update(new)
+            self._submitted += [task.request for task in tasks]
             self._wake.notify()
-        return task.handle
 
     def next_number(self, kind: str, process_set: int) -> int:
         """Counts calls without a name."""
@@ -214,8 +216,9 @@ class Engine:
 
     def _carry_out(self, batch: Batch) -> None:
         tasks = [self._task(ready) for ready in batch.ready]
-        if batch.ready[0].error:
-            self._fail(tasks, InvalidUsage.code, batch.ready[0].error)
+        error = batch.ready[0].error or self._gone(batch.ready[0].request)
+        if error:
+            self._fail(tasks, InvalidUsage.code, error)
             return
         try:
             results = self._results(batch, tasks)
@@ -225,6 +228,10 @@ class Engine:
         for task, result in zip(tasks, results):
             if task is not None:
                 task.handle.succeed(result)
+
+    def _gone(self, request: Request) -> Optional[str]:
+        """What is wrong with one that was agreed on together with the end of its process set."""
+        return None if request.process_set in self._execution.sets else "its process set has been removed"
 
     def _results(self, batch: Batch, tasks: Sequence[Optional[Task]]) -> Sequence[Any]:
         request = batch.ready[0].request

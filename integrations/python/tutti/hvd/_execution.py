@@ -15,6 +15,7 @@ from tutti.hvd._fusion import Batch
 from tutti.hvd._handles import Handle
 from tutti.hvd._negotiation import Ready
 from tutti.hvd._request import Request
+from tutti.hvd._scaling import scale
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,6 @@ class Task:
     output: Optional[Tensor] = None  # where the result has the shape of the input; may be the input
 
 
-def scale(tensor: Tensor, factor: float) -> None:
-    """Multiplies it in place; integers by way of double, towards zero."""
-    if factor == 1:
-        return
-    if tensor.is_floating_point():
-        tensor.mul_(factor)
-    else:
-        tensor.copy_((tensor.double() * factor).trunc())
-
-
 def _op(request: Request) -> Any:
     return request.op  # one of the communicator's names: operator() has seen to it
 
@@ -47,7 +38,7 @@ def rows_of(whole: int, ranks: int) -> list[int]:
 
 
 def _neutral(request: Request) -> Tensor:
-    """What changes nothing in the reduction: the part of a rank that has joined."""
+    """What changes nothing in the reduction, and is not scaled: the part of a rank that has joined."""
     dtype = getattr(torch, request.dtype)
     if request.op in ("sum", "avg"):
         return torch.zeros(request.shape, dtype=dtype)
@@ -55,7 +46,8 @@ def _neutral(request: Request) -> Tensor:
         return torch.ones(request.shape, dtype=dtype)
     is_min = request.op == "min"
     if dtype.is_floating_point:
-        return torch.full(request.shape, float("inf" if is_min else "-inf"), dtype=dtype)
+        most = torch.finfo(dtype).max if dtype == torch.float8_e4m3fn else float("inf")  # that type has no infinity
+        return torch.full(request.shape, most if is_min else -most).to(dtype)
     if dtype == torch.bool:
         return torch.full(request.shape, is_min, dtype=dtype)
     limits = torch.iinfo(dtype)
@@ -123,7 +115,8 @@ class Execution:
         parts = torch.split(fused, [ready.request.elements for ready in batch.ready])
         for part, ready, task in zip(parts, batch.ready, tasks):
             part.copy_((task.input if task else _neutral(ready.request)).reshape(-1))
-            scale(part, ready.request.prescale)
+            if task:
+                scale(part, ready.request.prescale)
         comm.all_reduce(fused, op=_op(request))
         return [self._taken_out(part, task) for part, task in zip(parts, tasks)]
 
@@ -137,7 +130,7 @@ class Execution:
     def _allreduce_alone(self, comm: Communicator, request: Request, task: Optional[Task]) -> Tensor:
         send = task.input if task else _neutral(request)
         recv = send if task is None or task.output is None else task.output
-        if request.prescale != 1:
+        if task and request.prescale != 1:
             send = recv.copy_(send)
             scale(send, request.prescale)
         if send.data_ptr() == recv.data_ptr():

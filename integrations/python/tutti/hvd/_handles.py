@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, Union
 
-from tutti._errors import Timeout, error_of
+from tutti._errors import InvalidArgument, Timeout, error_of
 
 
 class Handle:
@@ -78,3 +78,10 @@ class Chained:
 
 
 AnyHandle = Union[Handle, Chained]
+
+
+def checked(handle: AnyHandle) -> AnyHandle:
+    """It. Raises where it is something else, such as the number that stands for an operation in Horovod."""
+    if not isinstance(handle, (Handle, Chained)):
+        raise InvalidArgument(f"handle is {handle!r}: it is what a call whose name has _async in it returned")
+    return handle

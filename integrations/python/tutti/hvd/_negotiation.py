@@ -220,21 +220,27 @@ class Negotiation:
         whole = _whole_groups(found)
         for ready in whole:
             self._settle(ready)
-        return whole
+        return whole + self._left_behind(whole)
 
     def _ready_again(self, bits: int) -> Iterable[Ready]:
         for slot, agreed in self._cache:
             if bits >> slot & 1:
                 requests = tuple(None if rank in self.joined else request for rank, request in enumerate(agreed))
-                if any(requests):  # else nobody has submitted it: all of its ranks have joined
-                    yield Ready(requests)
+                first = next(filter(None, requests), None)
+                if first is not None:  # else nobody has submitted it: all of its ranks have joined
+                    yield Ready(requests, self._without_joined(first, requests))
 
     def _ready_anew(self) -> Iterable[Ready]:
         for entry in self._table.values():
             first = next(iter(entry.requests.values()))
             if not self._missing(first, entry):
                 requests = tuple(entry.requests.get(rank) for rank in range(self.size))
-                yield Ready(requests, difference(requests) or self._without_joined(first, requests))
+                wrong = difference(requests) or self._without_set(first) or self._without_joined(first, requests)
+                yield Ready(requests, wrong)
+
+    def _without_set(self, first: Request) -> Optional[str]:
+        """What is wrong with one that was submitted while another thread removed its process set."""
+        return None if first.process_set in self.sets else "its process set has been removed"
 
     def _without_joined(self, first: Request, requests: Sequence[Optional[Request]]) -> Optional[str]:
         """What is wrong with an operation because ranks have joined."""
@@ -244,6 +250,38 @@ class Negotiation:
         if first.kind == "broadcast" and first.root in gone:
             return f"the root, rank {first.root}, joined, and has nothing to send"
         return None
+
+    def _left_behind(self, ended: Sequence[Ready]) -> list[Ready]:
+        """Of groups on which the ranks do not agree what would wait for the rest for ever: what was said of them, and
+        what this rank has not said yet."""
+        wrong = {
+            (request.process_set, request.group): f"of its group, {ready.request}: {ready.error}"
+            for ready in ended
+            if ready.differs_in_group
+            for request in ready.requests
+            if request is not None and request.group
+        }
+        left = []
+        for key, requests in self._waiting_requests().items() if wrong else ():
+            groups = [(request.process_set, request.group) for request in requests if request is not None]
+            reason = next((wrong[group] for group in groups if group in wrong), None)
+            if reason:
+                left.append(Ready(requests, reason))
+                self._forget(key)
+        return left
+
+    def _waiting_requests(self) -> dict[Key, tuple[Optional[Request], ...]]:
+        """Of each rank's what this one knows."""
+        known = {key: Entry(since, {self.rank: request}) for key, (request, since) in self._own.items()}
+        known.update(self._table)
+        return {key: tuple(entry.requests.get(rank) for rank in range(self.size)) for key, entry in known.items()}
+
+    def _forget(self, key: Key) -> None:
+        for keyed in (self._own, self._table, self._news.requests):
+            keyed.pop(key, None)
+        slot = self._cache.slot(key)
+        if slot is not None:
+            self._remembered.pop(slot, None)
 
     def _settle(self, ready: Ready) -> None:
         """Takes it off the tables, and remembers it."""

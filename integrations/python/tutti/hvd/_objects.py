@@ -9,10 +9,9 @@ from typing import Any, Optional, Union
 import torch
 from torch import Tensor
 
-from tutti._errors import InvalidArgument
-from tutti.hvd._operations import broadcast_async_, gather_rows, synchronize
+from tutti.hvd._operations import broadcast_together_, gather_rows, root_of, synchronize
 from tutti.hvd._process_sets import ProcessSet, global_process_set
-from tutti.hvd._world import rank, size
+from tutti.hvd._world import rank
 
 
 def _bytes_of(value: Any) -> Tensor:
@@ -29,11 +28,10 @@ def broadcast_object(
     obj: Any, root_rank: int = 0, name: Optional[str] = None, process_set: ProcessSet = global_process_set
 ) -> Any:
     """The object of rank root_rank, on all ranks; the root gets its own, the others a copy that was pickled."""
-    if root_rank not in (range(size()) if process_set is global_process_set else process_set.ranks):
-        raise InvalidArgument(f"root_rank is {root_rank}, which is not in {process_set}")
-    own = rank() == root_rank
+    root = root_of(root_rank, process_set)
+    own = rank() == root
     sent = _bytes_of(obj) if own else torch.empty(0, dtype=torch.uint8)  # how much it is, all hear while they agree
-    gathered, _ = gather_rows(sent, f"object.{name}.from.{root_rank}" if name else None, process_set).wait()
+    gathered, _ = gather_rows(sent, f"object.{name}.from.{root}" if name else None, process_set).wait()
     return obj if own else pickle.loads(gathered.numpy().tobytes())
 
 
@@ -45,13 +43,8 @@ def broadcast_parameters(
     """Brings rank root_rank's tensors into those of all ranks, in place: of model.state_dict(), or of
     model.named_parameters(). What is no tensor stays as it is."""
     named = params.items() if isinstance(params, Mapping) else params
-    handles = [
-        broadcast_async_(tensor, root_rank, f"parameter.{name}", process_set)
-        for name, tensor in named
-        if isinstance(tensor, Tensor)
-    ]
-    for handle in handles:
-        synchronize(handle)
+    tensors = [(f"parameter.{name}", tensor) for name, tensor in named if isinstance(tensor, Tensor)]
+    synchronize(broadcast_together_(tensors, root_rank, process_set))
 
 
 class _Placeholder:

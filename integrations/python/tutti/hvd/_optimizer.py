@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tutti._errors import InvalidArgument, InvalidUsage
+from tutti.hvd._arguments import factor, whole
 from tutti.hvd._compressors import Compression, Compressor
 from tutti.hvd._handles import AnyHandle
 from tutti.hvd._operations import Average, ReduceOp, allreduce_async_, operator, synchronize
@@ -150,13 +151,15 @@ class _Distributed(torch.optim.Optimizer):
 
 
 def _at_least_one(passes: int) -> int:
-    if passes < 1:
+    if whole(passes, "backward_passes_per_step") < 1:
         raise InvalidArgument(f"backward_passes_per_step is {passes}: it is 1 or more")
     return passes
 
 
 def _factors(op: Optional[ReduceOp], predivide: float) -> dict[str, Any]:
     chosen = operator(None, op)
+    if not factor(predivide, "gradient_predivide_factor") > 0:
+        raise InvalidArgument(f"gradient_predivide_factor is {predivide}: it is a number above 0")
     if predivide != 1 and chosen is not Average:
         raise InvalidArgument(
             f"gradient_predivide_factor is {predivide}: it splits the division of an Average; leave it away with "

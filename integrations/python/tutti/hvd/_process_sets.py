@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Optional
 
 from tutti._errors import InvalidUsage
+from tutti.hvd._arguments import whole_numbers
 
 
 class ProcessSet:
     """Ranks, in ascending order; usable from when init(process_sets=...) or add_process_set() has heard of it."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
-        self.ranks: tuple[int, ...] = tuple(sorted(set(ranks)))
+        self.ranks: tuple[int, ...] = tuple(sorted(set(whole_numbers(ranks, "the ranks of a ProcessSet"))))
         self.process_set_id: Optional[int] = None
         self._own_rank = -1
 

@@ -47,7 +47,7 @@ def _chosen(variable: str, told: Optional[float], default: float, unit: float = 
     found = _variable(variable)
     if found is not None:
         return found * unit
-    if told is not None and told < 0:
+    if told is not None and not told >= 0:
         raise InvalidArgument(f"{told:g} is given for what {variable} also sets: it is a number from 0 on")
     return default if told is None else told
 

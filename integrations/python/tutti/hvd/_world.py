@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 import numpy
@@ -28,6 +28,7 @@ class _World:
     engine: Engine
     local_ranks: Sequence[int]  # of each rank, as the next
     local_sizes: Sequence[int]
+    process_sets: list[ProcessSet] = field(default_factory=list)  # of the program's, those that are in use
 
 
 _world: Optional[_World] = None  # of this process; init() and shutdown() are one thread's
@@ -69,6 +70,9 @@ def init(
     if _world is not None:
         return
     own = settings(fusion_threshold, cycle_time, cache_capacity, stall_warning, stall_shutdown)
+    sets = [each if isinstance(each, ProcessSet) else ProcessSet(each) for each in process_sets or ()]
+    if comm is not None and not isinstance(comm, Communicator):
+        raise InvalidArgument(f"comm is {comm!r}: it is a tutti.Communicator, and some of the ranks are a ProcessSet")
     if comm is None:
         control = Communicator.from_environment(**{"name": "hvd", **communicator})
     else:
@@ -80,8 +84,12 @@ def init(
     _world = _World(Engine(control, data, settings_of_all(data, own)), local_ranks, local_sizes)
     global_process_set.enter(0, data.rank, range(data.size))
     atexit.register(_leave_at_exit)
-    for each in process_sets or ():
-        add_process_set(each)
+    try:
+        for each in sets:
+            add_process_set(each)
+    except Exception as error:  # not to be half of what was asked for
+        _leave(f"init() failed: {error}")
+        raise
 
 
 def _leave_at_exit() -> None:
@@ -95,6 +103,8 @@ def _leave(reason: str) -> None:
     if world is not None:
         atexit.unregister(_leave_at_exit)
         global_process_set.enter(None, -1, ())
+        for each in world.process_sets:  # in another job their numbers may be others' numbers
+            each.enter(None, -1, each.ranks)
         world.engine.stop(reason)
 
 
@@ -165,7 +175,8 @@ def stats() -> dict[str, float]:
 
 def _change(request: Request) -> int:
     task = Task(request, Handle(str(request)), torch.empty(0))
-    return int(engine().submit(task).wait())
+    engine().submit(task)
+    return int(task.handle.wait())
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
@@ -175,11 +186,14 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
         raise InvalidArgument(f"{added} is not one of ranks from 0 to {size() - 1}")
     name = "add_process_set " + ", ".join(map(str, added.ranks))
     added.enter(_change(Request(name, "add_process_set", shape=added.ranks)), rank(), added.ranks)
+    _joined_world().process_sets.append(added)
     return added
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
     """Frees a set of ranks; all ranks call it. False where it is not in use, or that of all ranks."""
+    if not isinstance(process_set, ProcessSet):
+        raise InvalidArgument(f"process_set is {process_set!r}: it is what add_process_set() has returned")
     number = process_set.process_set_id
     if not number:
         return False

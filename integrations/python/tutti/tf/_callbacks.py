@@ -63,10 +63,12 @@ class AverageMetrics(_Callback):
         """Called by Keras."""
         del epoch
         if logs:
-            names = sorted(logs)
-            values = numpy.array([float(logs[name]) for name in names])
-            self._comm.all_reduce(values, op="avg")
-            logs.update(zip(names, values.tolist()))
+            values = {name: numpy.asarray(logs[name], "float64") for name in sorted(logs)}  # some metrics give arrays
+            flat = numpy.concatenate([value.reshape(-1) for value in values.values()])
+            self._comm.all_reduce(flat, op="avg")
+            parts = numpy.split(flat, numpy.cumsum([value.size for value in values.values()])[:-1])
+            for (name, value), part in zip(values.items(), parts):
+                logs[name] = part.reshape(value.shape) if value.ndim else float(part[0])
 
 
 class AverageStatistics(_Callback):

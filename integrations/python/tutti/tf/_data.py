@@ -25,11 +25,30 @@ def _shard_dataset(data: Any, rank: int, size: int) -> Any:
     return (data if count == tf.data.INFINITE_CARDINALITY else data.take(_whole(count, size))).shard(size, rank)
 
 
+def _length(array: Any) -> int:
+    """How many elements an array has along its first dimension."""
+    if isinstance(array, tf.RaggedTensor):
+        return int(array.nrows())
+    shape = getattr(array, "shape", None)
+    if isinstance(array, tf.SparseTensor) or shape is None or isinstance(array, (str, bytes)):
+        raise tutti.InvalidArgument(
+            f"shard() found a {type(array).__name__} where it takes arrays, tensors and ragged tensors: tuples, lists and "
+            "dicts are of several of them, so make an array of a list of values (numpy.array), and a tf.data.Dataset of "
+            "what is sparse")
+    if len(shape) == 0 or shape[0] is None:
+        raise tutti.InvalidArgument(f"shard() found an array of the shape {tuple(shape)}, which has no elements to share out: "
+                                    "it takes those whose first dimension counts the samples")
+    return int(shape[0])
+
+
 def _shard_arrays(data: Any, rank: int, size: int) -> Any:
-    lengths = sorted({len(each) for each in tf.nest.flatten(data)})
+    lengths = sorted({_length(each) for each in tf.nest.flatten(data) if each is not None})
+    if not lengths:
+        raise tutti.InvalidArgument("shard() found no arrays at all: give it one, or a tuple, list or dict of them")
     if len(lengths) != 1:
         raise tutti.InvalidArgument(f"the arrays have {' and '.join(map(str, lengths))} elements: they must have equally many")
-    return tf.nest.map_structure(lambda each: each[rank:_whole(lengths[0], size):size], data)
+    end = _whole(lengths[0], size)
+    return tf.nest.map_structure(lambda each: None if each is None else each[rank:end:size], data)
 
 
 def shard(data: Any, comm: Communicator | None = None) -> Any:
@@ -38,8 +57,9 @@ def shard(data: Any, comm: Communicator | None = None) -> Any:
     elements of one process.
 
     `data` is a tf.data.Dataset, before batch() and after a shuffle() whose seed all ranks share; or an array, or a
-    tuple, list or dict of arrays (numpy's or tensors), of which parts are returned. Raises tutti.InvalidUsage where
-    there are fewer elements than ranks, or the dataset does not know how many it has."""
+    tuple, list or dict of arrays (numpy's or tensors, also ragged ones), which may be nested, and of which parts are
+    returned; None in it stays. Raises tutti.InvalidUsage where there are fewer elements than ranks, or the dataset does
+    not know how many it has, and tutti.InvalidArgument for what is no array, as a list of plain values."""
     chosen = communicator(comm)
     cut = _shard_dataset if isinstance(data, tf.data.Dataset) else _shard_arrays
     return cut(data, chosen.rank, chosen.size)

@@ -60,8 +60,16 @@ def _gather_rows(comm: Communicator, op: Op, indices: Array, values: Array) -> t
     comm.all_gather(indices, all_indices, recv_counts=rows.tolist())
     comm.all_gather(values, all_values, recv_counts=(rows * width).tolist())
     if op == "avg":
-        all_values /= values.dtype.type(comm.size)
+        all_values /= values.dtype.type(comm.size)  # of floats: _refuse_mean() has seen to it
     return all_indices, all_values
+
+
+def _refuse_mean(grad: Tensor) -> None:
+    """Each rank's rows are divided before they are added, and of whole numbers nothing might be left."""
+    if not grad.dtype.is_floating:
+        raise tutti.InvalidArgument(
+            f"op is 'avg', and a gradient is tf.IndexedSlices of {grad.dtype.name}, whose rows have no mean: choose 'sum', "
+            "cast the values to a floating point type, or make it dense (tf.convert_to_tensor)")
 
 
 def _reduce_slices(grad: Tensor, comm: Communicator, op: Op, after: Sequence[Any]) -> Tensor:
@@ -70,10 +78,30 @@ def _reduce_slices(grad: Tensor, comm: Communicator, op: Op, after: Sequence[Any
     def all_gather(indices: Array, values: Array) -> tuple[Array, Array]:
         return _gather_rows(comm, op, indices, values)
 
+    if op == "avg":
+        _refuse_mean(grad)
     indices, values = _call(all_gather, [grad.indices, grad.values], [grad.indices.dtype, grad.values.dtype], after)
     indices.set_shape([None])
-    values.set_shape([None, *grad.values.shape[1:]])
+    if grad.values.shape.rank is not None:
+        values.set_shape([None, *grad.values.shape[1:]])
     return tf.IndexedSlices(values, indices, grad.dense_shape)
+
+
+def _taken(grad: Any, place: int) -> Tensor:
+    """What is no tensor of TensorFlow's yet, as an array of numpy's or a variable, as one."""
+    if grad is None or isinstance(grad, tf.IndexedSlices):
+        return grad
+    try:
+        return tf.convert_to_tensor(grad)
+    except (TypeError, ValueError) as error:
+        raise tutti.InvalidArgument(f"the gradient at place {place} is a {type(grad).__name__}, and no tensor comes of it: "
+                                    "allreduce_grads() takes tensors, tf.IndexedSlices and None") from error
+
+
+def check_op(op: str) -> None:
+    """Raises for what is no way to make one gradient of all."""
+    if op not in ("avg", "sum"):
+        raise tutti.InvalidArgument(f"op is {op!r}: gradients are added up, so choose one of avg, sum")
 
 
 def _bytes(grad: Tensor) -> int:
@@ -96,20 +124,19 @@ def allreduce_grads(grads: Sequence[Tensor], comm: Communicator | None = None, *
 
     Raises errors of tutti; within a tf.function they arrive as tf.errors.OpError when it runs. Not to be called by two
     threads at a time, nor in a branch of tf.cond that some ranks may not take."""
-    if op not in ("avg", "sum"):
-        raise tutti.InvalidArgument(f"op is {op!r}: gradients are added up, so choose one of avg, sum")
+    check_op(op)
     chosen = communicator(comm)
-    reduced = list(grads)
+    reduced = [_taken(grad, place) for place, grad in enumerate(grads)]
     if chosen.size == 1:
         return reduced
     last: list[Any] = []
-    slices = [place for place, grad in enumerate(grads) if isinstance(grad, tf.IndexedSlices)]
-    dense = [place for place, grad in enumerate(grads) if grad is not None and place not in slices][::-1]
-    for bucket in buckets([(grads[place].dtype.name, _bytes(grads[place])) for place in dense], bucket_bytes):
+    slices = [place for place, grad in enumerate(reduced) if isinstance(grad, tf.IndexedSlices)]
+    dense = [place for place, grad in enumerate(reduced) if grad is not None and place not in slices][::-1]
+    for bucket in buckets([(reduced[place].dtype.name, _bytes(reduced[place])) for place in dense], bucket_bytes):
         places = [dense[position] for position in bucket]
-        for place, result in zip(places, _reduce_dense([grads[place] for place in places], chosen, op, last)):
+        for place, result in zip(places, _reduce_dense([reduced[place] for place in places], chosen, op, last)):
             reduced[place], last = result, [result]
     for place in slices:
-        reduced[place] = _reduce_slices(grads[place], chosen, op, last)
+        reduced[place] = _reduce_slices(reduced[place], chosen, op, last)
         last = [reduced[place].values]
     return reduced

@@ -11,7 +11,7 @@ import tutti
 from tutti import Communicator
 from tutti.tf._communicator import communicator
 from tutti.tf._fusion import BUCKET_BYTES
-from tutti.tf._gradients import Op, allreduce_grads
+from tutti.tf._gradients import Op, allreduce_grads, check_op
 
 _LossScaleOptimizer: Any = keras.mixed_precision.LossScaleOptimizer
 
@@ -72,6 +72,7 @@ def distribute_optimizer(optimizer: Any, comm: Communicator | None = None, *, op
 
     Raises tutti.InvalidUsage for an optimizer that is distributed already, and in the scope of a tf.distribute
     strategy."""
+    check_op(op)
     chosen = communicator(comm)
     scaled = _scaled(keras.optimizers.get(optimizer))
     _refuse(scaled)

@@ -154,12 +154,39 @@ def joined():
             assert hvd.allreduce(-ones(1), name="max", op=hvd.Max).item() == -1
             assert hvd.allreduce(ones(1) * 2, name="product", op=hvd.Product).item() == 2**here
             assert hvd.allreduce(torch.tensor([7]), name="integers", op=hvd.Min).item() == 7
+            scaled = hvd.allreduce(ones(1), name="scaled", op=hvd.Product, prescale_factor=3.0)
+            assert scaled.item() == 3**here, "who has joined has nothing to scale"
+            eighth = ones(1).to(torch.float8_e4m3fn)
+            assert hvd.allreduce(eighth, name="float8", op=hvd.Min).float().item() == 1
             assert len(hvd.allgather(ones(3), name="gather")) == 3 * here
             if batch >= 2:
                 refused(tutti.InvalidUsage, "joined", hvd.reducescatter, ones(6), name="scatter")
         last = hvd.join()
         assert 2 + (last + again) % size == 1 + size, last  # the one with most batches
     assert hvd.allreduce(ones(1), name="sum", op=hvd.Sum).item() == size
+    joined_what_is_known()
+
+
+def joined_what_is_known():
+    """A rank that has joined has no rows for others, and nothing to broadcast, also of what all have done before."""
+    known = {
+        "the root, rank 0, joined": lambda: hvd.broadcast(ones(3), 0, name="known broadcast"),
+        "rank 0 joined, and has no part": lambda: hvd.alltoall(torch.arange(hvd.size()), name="known exchange"),
+        "there is no reducescatter": lambda: hvd.reducescatter(torch.arange(hvd.size()), name="known scatter"),
+    }
+    for _ in range(2):
+        for call in known.values():
+            call()
+    if hvd.rank() > 0:
+        while hvd.allreduce(ones(1), name="alone", op=hvd.Sum).item() == hvd.size():
+            pass  # until rank 0 has joined
+        for text, call in known.items():
+            refused(tutti.InvalidUsage, text, call)
+    else:
+        hvd.allreduce(ones(1), name="alone", op=hvd.Sum)
+    hvd.join()
+    for call in known.values():
+        call()
 
 
 def mismatched():
@@ -214,6 +241,15 @@ def mismatched():
             name="f",
         )
         assert (hvd.allreduce(ones(), name="a", op=hvd.Sum) == hvd.size()).all()
+    for _ in range(2):
+        refused(
+            tutti.InvalidUsage,
+            f"the ranks differ in the group's size: {most} 2, rank {last} has 3",
+            hvd.grouped_allreduce,
+            [ones()] * (3 if odd else 2),
+            name="group",
+        )
+        assert len(hvd.grouped_allreduce([ones()] * 3, name="group")) == 3
     handle = hvd.allreduce_async(ones(3 if odd else 2))
     refused(tutti.InvalidUsage, "the ranks differ in the shape", hvd.synchronize, handle)
     refused(tutti.InvalidUsage, "the ranks differ in the shape", hvd.synchronize, handle)  # once more is the same
@@ -298,13 +334,19 @@ def again():
     assert not hvd.is_initialized()
     refused(tutti.InvalidUsage, "call tutti.hvd.init() first", hvd.size)
     with tutti.init() as comm:
+        refused(tutti.InvalidArgument, "comm is [0, 1]: it is a tutti.Communicator", hvd.init, [0, 1])
+        refused(tutti.InvalidArgument, "they are whole numbers", hvd.init, comm, process_sets=[[0.5]])
+        refused(tutti.InvalidArgument, "is not one of ranks from 0 to 1", hvd.init, comm, process_sets=[[0], [0, 7]])
+        assert not hvd.is_initialized()
         hvd.init(comm, process_sets=[[0], hvd.ProcessSet([0, 1])])
         assert (hvd.rank(), hvd.size(), hvd.local_size()) == (rank, size, size)
         assert hvd.allreduce(ones(1), op=hvd.Sum).item() == size
+        of_before = hvd.add_process_set([0])
         hvd.barrier()
         hvd.shutdown()
         comm.barrier()
-    hvd.init()
+    hvd.init(process_sets=[[0, 1]])
+    refused(tutti.InvalidUsage, "is not known", hvd.allreduce, ones(), process_set=of_before)
 
 
 def main():

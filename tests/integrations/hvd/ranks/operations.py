@@ -1,5 +1,8 @@
 """Every operation on every type, against what one process works out. Usage: operations.py"""
 
+import inspect
+
+import numpy
 import torch
 
 import tutti
@@ -91,6 +94,47 @@ def averages():
     same(hvd.allreduce(torch.tensor([2, -3]) * hvd.size()), torch.tensor([2, -3]) * hvd.size())
     same(hvd.allreduce(torch.tensor([2, 4]), op=hvd.Sum, postscale_factor=1.5), torch.tensor([3, 6]) * hvd.size())
     refused(tutti.InvalidArgument, "a tensor of bool, which has no average", hvd.allreduce, torch.tensor([True]))
+
+
+def exact_factors():
+    """Of whole numbers of any size, by whole factors and by what divides; float8 by way of float."""
+    ranks = hvd.size()
+    large = torch.tensor([2**59 + 1, -(2**59) - 1, 2**53 + 1, -7, 7, 0])
+    same(hvd.allreduce(large), large)
+    same(hvd.allreduce(large * ranks, op=hvd.Sum, postscale_factor=1 / ranks**2), large)
+    same(hvd.allreduce(large, op=hvd.Max, prescale_factor=3, postscale_factor=-1), large * -3)
+    third = torch.tensor([value // 3 if value > 0 else -(-value // 3) for value in large.tolist()])
+    same(hvd.allreduce(large, op=hvd.Min, postscale_factor=-1 / 3), -third)
+    pair = hvd.grouped_allreduce([large, large], op=hvd.Max, prescale_factor=0.5)
+    same(pair[1], torch.tensor([2**58, -(2**58), 2**52, -3, 3, 0]))
+    same(hvd.reducescatter(large.repeat(ranks), op=hvd.Max, prescale_factor=2.0), large * 2)
+    same(
+        hvd.allreduce(torch.tensor([-128, 100], dtype=torch.int8), op=hvd.Max, postscale_factor=1 / 128),
+        torch.tensor([-1, 0], dtype=torch.int8),
+    )
+    same(hvd.allreduce(torch.tensor([10, -10]), op=hvd.Max, postscale_factor=0.7), torch.tensor([7, -7]))
+    most = torch.tensor([2**64 - 1, 9], dtype=torch.uint64)
+    same(
+        hvd.allreduce(most, op=hvd.Max, postscale_factor=1 / 3), torch.tensor([(2**64 - 1) // 3, 3], dtype=torch.uint64)
+    )
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        got = hvd.allreduce(torch.tensor([1.0, 3.0]).to(dtype), op=hvd.Max, prescale_factor=2.0, postscale_factor=0.25)
+        same(got.float(), torch.tensor([0.5, 1.5]))
+
+
+def negated():
+    """Views whose memory has the other sign."""
+    rank, ranks = hvd.rank(), hvd.size()
+    rows = torch.arange(float(2 * ranks)).reshape(ranks, 2)
+    for view in (torch._neg_view(-rows), torch.complex(torch.zeros_like(rows), -rows).conj().imag):
+        assert view.is_neg()
+        same(hvd.allreduce(view, op=hvd.Sum), rows * ranks)
+        same(hvd.broadcast(view, 0), rows)
+        same(hvd.allgather(view), rows.repeat(ranks, 1))
+        same(hvd.alltoall(view), rows[rank].repeat(ranks, 1))
+        same(hvd.reducescatter(view, op=hvd.Max), rows[rank : rank + 1])
+        same(hvd.allreduce_(view, op=hvd.Sum), rows * ranks)
+        same(view.resolve_neg(), rows * ranks)
 
 
 def compressed():
@@ -227,6 +271,54 @@ def objects():
     hvd.broadcast_parameters(model.named_parameters(), root_rank=0)
 
 
+WRONG = {
+    "tensor": (5, None, "text", [1.0], torch.ones(2, device="meta"), torch.ones(2, 2).to_sparse()),
+    "name": (5, b"text", ["a"], object()),
+    "process_set": (0, None, "all", [0]),
+    "op": ("sum", 1, object()),
+    "prescale_factor": ("2", None, 1j, [1.0, 2.0], float("nan"), float("inf"), 2**53 + 1),
+    "root_rank": (0.0, None, "0", -1, 99, torch.tensor([0, 0])),
+    "splits": (3, "11", [0.5], [None], [-1, 1]),
+}
+WRONG["postscale_factor"] = WRONG["prescale_factor"]
+WRONG["tensors"] = [5, None, torch.ones(2), *([torch.ones(2), wrong] for wrong in WRONG["tensor"])]
+"""Of each argument values that no call takes."""
+
+
+def each_argument_that_is_wrong():
+    """Every operation refuses them in words, and goes on being usable."""
+    right = {"tensor": torch.ones(2, 2), "tensors": [torch.ones(2, 2)], "root_rank": 0}
+    for call in (getattr(hvd, name) for name in hvd.__all__):
+        wanted = inspect.signature(call).parameters if inspect.isfunction(call) else {}
+        given = {key: value for key, value in right.items() if key in wanted}
+        for key in set(wanted) & set(WRONG) if "tensor" in given or "tensors" in given else ():
+            for wrong in WRONG[key]:
+                try:
+                    call(**{**given, key: wrong})
+                except tutti.InvalidArgument as error:
+                    assert str(error)
+                else:
+                    raise AssertionError(f"{call.__name__} takes {key}={wrong!r}")
+    with_bool = {"op": hvd.Sum, "prescale_factor": 2}
+    refused(tutti.InvalidArgument, "no factor can scale", hvd.allreduce, torch.tensor([True]), **with_bool)
+
+
+def numbers_of_others():
+    """Whole numbers need not be Python's own."""
+    one = torch.ones(hvd.size())
+    same(hvd.broadcast(one, numpy.int64(0)), one)
+    same(hvd.broadcast(one, torch.tensor(0)), one)
+    got, _ = hvd.alltoall(one, numpy.ones(hvd.size(), "int32"))
+    same(got, one)
+    same(hvd.allreduce(one, op=hvd.Max, prescale_factor=numpy.float32(2), postscale_factor=torch.tensor(2)), 4 * one)
+    same(hvd.allreduce(one, average=0), hvd.size() * one)
+    several = hvd.grouped_allreduce(torch.nn.ParameterList([one, one]), op=hvd.Sum)
+    same(several[1], hvd.size() * one)
+    everybody_here = hvd.add_process_set(hvd.ProcessSet(numpy.arange(hvd.size())))
+    same(hvd.allreduce(one, process_set=everybody_here), one)
+    hvd.remove_process_set(everybody_here)
+
+
 def refusals():
     """On one rank alone: nobody else is disturbed, nor does the count of calls without names come out of step."""
     if hvd.rank() > 0:
@@ -242,6 +334,22 @@ def refusals():
     refused(tutti.InvalidArgument, "root_rank is -1", hvd.broadcast_object, one, -1)
     refused(tutti.InvalidArgument, "splits are (9,)", hvd.alltoall, one, [9])
     refused(tutti.InvalidArgument, "one at least", hvd.grouped_allreduce, [])
+    refused(tutti.InvalidArgument, "whose elements share memory", hvd.allreduce_, torch.ones(1).expand(3))
+    refused(
+        tutti.InvalidArgument, "whose elements share memory", hvd.grouped_allreduce_, [one, torch.ones(1).expand(3)]
+    )
+    freed = torch.ones(3)
+    freed.untyped_storage().resize_(0)
+    refused(tutti.InvalidArgument, "whose memory has been freed", hvd.allreduce, freed)
+    refused(tutti.InvalidArgument, "handle is 5: it is what a call", hvd.synchronize, 5)
+    refused(tutti.InvalidArgument, "handle is 5: it is what a call", hvd.poll, 5)
+    refused(tutti.InvalidArgument, "whole numbers", hvd.ProcessSet, [0.5])
+    refused(tutti.InvalidArgument, "whole numbers", hvd.add_process_set, ["0"])
+    refused(tutti.InvalidArgument, "process_set is 3", hvd.remove_process_set, 3)
+    refused(tutti.InvalidArgument, "root_rank is 0.0", hvd.broadcast_object, one, 0.0)
+    refused(tutti.InvalidArgument, "root_rank is None", hvd.broadcast_parameters, {"a": one}, None)
+    refused(tutti.InvalidArgument, "complex64", hvd.broadcast_parameters, {"a": one, "b": one.to(torch.complex64)}, 0)
+    each_argument_that_is_wrong()
     if hvd.size() > 1:
         refused(tutti.InvalidArgument, "do not come out even", hvd.alltoall, torch.ones(2 * hvd.size() + 1))
 
@@ -249,7 +357,20 @@ def refusals():
 def main():
     refused(tutti.InvalidUsage, "call tutti.hvd.init() first", hvd.rank)
     hvd.init()
-    for case in (refusals, reductions, rare_types, averages, compressed, moves, uneven, scattered, shapes):
+    for case in (
+        refusals,
+        numbers_of_others,
+        reductions,
+        rare_types,
+        averages,
+        exact_factors,
+        negated,
+        compressed,
+        moves,
+        uneven,
+        scattered,
+        shapes,
+    ):
         case()
     for case in (gradients, objects):
         case()

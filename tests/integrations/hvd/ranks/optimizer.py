@@ -321,6 +321,12 @@ def misused():
         op=hvd.Sum,
         gradient_predivide_factor=2.0,
     )
+    for wrong, text in (
+        ({"backward_passes_per_step": 1.5}, "backward_passes_per_step is 1.5: it is a whole number"),
+        ({"gradient_predivide_factor": 0}, "gradient_predivide_factor is 0: it is a number above 0"),
+        ({"gradient_predivide_factor": "2"}, "gradient_predivide_factor is '2': it is one finite number"),
+    ):
+        refused(tutti.InvalidArgument, text, hvd.DistributedOptimizer, sgd(model.parameters()), **wrong)
     refused(NotImplementedError, "no Adasum", hvd.DistributedOptimizer, sgd(model.parameters()), op=hvd.Adasum)
     data, labels = batch(0, hvd.rank())
     functional.cross_entropy(model(data), labels).backward()

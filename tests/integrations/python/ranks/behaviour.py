@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+import types
 import urllib.error
 import urllib.request
 
@@ -33,6 +34,11 @@ def bad_input(comm):
     refused(wrong, "read-only", comm.all_reduce, fixed)
     refused(wrong, "complex64, which no operation takes", comm.all_reduce, ones.astype("complex64"))
     refused(wrong, ">f4, which no operation takes", comm.all_reduce, ones.astype(">f4"))
+    refused(wrong, "[('a', '<f4')], which no operation takes", comm.all_reduce, numpy.zeros(2, [("a", "f4")]))
+    refused(wrong, "object, which no operation takes", comm.all_reduce, numpy.array([1, "a"], object))
+    refused(wrong, "not C-contiguous", comm.all_reduce, numpy.ones(3), numpy.broadcast_to(numpy.ones(1), 3))
+    refused(wrong, "not C-contiguous", comm.all_reduce, memoryview(bytearray(8))[::2])
+    refused(wrong, "read-only", comm.all_reduce, memoryview(b"abcd"))
     refused(wrong, "neither a numpy array nor speaks DLPack", comm.all_reduce, [1, 2])
     refused(wrong, "send is of float32, recv of float64", comm.all_reduce, ones, ones.astype("float64"))
     refused(wrong, "send has 16 elements, recv 4", comm.all_reduce, ones, ones[0].copy())
@@ -43,9 +49,38 @@ def bad_input(comm):
     refused(wrong, "root is 99", comm.broadcast, ones, 99)
     refused(wrong, "algorithm", comm.all_reduce, ones, algorithm="hearsay")
     refused(wrong, "operation_timeout is 0", comm.duplicate, operation_timeout=0)
+    for setting, value, text in (("channels", "2", "channels is '2': it is a whole number"),
+                                 ("encrypt", 1, "encrypt is 1: it is True or False"),
+                                 ("join_timeout", "long", "join_timeout is 'long': it is a number"),
+                                 ("name", 5, "name is 5: it is text")):
+        refused(wrong, text, comm.duplicate, **{setting: value})
     refused(wrong, "unique id has 3 bytes", tutti.Communicator.join, 2, b"abc", 0)
+    no_memory(comm)
     comm.all_reduce(ones)
     assert (ones == comm.size).all()
+
+
+def no_memory(comm):
+    """What looks like an array, and would be sent or lost otherwise than it looks."""
+    wrong, target = tutti.InvalidArgument, numpy.zeros(())
+    for scalar in (numpy.float64(3), numpy.int8(3), numpy.bool_(True)):
+        refused(wrong, "is a scalar of numpy", comm.all_reduce, scalar)
+        refused(wrong, "is a scalar of numpy", comm.broadcast, scalar)
+        refused(wrong, "is a scalar of numpy", comm.all_reduce, scalar, numpy.array(scalar))
+    masked = numpy.ma.masked_array([1.0, 2.0], [False, True])
+    refused(wrong, "is a masked array", comm.all_reduce, masked)
+    comm.all_reduce(masked.filled(5), masked.data)
+    assert masked.data.tolist() == [comm.size, 5 * comm.size]
+    shown = types.SimpleNamespace(__array_interface__={"data": (target.ctypes.data, 0), "typestr": "<f8", "shape": (),
+                                                       "version": 3})
+    comm.all_reduce(numpy.array(1.0), shown)  # has the interface and nothing else
+    assert target == comm.size
+    shown.__array_interface__["typestr"] = "|V8"
+    refused(wrong, "is of |V8, which no operation takes", comm.all_reduce, shown)
+    comm.all_reduce(numpy.array(3.0), target)
+    assert target == 3 * comm.size
+    comm.all_reduce(target)
+    assert target == 3 * comm.size ** 2
 
 
 def freed(comm):
@@ -165,6 +200,23 @@ def operators(comm):
     comm.all_reduce(data, op=half)
     assert (data == 2 * comm.size).all()
     refused(tutti.InvalidArgument, "op was made for", comm.all_reduce, numpy.ones(3), op=half)
+    factors(comm)
+
+
+def factors(comm):
+    """Of a type that does not hold it none is made of less."""
+    for factor, dtype in ((0.5, "int32"), (-1, "uint8"), (300, "int8"), (2.0**63, "int64"), (2**64, "uint64"),
+                          (float("nan"), "int32"), (1e300, "float32"), (1e-300, "float32"), (1e6, "float16")):
+        refused(tutti.InvalidArgument, f"{dtype} does not hold", comm.premulsum, factor, dtype)
+    for factor in (1 + 2j, numpy.complex64(1 + 2j), "2", [1.0]):
+        refused(tutti.InvalidArgument, "it is one real number", comm.premulsum, factor, "float32")
+    large = 2**53 + 1
+    for factor, dtype, value in ((large, "int64", 1), (numpy.uint64(large), "uint64", 1), (-3.0, "int8", 2),
+                                 (0.1, "float32", 1), (2**70, "float64", 1)):
+        data = numpy.array([value], dtype)
+        comm.all_reduce(data, op=comm.premulsum(factor, dtype))
+        wanted = numpy.array(factor).astype(dtype) * numpy.array(value, dtype)
+        assert data[0] == wanted + wanted + wanted, (factor, dtype, data)
 
 
 def buffers(comm):
@@ -186,6 +238,9 @@ def buffers(comm):
     parameter = torch.nn.Parameter(torch.ones(4))
     refused(tutti.InvalidArgument, "requires a gradient", comm.all_reduce, parameter)
     refused(tutti.InvalidArgument, "not C-contiguous", comm.all_reduce, torch.ones(3, 4).t())
+    for negated in (torch._neg_view(torch.ones(3)), torch.ones(3, dtype=torch.complex64).conj().imag):
+        refused(tutti.InvalidArgument, "hand over tensor.resolve_neg()", comm.all_reduce, negated)
+        refused(tutti.InvalidArgument, "hand over tensor.resolve_neg()", comm.all_reduce, negated, torch.ones(3))
     comm.all_reduce(parameter.detach())
     assert (parameter == comm.size).all()
 

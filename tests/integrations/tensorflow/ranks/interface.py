@@ -56,6 +56,37 @@ def gradients(comm):
     assert (mine[0].numpy() == kept.numpy()).all()
 
 
+def whole_numbers(comm):
+    """Rows of them are gathered, but have no mean; what is not a tensor yet becomes one."""
+    def rows(dtype):
+        return tf.IndexedSlices(tf.constant([[3, comm.rank]], dtype), tf.constant([comm.rank], tf.int16), None)
+    for reduce in (tutti.tf.allreduce_grads, tf.function(tutti.tf.allreduce_grads)):
+        added, = reduce([rows("int32")], op="sum")
+        assert added.values.numpy().tolist() == [[3, rank] for rank in range(comm.size)], added
+        assert added.indices.dtype == "int16" and added.indices.numpy().tolist() == list(range(comm.size)), added
+        refused("tf.IndexedSlices of int32, whose rows have no mean", reduce, [rows("int32")], kind=tutti.InvalidArgument)
+    total, also = tutti.tf.allreduce_grads([numpy.full(3, comm.rank), tf.Variable([1.0])], op="sum")
+    assert total.numpy().tolist() == [sum(range(comm.size))] * 3 and also.numpy().tolist() == [comm.size], (total, also)
+    refused("the gradient at place 1 is a RaggedTensor", tutti.tf.allreduce_grads, [None, tf.ragged.constant([[1.0], []])],
+            kind=tutti.InvalidArgument)
+
+
+def metrics(comm):
+    """Those that are arrays, as a score of each class, come back as such."""
+    logs = {"loss": float(comm.rank), "score": tf.constant([1.0, 2.0 * comm.rank])}
+    tutti.tf.AverageMetrics().on_epoch_end(0, logs)
+    mean = sum(range(comm.size)) / comm.size
+    assert logs["loss"] == mean and logs["score"].tolist() == [1, 2 * mean], logs
+
+
+def buffers(comm):
+    """A tensor of TensorFlow's never changes, so it is no target; to be sent it will do."""
+    target = numpy.zeros(2, "float32")
+    comm.all_reduce(tf.ones([2]), target)
+    assert target.tolist() == [comm.size] * 2
+    refused("is read-only", comm.all_reduce, tf.ones([2]), kind=tutti.InvalidArgument)
+
+
 def fusion(comm):
     """One call a step, unless told otherwise."""
     grads = [tf.ones([100, 10]) for _ in range(12)]
@@ -80,6 +111,15 @@ def data(comm):
     x, more = tutti.tf.shard((numpy.arange(4 * comm.size + 1), {"y": tf.range(4 * comm.size + 1)}))
     assert x.tolist() == more["y"].numpy().tolist() == mine
     assert int(next(iter(tutti.tf.shard(numbers.repeat())))) == comm.rank
+    ragged = tf.ragged.range(tf.range(4 * comm.size + 1))  # rows of 0, 1, 2, ... elements
+    structure = {"text": (tf.strings.as_string(tf.range(4 * comm.size + 1)), ragged), "weights": None}
+    cut = tutti.tf.shard(structure)
+    assert [int(each) for each in cut["text"][0]] == mine == cut["text"][1].row_lengths().numpy().tolist(), cut
+    assert cut["weights"] is None
+    for wrong, text in (("abc", "found a str"), ([1, 2, 3], "found a int where it takes arrays"), (["ab", "cd"], "found a str"),
+                        (tf.sparse.eye(4), "found a SparseTensor"), (tf.constant(1), "of the shape ()"), ((), "no arrays at all"),
+                        ({"x": numpy.ones(4), "y": None, "z": numpy.float32(1)}, "of the shape ()")):
+        refused(text, tutti.tf.shard, wrong, kind=tutti.InvalidArgument)
     refused("nobody knows how many elements", tutti.tf.shard, numbers.filter(lambda each: each > 3))
     refused(f"1 elements for {comm.size} ranks", tutti.tf.shard, numpy.ones(1))
     refused("the arrays have 8 and 9 elements", tutti.tf.shard, (numpy.ones(8), numpy.ones(9)),
@@ -92,6 +132,7 @@ def refusals(_comm):
     refused("distribute that one instead", scaled, distribute("sgd"))
     with tf.distribute.OneDeviceStrategy("cpu:0").scope():
         refused("scope of a OneDeviceStrategy", distribute, "sgd")
+    refused("choose one of avg, sum", distribute, "sgd", op="max", kind=tutti.InvalidArgument)
     refused("choose one of avg, sum", tutti.tf.allreduce_grads, [tf.ones(1)], op="max", kind=tutti.InvalidArgument)
     refused("outside of tf.function", tf.function(lambda: tutti.tf.broadcast_variables([]), autograph=False))
     x, y = digits.data()
@@ -121,7 +162,7 @@ def saving(comm):
 
 def main():
     with tutti.init() as comm:
-        for case in (gradients, fusion, statistics, data, refusals, saving):
+        for case in (gradients, whole_numbers, metrics, buffers, fusion, statistics, data, refusals, saving):
             case(comm)
             comm.barrier()
     refused("there is no communicator of tutti.init()", tutti.tf.allreduce_grads, [tf.ones(1)])
