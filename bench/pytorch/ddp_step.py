@@ -3,20 +3,20 @@
     torchrun --standalone --nproc-per-node 2 bench/pytorch/ddp_step.py
     torchrun --standalone --nproc-per-node 2 bench/pytorch/ddp_step.py --backends gloo tutti --rounds 9 --trace steps.json
 
-Each backend has a process group and a wrapped copy of one model (25 million parameters unless told); rounds of steps go
-through the backends in turn, so that what else the machine does meets all of them. A line for each backend, of the slowest
-rank, medians of all rounds, in milliseconds:
+Each backend has a process group and a copy of one model (25 million parameters unless told), and one more copy does all that
+DistributedDataParallel does but the all-reduces, which a hook of its leaves out. Rounds of steps go through them in turn, so
+that what else the machine does meets all of them. A line for each, of the slowest rank, medians of all rounds, in milliseconds:
 
-    step       forward, backward with its all-reduces, and nothing else
-    alone      the same without communication (no_sync); equal for all
-    exposed    step - alone: communication that backward did not hide, and what it cost backward
-    buckets    the all-reduces of one step by themselves, one after the other, waited for at the end
+    step            forward, and backward with its all-reduces
+    communication   what a step takes longer than one without all-reduces of the same round: those that backward did not
+                    hide, and what they cost backward
+    buckets         the all-reduces of one step by themselves, begun at once, waited for at the end
 
 With --trace rank 0 writes a step of each backend for Perfetto, where all-reduces lie beside the backward that they overlap.
 """
-from __future__ import annotations
 
 import argparse
+import copy
 import json
 import statistics
 import time
@@ -27,6 +27,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+NOBODY = "nobody"
 BUCKET_BYTES = 25 << 20  # DistributedDataParallel's
 
 
@@ -36,13 +37,22 @@ def model_of(parameters: int) -> nn.Module:
     return nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(width, width), nn.ReLU())])
 
 
-class Contender:
-    """One backend: its group, and the model wrapped with it."""
+def leave_out(_: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """A communication hook that averages as DistributedDataParallel does, over this rank alone."""
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    done.set_result(bucket.buffer().div_(dist.get_world_size()))
+    return done
 
-    def __init__(self, backend: str, model: nn.Module, data: torch.Tensor) -> None:
-        self.backend = backend
-        self.group = dist.new_group(backend=backend)
-        self.model = DistributedDataParallel(model, process_group=self.group, gradient_as_bucket_view=True)
+
+class Contender:
+    """One backend, or NOBODY: its group, and a copy of the model wrapped with it."""
+
+    def __init__(self, name: str, group: dist.ProcessGroup, model: nn.Module, data: torch.Tensor) -> None:
+        self.name = name
+        self.group = group
+        self.model = DistributedDataParallel(copy.deepcopy(model), process_group=group, gradient_as_bucket_view=True)
+        if name == NOBODY:
+            self.model.register_comm_hook(None, leave_out)
         self.data = data
         elements = sum(p.numel() for p in model.parameters())
         per_bucket = BUCKET_BYTES // 4
@@ -51,10 +61,6 @@ class Contender:
 
     def step(self) -> None:
         self.model(self.data).sum().backward()
-
-    def alone(self) -> None:
-        with self.model.no_sync():
-            self.model(self.data).sum().backward()
 
     def reduce_buckets(self) -> None:
         for work in [dist.all_reduce(bucket, group=self.group, async_op=True) for bucket in self.buckets]:
@@ -72,35 +78,41 @@ def milliseconds(action: Callable[[], None], steps: int, group: dist.ProcessGrou
     return float(mine)
 
 
-def measure(contenders: list[Contender], rounds: int, steps: int) -> dict[str, dict[str, list[float]]]:
-    found: dict[str, dict[str, list[float]]] = {one.backend: {"step": [], "alone": [], "buckets": []} for one in contenders}
+Times = dict[str, dict[str, list[float]]]
+
+
+def measure(contenders: list[Contender], rounds: int, steps: int) -> Times:
+    found: Times = {one.name: {"step": [], "buckets": []} for one in contenders}
     for _ in range(rounds):
         for one in contenders:
-            times = found[one.backend]
-            times["step"].append(milliseconds(one.step, steps, one.group))
-            times["alone"].append(milliseconds(one.alone, steps, one.group))
-            times["buckets"].append(milliseconds(one.reduce_buckets, steps, one.group))
+            found[one.name]["step"].append(milliseconds(one.step, steps, one.group))
+        for one in contenders:
+            if one.name != NOBODY:
+                found[one.name]["buckets"].append(milliseconds(one.reduce_buckets, steps, one.group))
     return found
 
 
 def write_trace(contenders: list[Contender], file: str) -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         for one in contenders:
-            with torch.profiler.record_function(f"a step on {one.backend}"):
+            with torch.profiler.record_function(f"a step on {one.name}"):
                 one.step()
             dist.barrier(one.group)
     if dist.get_rank() == 0:
         profile.export_chrome_trace(file)
 
 
-def show(found: dict[str, dict[str, list[float]]], parameters: int) -> None:
-    medians = {name: {kind: statistics.median(times) for kind, times in kinds.items()} for name, kinds in found.items()}
+def show(found: Times, parameters: int) -> None:
     print(f"{dist.get_world_size()} processes, {parameters / 1e6:.1f} million parameters, torch {torch.__version__}, "
           f"{torch.get_num_threads()} threads each; milliseconds")
-    print(f"{'backend':<10}{'step':>10}{'alone':>10}{'exposed':>10}{'buckets':>10}")
-    for name, kinds in medians.items():
-        exposed = kinds["step"] - kinds["alone"]
-        print(f"{name:<10}{kinds['step']:>10.1f}{kinds['alone']:>10.1f}{exposed:>10.1f}{kinds['buckets']:>10.1f}")
+    print(f"{'backend':<10}{'step':>15}{'communication':>15}{'buckets':>15}")
+    without = found[NOBODY]["step"]
+    for name, times in found.items():
+        line = f"{name:<10}{statistics.median(times['step']):>15.1f}"
+        if name != NOBODY:
+            communication = statistics.median(step - least for step, least in zip(times["step"], without))
+            line += f"{communication:>15.1f}{statistics.median(times['buckets']):>15.1f}"
+        print(line)
 
 
 def main() -> None:
@@ -118,7 +130,9 @@ def main() -> None:
     torch.manual_seed(1)
     model = model_of(told.parameters)
     data = torch.randn(told.batch, model[0].in_features)
-    contenders = [Contender(backend, model, data) for backend in told.backends]
+    groups = {backend: dist.new_group(backend=backend) for backend in told.backends}
+    groups[NOBODY] = groups[told.backends[0]]
+    contenders = [Contender(name, group, model, data) for name, group in groups.items()]
     measure(contenders, 1, 1)  # links, buckets' order, memory
     found = measure(contenders, told.rounds, told.steps)
     if told.trace:
