@@ -68,12 +68,13 @@ void checkDevices(const int* devices, int ranks, const char* call) {
       invalid(call, fmt::format("devices[{}] is {}: -1 for host memory, or a GPU's number", r, devices[r]));
 }
 
-// Settings that cannot be, the rank that has them knows of before it calls anybody; the others need not wait for it.
-// `tell` begins to join with what it is given, and so says what is lacking.
+// Of what its environment says and no rank can have, a rank knows before it calls anybody; the others need not wait for
+// it. (Wrong arguments are for the caller to mend, who may come again with the same id.) `tell` begins to join with
+// what it is given, and so says what is lacking.
 template <class Tell>
-comm::Config resolveOrTell(const tuttiConfig_t* config, const char* name, Tell&& tell) {
+comm::Config fromEnvironmentOrTell(Tell&& tell) {
   try {
-    return resolve(config, comm::Config::fromEnvironment(), name);
+    return comm::Config::fromEnvironment();
   } catch (const Error& wrong) {
     comm::Self self;
     self.lack = control::Refusal{wrong.code(), wrong.what()};
@@ -92,10 +93,11 @@ tuttiResult_t initRank(tuttiComm_t* comm, int ranks, const tuttiUniqueId& id, in
     checkRanks(ranks, rank, name);
     const auto where = decodeId(id);
     const auto secret = control::readSecret();
-    const auto settings = resolveOrTell(config, name, [&](const comm::Config& standard, const comm::Self& lacking) {
-      if (ranks > 1)
-        Communicator::join(control::withSecret(where, secret, rank), rank, ranks, standard, lacking, {}, {});
+    const auto given = fromEnvironmentOrTell([&](const comm::Config& standard, const comm::Self& lacking) {
+      if (ranks == 1) return;
+      Communicator::join(control::withSecret(where, secret, rank), rank, ranks, standard, lacking, {}, {});
     });
+    const auto settings = resolve(config, given, name);
     const auto self = comm::Self::find(settings);
     tellSettings(settings, rank);
     const auto join = [=](const auto& cancelled, const auto& begun) {
@@ -357,12 +359,13 @@ tuttiResult_t tuttiCommInitEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
   const char* name = "tuttiCommInitEnv";
   return making(nullptr, [&] {
     checkPointer(comm, name, "comm");
-    const auto settings = resolveOrTell(config, name, [](const comm::Config& standard, const comm::Self& lacking) {
+    const auto given = fromEnvironmentOrTell([](const comm::Config& standard, const comm::Self& lacking) {
       const control::LaunchInfo launch = control::readLaunch();
       if (launch.size == 1) return;
       const auto id = meetingPlaceFor(launch, standard, lacking, {});
       Communicator::join(id, launch.rank, launch.size, standard, lacking, {}, {});
     });
+    const auto settings = resolve(config, given, name);
     const control::LaunchInfo launch = launchOrHints();
     const auto self = comm::Self::find(settings);
     tellSettings(settings, launch.rank);

@@ -31,24 +31,6 @@ TEST(Trouble, AGpuThatOneRankLacksIsToldToAll) {
   });
 }
 
-// The same of settings, which it finds to be wrong even earlier; and where rank 0, who has the root, is the one.
-TEST(Trouble, SettingsThatOneRankCannotHaveAreToldToAll) {
-  for (const int wrong : {0, 1}) {
-    tuttiUniqueId id;
-    CHECK_TUTTI(tuttiGetUniqueId(&id));
-    runRanks(2, [&](int rank) {
-      tuttiConfig_t config = testConfig();
-      config.algorithm = rank == wrong ? "spiral" : nullptr;
-      tuttiComm_t comm = nullptr;
-      const tuttiResult_t result = tuttiCommInitRankConfig(&comm, 2, id, rank, &config);
-      EXPECT_EQ(result, rank == wrong ? tuttiInvalidArgument : tuttiRemoteError) << lastText(nullptr);
-      const std::string cause = "tuttiCommInitRankConfig: config.algorithm: 'spiral'";
-      const std::string told = rank == wrong ? cause : "rank " + std::to_string(wrong) + " could not join: " + cause;
-      EXPECT_EQ(lastText(nullptr).find(told), 0u) << lastText(nullptr);
-    });
-  }
-}
-
 // Each believes the other to be the root: both wait, nobody sends.
 TEST(Trouble, TwoThatWaitForEachOtherFindTheirCallsDifferent) {
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
