@@ -8,6 +8,7 @@ import os
 import digits
 import torch
 import torch.distributed as dist
+import tutti
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy
 from torch.nn.functional import cross_entropy
@@ -25,6 +26,8 @@ def arguments():
 
 def launched(told):
     """The ranks are there already: whoever has started them says how many there are, here and in all."""
+    if "WORLD_SIZE" not in os.environ or "LOCAL_WORLD_SIZE" not in os.environ:
+        tutti.export_env()  # mpirun, Slurm and others say it in words of their own
     ranks, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
     fabric = Fabric(accelerator="cpu", devices=here, num_nodes=ranks // here, precision=told.precision,
                     strategy=DDPStrategy(process_group_backend=told.backend))

@@ -76,9 +76,8 @@ comm::Config fromEnvironmentOrTell(Tell&& tell) {
   try {
     return comm::Config::fromEnvironment();
   } catch (const Error& wrong) {
-    comm::Self self;
-    self.lack = control::Refusal{wrong.code(), wrong.what()};
     try {
+      comm::Self self{{}, Network::fromEnvironment(), control::Refusal{wrong.code(), wrong.what()}};
       tell(comm::Config(), self);
     } catch (const std::exception&) {  // the same again, or nobody was reached
     }

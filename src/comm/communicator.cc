@@ -104,8 +104,10 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   request.id = id;
   request.rank = rank;
   request.size = size;
-  if (self.lack)
+  if (self.lack) {
+    request.agreement = {};  // it may not know what it was to agree on
     control::tellRoot(request, [&] { return fmt::format("rank {} could not join: {}", rank, self.lack->text); });
+  }
   self.check();
   if (!config.dumpDirectory.empty()) Dumper::instance().begin();
   constexpr std::chrono::milliseconds kLook(10);

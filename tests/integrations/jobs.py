@@ -1,8 +1,10 @@
 """Jobs of a few ranks on this host, for the tests; and what all files of tests end with."""
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
+import threading
 import unittest
 from pathlib import Path
 
@@ -18,11 +20,35 @@ def clean_environment(**more):
     return {**kept, "PYTHONPATH": str(HERE), **more}
 
 
+def run(command, environment):
+    """What came of a command, with its output as text. Of one that takes too long nothing stays, nor of what it has started."""
+    with subprocess.Popen([str(word) for word in command], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            said, errors = process.communicate(timeout=SECONDS)
+        except BaseException:
+            process.terminate()  # so that launchers end their ranks, which may be in sessions of their own
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said, errors)
+
+
+def put_off_the_end():
+    """For a rank that outlives another: what the launcher ends the rest of the job with waits until it has spoken. Returns what
+    waits for that end."""
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    return lambda: asked.wait(60)
+
+
 def run_ranks(ranks, script, *arguments, options=(), **variables):
     """Starts ranks/<script> under python -m tutti.run; what came of it, with its output as text."""
     command = [sys.executable, "-m", "tutti.run", "-n", str(ranks), *options, str(RANKS / script), *arguments]
-    return subprocess.run(command, env=clean_environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=SECONDS, check=False)
+    return run(command, clean_environment(**variables))
 
 
 def has(module):

@@ -5,6 +5,7 @@ What else is asked for is for some tests only: where it cannot be had, those ski
 reaches no index.
 """
 import argparse
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,8 +34,9 @@ def last_line(text):
 
 def make_environment(home):
     python = home / "venv/bin/python"
-    if python.exists():
+    if python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0:
         return python
+    shutil.rmtree(home / "venv", ignore_errors=True)  # one without pip was not made to its end
     made = subprocess.run([sys.executable, "-m", "venv", home / "venv"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)
     if made.returncode != 0:

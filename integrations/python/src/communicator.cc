@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <string_view>
@@ -20,6 +22,7 @@ namespace {
 
 // Of the calling thread: what an open group has collected, and has to wait for.
 thread_local int groupDepth = 0;
+thread_local uint64_t groupNumber = 0;  // of all that any thread has opened
 thread_local std::vector<std::shared_ptr<Operation>>* collected = nullptr;
 
 // The value of a setting as this type has it; `wanted` says to a person what that is.
@@ -50,10 +53,25 @@ int heartbeatOf(nb::handle seconds) {
 // Only the main thread has signals to look after; others wait inside the library, which is quicker.
 bool isMainThread() { return ::syscall(SYS_gettid) == ::getpid(); }
 
+bool isFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 tuttiResult_t stateOf(tuttiComm_t comm) {
   tuttiResult_t state = tuttiSuccess;
   const tuttiResult_t failed = tuttiCommGetAsyncError(comm, &state);
   return failed != tuttiSuccess ? failed : state;
+}
+
+// What is collected begins at the end of the group.
+void refuseInGroup(const char* what) {
+  if (groupDepth > 0)
+    raise(tuttiInvalidUsage,
+          std::string(what) + " cannot be waited for inside of tutti.group(): do it outside of the block");
 }
 
 void awaitMaking(tuttiComm_t comm) {
@@ -118,6 +136,8 @@ void Settings::setText(const char** field, std::string& home, nb::handle value, 
 }
 
 std::unique_ptr<Communicator> Communicator::adopt(tuttiComm_t made, tuttiComm_t parent) {
+  if (made != nullptr && groupDepth > 0) tuttiCommAbort(made);
+  refuseInGroup("a communicator that is made");
   if (made != nullptr) {
     awaitMaking(made);
     return std::unique_ptr<Communicator>(new Communicator(made));
@@ -132,9 +152,12 @@ Communicator::Communicator(tuttiComm_t comm) : comm_(comm) {
   check(tuttiCommCount(comm_, &size_), comm_);
 }
 
-// Of one that nobody has destroyed: what is under way is waited for, as by destroy(), but without a look at signals.
+// Of one that nobody has destroyed: what is under way is waited for, as by destroy(), but without a look at signals;
+// and not where the interpreter ends, perhaps for an exception, so that nobody could end the wait.
 Communicator::~Communicator() {
+  const bool abandoned = isFinalizing() && !std::ranges::all_of(underWay_, [](const auto& one) { return one->poll(); });
   const nb::gil_scoped_release released;
+  if (abandoned && comm_ != nullptr) tuttiCommAbort(std::exchange(comm_, nullptr));
   if (stream_ != nullptr) tuttiStreamDestroy(stream_);
   if (comm_ != nullptr && tuttiCommDestroy(comm_) == tuttiInvalidUsage) tuttiCommAbort(comm_);
 }
@@ -158,7 +181,7 @@ nb::object Communicator::run(const char* name, const CallWish& wish, std::initia
                              const std::function<tuttiResult_t(tuttiStream_t, const tuttiCallConfig_t*)>& call) {
   const tuttiComm_t comm = native();
   reap();
-  auto operation = std::make_shared<Operation>();
+  auto operation = std::make_shared<Operation>(groupDepth > 0 ? groupNumber : 0);
   const bool inPlace = !wish.async && groupDepth == 0 && !isMainThread();  // in the calling thread
   const tuttiStream_t on = inPlace ? nullptr : stream();
   const tuttiCallConfig_t config = configOf(wish, operation->place());
@@ -196,21 +219,24 @@ nb::object Communicator::finish(const std::shared_ptr<Operation>& operation, Cou
 
 void Communicator::destroy() {
   if (comm_ == nullptr) return;
+  refuseInGroup("a communicator");
   waitUntil([this] {
     for (const auto& operation : underWay_)
       if (!operation->poll()) return false;
     return true;
   });
   reap();
+  const tuttiComm_t comm = std::exchange(comm_, nullptr);  // who asks from another thread meanwhile finds none
+  const tuttiStream_t stream = std::exchange(stream_, nullptr);
   tuttiResult_t result = tuttiSuccess;
   std::string text;
   {
     const nb::gil_scoped_release released;
-    if (stream_ != nullptr) tuttiStreamDestroy(std::exchange(stream_, nullptr));
-    result = tuttiCommDestroy(comm_);
-    if (result != tuttiSuccess) text = textOf(result, comm_);
+    if (stream != nullptr) tuttiStreamDestroy(stream);
+    result = tuttiCommDestroy(comm);
+    if (result != tuttiSuccess) text = textOf(result, comm);
   }
-  if (result != tuttiInvalidUsage) comm_ = nullptr;
+  if (result == tuttiInvalidUsage) comm_ = comm;
   if (result != tuttiSuccess) raise(result, text);
 }
 
@@ -261,7 +287,21 @@ void Communicator::addWaits(nb::dict& all) const {
 
 void startGroup() {
   check(tuttiGroupStart());
-  if (groupDepth++ == 0) collected = new std::vector<std::shared_ptr<Operation>>;
+  if (groupDepth++ > 0) return;
+  static std::atomic<uint64_t> groups{0};
+  groupNumber = ++groups;
+  collected = new std::vector<std::shared_ptr<Operation>>;
+}
+
+bool isCollecting(uint64_t group) noexcept { return groupDepth > 0 && group == groupNumber; }
+
+// A call that the library refuses makes it refuse the group.
+void abandonGroup() {
+  tuttiRequestStart(nullptr);
+  try {
+    endGroup();
+  } catch (const nb::python_error&) {
+  }
 }
 
 void endGroup() {

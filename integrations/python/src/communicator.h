@@ -83,5 +83,9 @@ class Communicator {
 void startGroup();
 // Waits for those that are no requests; raises the first error.
 void endGroup();
+// Ends it without what was collected.
+void abandonGroup();
+// Whether the calling thread is inside of this group.
+bool isCollecting(uint64_t group) noexcept;
 
 }  // namespace tutti::python

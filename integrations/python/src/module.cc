@@ -229,4 +229,5 @@ NB_MODULE(_core, module) {
   module.def("version", version);
   module.def("start_group", startGroup);
   module.def("end_group", endGroup);
+  module.def("abandon_group", abandonGroup);
 }

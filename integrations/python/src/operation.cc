@@ -3,6 +3,9 @@
 #include <sched.h>
 #include <time.h>
 
+#include <utility>
+
+#include "communicator.h"
 #include "errors.h"
 
 namespace nb = nanobind;
@@ -65,7 +68,7 @@ bool Operation::poll() {
 
 bool Operation::ended() {
   if (!poll()) return false;
-  keepers_.clear();
+  const auto gone = std::exchange(keepers_, {});  // may run code of Python's, and let others come here
   return true;
 }
 
@@ -76,6 +79,8 @@ bool Operation::test() {
 }
 
 void Operation::wait(std::optional<double> timeout) {
+  if (isCollecting(group_))
+    raise(tuttiInvalidUsage, "an operation of a tutti.group() begins at the end of the block: wait for it there");
   if (!waitUntil([this] { return poll(); }, timeout))
     raise(tuttiTimeout, "the operation goes on: it has not ended within the timeout of this wait");
   test();

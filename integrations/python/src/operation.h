@@ -20,7 +20,8 @@ bool waitUntil(const std::function<bool()>& done, std::optional<double> timeout 
 
 class Operation {
  public:
-  Operation() = default;
+  // `group`: that in which it was called, by its number; 0: in none.
+  explicit Operation(uint64_t group) : group_(group) {}
   ~Operation();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -33,10 +34,12 @@ class Operation {
   bool ended();
   // Whether it has ended; raises its error, each time.
   bool test();
-  // Raises its error, or tutti.Timeout when it goes on after `timeout` seconds.
+  // Raises its error, or tutti.Timeout when it goes on after `timeout` seconds, or tutti.InvalidUsage where this
+  // thread's group has not ended in which it was called.
   void wait(std::optional<double> timeout);
 
  private:
+  const uint64_t group_;
   tuttiRequest_t request_ = nullptr;
   std::mutex mutex_;  // of the next two: one thread may wait while another looks
   std::optional<tuttiResult_t> result_;

@@ -62,13 +62,13 @@ def _default_communicator() -> Communicator:
 @contextlib.contextmanager
 def group() -> Iterator[None]:
     """Calls inside go out together, and run side by side: what a rank sends to several, or sends and receives. They end
-    at the end of the block, but for requests, which are waited for by themselves."""
+    at the end of the block, but for requests, which are waited for by themselves, outside of it. Where the block ends by
+    an exception, none of them is made. Communicators are made, split and destroyed outside of it."""
     _core.start_group()
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Error):
-            _core.end_group()
+        _core.abandon_group()
         raise
     _core.end_group()
 

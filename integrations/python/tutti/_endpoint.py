@@ -12,6 +12,8 @@ from tutti._metrics import prometheus
 
 
 class _Page(BaseHTTPRequestHandler):
+    timeout = 10  # seconds, for who connects and says nothing
+
     def do_GET(self) -> None:  # pylint: disable=invalid-name
         """Any path but /metrics is none."""
         known = self.path.split("?")[0] == "/metrics"

@@ -55,22 +55,40 @@ def _told_place(told: Launch) -> tuple[str, str]:
     return host, os.environ.get("MASTER_PORT") or str(_beside(told.root_port) if told.root_port else by_job)
 
 
-def _free_place() -> tuple[str, str]:
-    """An address of this host, and a port that is free now."""
+def _own_address() -> str:
+    """By which this host reaches others; where it reaches none, what its name stands for."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # of documents; nothing is sent
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.gethostbyname(socket.gethostname())
+
+
+def _own_place(told: Launch, one_host: bool) -> tuple[str, str]:
+    """Where rank 0 can be met: what is set or told, else an address of this host, and a port that is free now."""
     with socket.socket() as listener:
         listener.bind(("", 0))
-        return socket.gethostbyname(socket.gethostname()), str(listener.getsockname()[1])
+        port = os.environ.get("MASTER_PORT") or str(listener.getsockname()[1])
+    return os.environ.get("MASTER_ADDR") or told.root_host or ("127.0.0.1" if one_host else _own_address()), port
 
 
-def _agreed_place(comm: Communicator) -> tuple[str, str]:
-    """Rank 0's address and a port that is free there."""
-    text = numpy.zeros(256, "uint8")
+def _agreed_place(told: Launch, comm: Communicator) -> tuple[str, str]:
+    """Rank 0's, on every rank; but for what is set here."""
+    with comm.split_by_host() as here:
+        one_host = here.size == comm.size
+    text = numpy.zeros(512, "uint8")
     if comm.rank == 0:
-        encoded = " ".join(_free_place()).encode()
-        text[: len(encoded)] = list(encoded)
+        try:
+            encoded = " ".join(_own_place(told, one_host)).encode()[:512]
+            text[: len(encoded)] = list(encoded)
+        except OSError:  # told below, to all
+            pass
     comm.broadcast(text)
-    host, port = text.tobytes().rstrip(b"\0").decode().split()
-    return host, port
+    host, _, port = text.tobytes().rstrip(b"\0").decode().partition(" ")
+    if not host:
+        raise InvalidUsage("rank 0 has found no address of its host: set MASTER_ADDR")
+    return os.environ.get("MASTER_ADDR") or host, os.environ.get("MASTER_PORT") or port
 
 
 def _local(told: Launch, comm: Communicator | None) -> tuple[int, int]:
@@ -95,11 +113,10 @@ def export_env(comm: Communicator | None = None) -> dict[str, str]:
     What can be told apart without a word between ranks is: on one host the loopback address and a port made of the job's
     name; on several the place that the launcher tells, as AZ_BATCH_MASTER_NODE or Slurm's list of nodes. Where it tells
     none, as MPI's process managers, give a communicator of all ranks: then they agree on an address of rank 0 and a free
-    port there. MASTER_ADDR and MASTER_PORT that are set stay as they are; nothing else of os.environ is touched."""
+    port there. Who gives one gives it on all ranks. MASTER_ADDR and MASTER_PORT that are set stay as they are; nothing else of os.environ is touched."""
     told = launch()
     local_rank, local_size = _local(told, comm)
-    settled = "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ
-    host, port = _told_place(told) if comm is None or settled else _agreed_place(comm)
+    host, port = _told_place(told) if comm is None else _agreed_place(told, comm)
     values = {"RANK": told.rank, "WORLD_SIZE": told.size, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_size,
               "MASTER_ADDR": host, "MASTER_PORT": port}
     texts = {name: str(value) for name, value in values.items() if value != -1}

@@ -105,8 +105,9 @@ class _Job:
     def _relay(self, rank: int, source: IO[bytes] | None, target: IO[bytes]) -> None:
         def relay() -> None:
             for line in source or ():
-                target.write(f"[{rank}] ".encode() + line if line.endswith(b"\n") else f"[{rank}] ".encode() + line + b"\n")
-                target.flush()
+                with contextlib.suppress(OSError):  # where nobody reads any more: the rank goes on all the same
+                    target.write(f"[{rank}] ".encode() + line if line.endswith(b"\n") else f"[{rank}] ".encode() + line + b"\n")
+                    target.flush()
         thread = threading.Thread(target=relay, daemon=True)
         thread.start()
         self.relays.append(thread)

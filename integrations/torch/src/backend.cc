@@ -5,12 +5,12 @@
 
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
-#include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "checks.h"
 #include "dense.h"
 #include "errors.h"
+#include "gil.h"
 #include "groups.h"
 
 namespace tutti_torch {
@@ -54,8 +54,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
 
 // The last reference may go while Python's lock is held; threads that are waited for may be about to take it.
 Backend::~Backend() {
-  std::optional<pybind11::gil_scoped_release> released;
-  if (Py_IsInitialized() && PyGILState_Check()) released.emplace();
+  const WithoutGil released;
   leave();
 }
 
@@ -70,6 +69,7 @@ void Backend::leave() noexcept {
     gpu_.release();
   } else {
     shutdown();
+    sent_->close();
     sent_.reset();
   }
   queue_.reset();
@@ -106,9 +106,13 @@ void Backend::record(const About& about, bool message) const {
                           elementsOf(about.inputs), elementsOf(about.outputs), type, noSplits, noSplits, -1, -1, size_);
 }
 
-void Backend::announce(About& about, bool message) {
+// Before any mutex, which may be held for ever here.
+void Backend::refuseInChild(const About& about) const {
   TORCH_CHECK(!inChild(), about.title,
               ": this process group was made before the process forked; make one of its own here");
+}
+
+void Backend::announce(About& about, bool message) {
   about.timeout = effective(about.timeout);
   about.sequence = message ? ++messages_ : ++sequence_;
   record(about, message);
@@ -124,6 +128,7 @@ WorkPtr Backend::begin(About about, bool message) {
 
 WorkResult Backend::issue(About about, Body body) {
   if (const auto gpu = gpuOf(about)) return issueOn(*gpu, std::move(about), std::move(body));
+  refuseInChild(about);
   std::unique_lock lock(mutex_);
   about.async = about.async || coalesced_;
   const WorkPtr work = begin(std::move(about), false);
@@ -132,17 +137,17 @@ WorkResult Backend::issue(About about, Body body) {
     return work;
   }
   // The body goes by the communicator's pointer: a group may be destroyed while it runs.
-  const auto run = [comm = comm_, timeout = work->about().timeout, body = std::move(body)] {
+  auto run = [comm = comm_, timeout = work->about().timeout, body = std::move(body)] {
     Calls calls(comm->get(), timeout);
     body(calls);
   };
   if (work->about().async) {
-    queue_->submit(work, run);
+    queue_->submit(work, std::move(run));
     return work;
   }
   lock.unlock();  // abort must come through while it runs
   const auto since = std::chrono::steady_clock::now();
-  queue_->submit(work, run);
+  queue_->submit(work, std::move(run));
   tally_->waited(work->about().type, since);
   return work;
 }
@@ -172,6 +177,7 @@ WorkResult Backend::messageOn(c10::Device gpu, About about, int peer) {
 // Whether it is coalesced with others. What follows is not under the lock: abort must come through while it waits for
 // other ranks.
 bool Backend::announceOn(About& about, bool message) {
+  refuseInChild(about);
   const std::lock_guard lock(mutex_);
   announce(about, message);
   if (stopped_) std::rethrow_exception(stopped_);
@@ -180,6 +186,7 @@ bool Backend::announceOn(About& about, bool message) {
 
 WorkResult Backend::message(About about, int peer, int tag) {
   if (const auto gpu = gpuOf(about)) return messageOn(*gpu, std::move(about), peer);
+  refuseInChild(about);
   const bool sends = about.type == c10d::OpType::SEND;
   WorkPtr work;
   {

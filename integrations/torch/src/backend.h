@@ -94,6 +94,7 @@ class Backend : public c10d::Backend {
   WorkResult issue(About about, Body body);
   WorkResult issueOn(c10::Device gpu, About about, Body body);
   WorkPtr begin(About about, bool message);
+  void refuseInChild(const About& about) const;
   void announce(About& about, bool message);
   void record(const About& about, bool message) const;
   WorkResult message(About about, int peer, int tag);

@@ -10,6 +10,7 @@
 #include "calls.h"
 #include "dense.h"
 #include "errors.h"
+#include "turn.h"
 
 namespace tutti_torch {
 namespace {
@@ -47,13 +48,40 @@ void checkSize(int from, int64_t tag, int64_t sent, int64_t expected) {
 
 Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group,
                    std::function<std::exception_ptr()> failureOf)
-    : store_(std::move(store)), rank_(rank), size_(size), group_(std::move(group)), failureOf_(std::move(failureOf)) {}
+    : given_(std::move(store)), rank_(rank), size_(size), group_(std::move(group)), failureOf_(std::move(failureOf)) {}
 
-Messages::~Messages() {
+void Messages::close() {
   stop(failure("the process group was destroyed"), false);
-  for (auto& [from, way] : in_)
-    way.thread.get_id() == std::this_thread::get_id() ? way.thread.detach() : way.thread.join();
-  out_.clear();  // its threads use what is declared behind it
+  std::vector<std::thread> threads;
+  {
+    const Lock lock(mutex_);
+    threads.swap(relieved_);
+    for (auto& [from, way] : in_) threads.push_back(std::move(way.thread));
+  }
+  for (std::thread& thread : threads) {
+    if (!thread.joinable()) continue;
+    thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
+  }
+  out_.clear();
+}
+
+namespace {
+
+// Stores of old versions, and those that are written in Python, have no more than one client.
+template <class Store>
+c10::intrusive_ptr<c10d::Store> clientOf(const c10::intrusive_ptr<Store>& store) {
+  if constexpr (requires { store->clone(); }) try {
+      if (auto own = store->clone()) return own;
+    } catch (const std::exception&) {
+    }
+  return store;
+}
+
+}  // namespace
+
+c10d::Store& Messages::store() {
+  std::call_once(cloned_, [this] { store_ = clientOf(given_); });
+  return *store_;
 }
 
 std::string Messages::key(const char* what, int from, int to) const {
@@ -95,10 +123,10 @@ void Messages::sendNow(WayOut& way, int to, const Header& header, const at::Tens
 
 // The receiver makes the id once it wants something: so none can expire before it is used.
 void Messages::openTo(WayOut& way, int to, milliseconds timeout) {
-  store_->set(key("hello", rank_, to), std::vector<uint8_t>{1});
+  store().set(key("hello", rank_, to), std::vector<uint8_t>{1});
   const std::string id = key("id", rank_, to);
   const auto limit = steady_clock::now() + timeout;
-  for (milliseconds look = kFirstLook; !store_->check({id}); look = std::min(2 * look, kLongestLook)) {
+  for (milliseconds look = kFirstLook; !store().check({id}); look = std::min(2 * look, kLongestLook)) {
     if (steady_clock::now() > limit)
       tutti_torch::fail(c10::str("rank ", to, " has received nothing from rank ", rank_, " within ", timeout.count(),
                                  " ms, the timeout of this send in group ", group_));
@@ -106,7 +134,7 @@ void Messages::openTo(WayOut& way, int to, milliseconds timeout) {
     Lock lock(mutex_);
     if (!pause(lock, look)) std::rethrow_exception(closed_);
   }
-  join(way.comm, fromBytes(store_->get(id)), rank_, to);
+  join(way.comm, fromBytes(store().get(id)), rank_, to);
 }
 
 // Whoever stops everything finds it in its place, and ends joining with it. Without the lock.
@@ -151,12 +179,13 @@ void Messages::recv(const WorkPtr& work, int from, int tag) {
     if (const auto messages = self.lock()) messages->expire(of);
   });
   Lock lock(mutex_);
-  if (takeAside(lock, wanted)) return;
+  if (const auto aside = takeAside(lock, wanted)) return aside->work->end(aside->error);
   const std::exception_ptr why = closed_ ? closed_ : openWays(from);
   if (!why) wanted_.push_back(wanted);
   lock.unlock();
   if (why) return work->end(why);
   news_.notify_all();
+  Turn::passOn();
 }
 
 // Why a message can come by none of them.
@@ -174,21 +203,26 @@ std::exception_ptr Messages::openWays(int from) {
 
 Messages::WayIn& Messages::wayFrom(int from) {
   WayIn& way = in_[from];
-  if (!way.thread.joinable() && !way.broken) way.thread = std::thread([this, from, &way] { receive(from, way); });
+  if (!way.thread.joinable() && !way.broken) serve(from, way);
   return way;
 }
 
+// The thread keeps this as long as it lives: the last of the group may go in a callback there.
+void Messages::serve(int from, WayIn& way) {
+  way.thread = std::thread([self = shared_from_this(), from, &way] { self->receive(from, way); });
+}
+
 // With the lock held; if there is such a message, it is free afterwards.
-bool Messages::takeAside(Lock& lock, const Wanted& wanted) {
+std::optional<Messages::Outcome> Messages::takeAside(Lock& lock, const Wanted& wanted) {
   const auto found = std::find_if(aside_.begin(), aside_.end(), [&](const Aside& one) {
     return one.tag == wanted.tag && (wanted.from == kAnySource || wanted.from == one.from);
   });
-  if (found == aside_.end()) return false;
+  if (found == aside_.end()) return std::nullopt;
   const Aside message = std::move(*found);
   aside_.erase(found);
   lock.unlock();
   wanted.work->cameFrom(message.from);
-  std::exception_ptr error;
+  Outcome outcome{wanted.work, nullptr, nullptr};
   try {
     const at::AutoDispatchBelowADInplaceOrView noAutograd;
     const Dense dense(wanted.work->about().outputs.front(), Use::kWrite);
@@ -196,10 +230,9 @@ bool Messages::takeAside(Lock& lock, const Wanted& wanted) {
     if (message.bytes.numel() > 0) std::memcpy(dense.data(), message.bytes.data_ptr(), message.bytes.nbytes());
     dense.writeBack();
   } catch (...) {
-    error = std::current_exception();
+    outcome.error = std::current_exception();
   }
-  wanted.work->end(error);
-  return true;
+  return outcome;
 }
 
 bool Messages::isWanted(int from) const {
@@ -215,14 +248,19 @@ std::list<Messages::Wanted>::iterator Messages::findWanted(int from, int64_t tag
 
 void Messages::receive(int from, WayIn& way) {
   pthread_setname_np(pthread_self(), "tutti_torch_in");
-  const at::AutoDispatchBelowADInplaceOrView noAutograd;
   Lock lock(mutex_);
   try {
     for (;;) {
       news_.wait(lock, [&] { return closed_ || isWanted(from); });
       if (closed_) std::rethrow_exception(closed_);
       if (!way.comm) openFrom(way, from, lock);
-      if (way.comm) takeOne(from, *way.comm, lock);
+      if (!way.comm) continue;
+      Outcome outcome = takeOne(from, *way.comm, lock);
+      if (outcome.broken) way.broken = outcome.broken;
+      lock.unlock();
+      if (!tell(from, way, std::move(outcome))) return;
+      lock.lock();
+      if (way.broken) std::rethrow_exception(way.broken);
     }
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
@@ -232,12 +270,37 @@ void Messages::receive(int from, WayIn& way) {
   }
 }
 
+// False when another thread receives from now on.
+bool Messages::tell(int from, WayIn& way, Outcome outcome) {
+  if (!outcome.work) return true;
+  bool receives = true;  // guarded by the mutex
+  {
+    const Turn turn([&] {
+      const Lock lock(mutex_);
+      if (!receives || closed_ || way.broken) return;
+      std::thread self = std::move(way.thread);
+      try {
+        serve(from, way);
+      } catch (const std::exception&) {  // there can be no more threads: this one goes on when it is back
+        way.thread = std::move(self);
+        return;
+      }
+      relieved_.push_back(std::move(self));
+      receives = false;
+    });
+    outcome.work->end(outcome.error);
+    outcome.work.reset();  // the last of it may be Python's, which wants its lock
+  }
+  const Lock lock(mutex_);
+  return receives;
+}
+
 // There is none yet when nobody wants anything any more.
 void Messages::openFrom(WayIn& way, int from, Lock& lock) {
   const std::string hello = key("hello", from, rank_);
   for (milliseconds look = kFirstLook;; look = std::min(2 * look, kLongestLook)) {
     lock.unlock();
-    const bool greeted = store_->check({hello});
+    const bool greeted = store().check({hello});
     const auto why = greeted ? nullptr : failureOf_();
     lock.lock();
     if (greeted) break;
@@ -247,7 +310,7 @@ void Messages::openFrom(WayIn& way, int from, Lock& lock) {
   }
   lock.unlock();
   const tuttiUniqueId id = newId();
-  store_->set(key("id", from, rank_), toBytes(id));
+  store().set(key("id", from, rank_), toBytes(id));
   join(way.comm, id, from, rank_);
   lock.lock();
 }
@@ -258,7 +321,8 @@ void Messages::takeInto(Communicator& comm, int from, const at::Tensor& memory, 
   onWay(from, rank_, [&] { Calls(comm.get(), timeout).recv(memory.data_ptr(), static_cast<size_t>(header.bytes), 0); });
 }
 
-void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
+// The next message of that way. The lock is held before and after.
+Messages::Outcome Messages::takeOne(int from, Communicator& comm, Lock& lock) {
   Header header{};
   lock.unlock();
   onWay(from, rank_, [&] { Calls(comm.get(), kForEver).recv(&header, sizeof header, 0); });
@@ -266,48 +330,47 @@ void Messages::takeOne(int from, Communicator& comm, Lock& lock) {
   // Its receive may have been given up meanwhile; the next one may be for it.
   news_.wait(lock, [&] { return closed_ || isWanted(from); });
   if (closed_) std::rethrow_exception(closed_);
-  const auto found = findWanted(from, header.tag);
-  if (found != wanted_.end()) {
+  if (const auto found = findWanted(from, header.tag); found != wanted_.end()) {
     const Wanted wanted = std::move(*found);
     wanted_.erase(found);
     lock.unlock();
-    deliver(comm, from, header, wanted);
-    return lock.lock();
+    Outcome outcome = deliver(comm, from, header, wanted);
+    lock.lock();
+    return outcome;
   }
   lock.unlock();
   const at::Tensor bytes = at::empty({header.bytes}, at::kByte);
   takeInto(comm, from, bytes, header, kForEver);
   lock.lock();
-  const auto meanwhile = findWanted(from, header.tag);
   aside_.push_back({from, header.tag, bytes});
-  if (meanwhile == wanted_.end()) return;
+  const auto meanwhile = findWanted(from, header.tag);
+  if (meanwhile == wanted_.end()) return {};
   const Wanted wanted = std::move(*meanwhile);
   wanted_.erase(meanwhile);
-  takeAside(lock, wanted);
+  Outcome outcome = *takeAside(lock, wanted);
   lock.lock();
+  return outcome;
 }
 
 // What is of another size than expected is taken all the same: the next message comes behind it.
-void Messages::deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted) {
+Messages::Outcome Messages::deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted) {
   wanted.work->cameFrom(from);
-  std::exception_ptr error, broken;
+  Outcome outcome{wanted.work, nullptr, nullptr};
+  bool taken = false;
   try {
+    const at::AutoDispatchBelowADInplaceOrView noAutograd;
     const Dense dense(wanted.work->about().outputs.front(), Use::kWrite);
     const bool fits = bytesOf(dense.memory()) == header.bytes;
     const at::Tensor memory = fits ? dense.memory() : at::empty({header.bytes}, at::kByte);
-    try {
-      takeInto(comm, from, memory, header, wanted.work->about().timeout);
-    } catch (...) {
-      broken = std::current_exception();
-      throw;
-    }
+    takeInto(comm, from, memory, header, wanted.work->about().timeout);
+    taken = true;
     checkSize(from, header.tag, header.bytes, bytesOf(dense.memory()));
     dense.writeBack();
   } catch (...) {
-    error = std::current_exception();
+    outcome.error = std::current_exception();
+    if (!taken) outcome.broken = outcome.error;
   }
-  wanted.work->end(error);
-  if (broken) std::rethrow_exception(broken);
+  return outcome;
 }
 
 void Messages::expire(const OperationWork* work) {

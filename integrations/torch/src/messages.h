@@ -5,7 +5,8 @@
 // between two ranks has a communicator of its own (a "way"), made when it is first used, with a thread at either end. A
 // message is a header (tag, size) and what it carries. The receiving thread takes a header only while somebody waits
 // for a message that may come this way, and then gives the message to the first receive that fits; one that nobody
-// wants yet, but which stands before one that is wanted, is put aside.
+// wants yet, but which stands before one that is wanted, is put aside. Where its receiver's callbacks begin operations
+// or wait for one, another thread goes on receiving (turn.h).
 #pragma once
 #include <condition_variable>
 #include <functional>
@@ -13,7 +14,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "communicator.h"
 #include "numbers.h"
@@ -28,8 +31,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   // `failureOf` tells why the group has failed, or null: what has not begun then need not wait for its partner.
   Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::string group,
            std::function<std::exception_ptr()> failureOf);
-  // What was sent still arrives, unless it is under way; everything else fails.
-  ~Messages();
+  // The end, for whoever has made it. What was sent still arrives, unless it is under way; everything else fails.
+  void close();
 
   // The work's tensor (its input, or output) is what travels.
   void send(const WorkPtr& work, int to, int tag);
@@ -64,6 +67,11 @@ class Messages : public std::enable_shared_from_this<Messages> {
     std::exception_ptr broken;
     std::thread thread;
   };
+  // What came of a message: whose receive has ended, if one has, and whether the way can be used no more.
+  struct Outcome {
+    WorkPtr work;
+    std::exception_ptr error, broken;
+  };
   using Lock = std::unique_lock<std::mutex>;
 
   void sendNow(WayOut& way, int to, const Header& header, const at::Tensor& tensor, milliseconds timeout);
@@ -72,12 +80,14 @@ class Messages : public std::enable_shared_from_this<Messages> {
 
   std::exception_ptr openWays(int from);
   WayIn& wayFrom(int from);
+  void serve(int from, WayIn& way);
   void receive(int from, WayIn& way);
   void openFrom(WayIn& way, int from, Lock& lock);
-  void takeOne(int from, Communicator& comm, Lock& lock);
+  Outcome takeOne(int from, Communicator& comm, Lock& lock);
+  bool tell(int from, WayIn& way, Outcome outcome);
   void takeInto(Communicator& comm, int from, const at::Tensor& memory, const Header& header, milliseconds timeout);
-  void deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted);
-  bool takeAside(Lock& lock, const Wanted& wanted);
+  Outcome deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted);
+  std::optional<Outcome> takeAside(Lock& lock, const Wanted& wanted);
   bool isWanted(int from) const;
   std::list<Wanted>::iterator findWanted(int from, int64_t tag);
   void expire(const OperationWork* work);
@@ -87,7 +97,11 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::string key(const char* what, int from, int to) const;
   bool pause(Lock& lock, milliseconds time);
 
-  const c10::intrusive_ptr<c10d::Store> store_;
+  c10d::Store& store();
+
+  const c10::intrusive_ptr<c10d::Store> given_;
+  std::once_flag cloned_;
+  c10::intrusive_ptr<c10d::Store> store_;  // a client of its own: others may wait with theirs
   const int rank_, size_;
   const std::string group_;
   const std::function<std::exception_ptr()> failureOf_;
@@ -98,6 +112,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::list<Aside> aside_;
   std::map<int, std::unique_ptr<WayOut>> out_;
   std::map<int, WayIn> in_;
+  std::vector<std::thread> relieved_;  // by another, which receives
   std::exception_ptr closed_;
 };
 

@@ -3,10 +3,12 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <new>
 #include <system_error>
 
 #include "errors.h"
+#include "turn.h"
 
 namespace tutti_torch {
 namespace {
@@ -14,26 +16,6 @@ namespace {
 constexpr milliseconds kPatience(2'000);  // with callbacks that neither return nor begin or await an operation
 
 }  // namespace
-
-// Of a thread that runs callbacks; these may run others in their turn.
-struct Turn {
-  Queue::StatePtr state;
-  uint64_t number;
-  Turn* outer;
-};
-
-namespace {
-thread_local Turn* ownTurn = nullptr;
-}
-
-void passTurn() {
-  if (ownTurn == nullptr) return;
-  Queue::State& state = *ownTurn->state;
-  const Queue::Lock lock(state.mutex);
-  if (state.turn != ownTurn->number) return;
-  state.turn = 0;
-  if (state.canTell()) Queue::callForHelp(ownTurn->state);
-}
 
 void Queue::submit(const WorkPtr& work, Body body) {
   Lock lock(state_->mutex);
@@ -52,7 +34,7 @@ void Queue::submit(const WorkPtr& work, Body body) {
   state_->jobs.push_back({work, std::move(body)});
   if (!state_->busy) callForHelp(state_);
   lock.unlock();
-  passTurn();
+  Turn::passOn();
 }
 
 // For what is next. The lock is held. Where there can be no more threads, one of those that tell goes on when it is
@@ -81,9 +63,12 @@ void Queue::serve(const StatePtr& state) {
     if (state->canTell()) {
       tellNext(state, lock);
     } else if (state->canRun()) {
+      if (!state->ended.empty()) callForHelp(state);  // for somebody to see whether the callbacks under way ever end
       Job job = std::move(state->jobs.front());
       state->jobs.pop_front();
-      run(*state, lock, std::move(job));
+      const std::exception_ptr error = run(*state, lock, job);
+      state->ended.push_back({std::move(job.work), error});
+      state->news.notify_all();
     } else {
       awaitNews(*state, lock);
     }
@@ -96,7 +81,7 @@ void Queue::awaitNews(State& state, Lock& lock) {
   const uint64_t turn = state.turn;
   ++state.waiting;
   if (state.ended.empty()) {
-    state.news.wait(lock, isNew);
+    state.news.wait(lock, [&] { return isNew() || !state.ended.empty(); });
   } else if (!state.news.wait_for(lock, kPatience, [&] { return isNew() || state.turn != turn; })) {
     state.turn = 0;
     TORCH_WARN_ONCE("tutti: a callback of an operation has taken ", kPatience.count(),
@@ -106,7 +91,8 @@ void Queue::awaitNews(State& state, Lock& lock) {
   --state.waiting;
 }
 
-void Queue::run(State& state, Lock& lock, Job job) {
+// What was wrong, if anything was.
+std::exception_ptr Queue::run(State& state, Lock& lock, Job& job) {
   state.busy = true;
   lock.unlock();
   std::exception_ptr error;
@@ -119,44 +105,54 @@ void Queue::run(State& state, Lock& lock, Job job) {
   job.body = nullptr;  // tensors go before anybody hears that all is done
   lock.lock();
   state.busy = false;
-  state.ended.push_back({std::move(job.work), error});
+  return error;
 }
 
-// On the thread of the caller, who waits for it next.
+// On the thread of the caller, who waits for it next. Nobody has its future yet, so it has no callbacks that others
+// would have to wait for.
 void Queue::runHere(const StatePtr& state, Lock& lock, Job job) {
-  const WorkPtr own = job.work;
   state->busy = true;
   lock.unlock();
-  passTurn();
+  Turn::passOn();
   lock.lock();
-  run(*state, lock, std::move(job));
-  for (bool told = false; !told && state->canTell();) {
-    told = state->ended.front().work == own;
-    tellNext(state, lock);
-  }
-  if (state->canTell() || state->canRun()) callForHelp(state);
+  const std::exception_ptr error = run(*state, lock, job);
+  if (state->canRun()) callForHelp(state);
+  state->news.notify_all();
+  lock.unlock();
+  job.work->end(error);
 }
 
 void Queue::tellNext(const StatePtr& state, Lock& lock) {
-  const Ended next = std::move(state->ended.front());
+  Ended next = std::move(state->ended.front());
   state->ended.pop_front();
-  Turn turn{state, ++state->turns, ownTurn};
-  state->turn = turn.number;
-  ++state->telling;
+  const uint64_t number = state->turn = ++state->turns;
+  state->tellers.push_back(std::this_thread::get_id());
   if (state->canRun()) callForHelp(state);
   lock.unlock();
-  ownTurn = &turn;
-  next.work->end(next.error);
-  ownTurn = turn.outer;
+  {
+    const Turn turn([&] {
+      const Lock own(state->mutex);
+      if (state->turn != number) return;
+      state->turn = 0;
+      if (state->canTell()) callForHelp(state);
+    });
+    next.work->end(next.error);
+    next.work.reset();  // the last of it may be Python's, which wants its lock
+  }
   lock.lock();
-  --state->telling;
-  if (state->turn == turn.number) state->turn = 0;
+  state->tellers.erase(std::ranges::find(state->tellers, std::this_thread::get_id()));
+  if (state->turn == number) state->turn = 0;
   state->news.notify_all();
 }
 
 bool Queue::drain(milliseconds time) {
+  Turn::passOn();
   Lock lock(state_->mutex);
-  return state_->news.wait_for(lock, time, [this] { return state_->isDone() && state_->telling == 0; });
+  const int own = static_cast<int>(std::ranges::count(state_->tellers, std::this_thread::get_id()));
+  return state_->news.wait_for(lock, time, [&] {
+    return state_->isDone() &&
+           static_cast<int>(state_->tellers.size()) == own;  // who waits here in a callback does not count
+  });
 }
 
 void Queue::close(const std::exception_ptr& why) {
@@ -175,7 +171,7 @@ void Queue::forget() noexcept {
 
 Queue::~Queue() {
   if (!state_) return;
-  passTurn();
+  Turn::passOn();
   close(failure("the process group was destroyed before this operation began"));
   std::vector<std::thread> threads;
   {

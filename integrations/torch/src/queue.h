@@ -55,10 +55,11 @@ class Queue {
     std::mutex mutex;  // guards what follows
     std::condition_variable news;
     std::deque<Job> jobs;
-    std::deque<Ended> ended;       // nobody has been told yet
-    bool busy = false;             // an operation runs
-    uint64_t turn = 0, turns = 0;  // whose callbacks are under way, so that the next wait; 0: nobody's
-    int waiting = 0, telling = 0;  // threads that have nothing to do; that run callbacks
+    std::deque<Ended> ended;               // nobody has been told yet
+    bool busy = false;                     // an operation runs
+    uint64_t turn = 0, turns = 0;          // whose callbacks are under way, so that the next wait; 0: nobody's
+    int waiting = 0;                       // threads that have nothing to do
+    std::vector<std::thread::id> tellers;  // threads that run callbacks
     bool ends = false;
     std::exception_ptr closed;
     std::vector<std::thread> threads;
@@ -68,12 +69,9 @@ class Queue {
   };
   using StatePtr = std::shared_ptr<State>;
   using Lock = std::unique_lock<std::mutex>;
-  friend struct Turn;
-  friend void passTurn();
-
   static void serve(const StatePtr& state);
   static void awaitNews(State& state, Lock& lock);
-  static void run(State& state, Lock& lock, Job job);
+  static std::exception_ptr run(State& state, Lock& lock, Job& job);
   static void runHere(const StatePtr& state, Lock& lock, Job job);
   static void tellNext(const StatePtr& state, Lock& lock);
   static void callForHelp(const StatePtr& state);
@@ -81,8 +79,5 @@ class Queue {
 
   StatePtr state_;
 };
-
-// Where the calling thread runs callbacks: those of the next operation need not wait for them any more.
-void passTurn();
 
 }  // namespace tutti_torch

@@ -4,13 +4,16 @@
 #include <utility>
 
 #include "errors.h"
-#include "queue.h"
+#include "gil.h"
+#include "turn.h"
 
 namespace tutti_torch {
 namespace {
 
 using std::chrono::duration_cast;
 using std::chrono::steady_clock;
+
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // clocks end somewhere
 
 c10::intrusive_ptr<c10::ivalue::Future> newFuture() {
   return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
@@ -40,9 +43,11 @@ void OperationWork::endSpan() {
 
 // Inputs are free again for who kept them only for this.
 void OperationWork::letGo() {
-  std::lock_guard lock(mutex_);
-  about_.inputs.clear();
-  expire_ = nullptr;
+  Tensors inputs;  // the last of one may be Python's, which wants its lock: not under the mutex
+  std::function<void()> expire;
+  const std::lock_guard lock(mutex_);
+  inputs.swap(about_.inputs);
+  expire.swap(expire_);
 }
 
 void OperationWork::onDeadline(std::function<void()> expire) {
@@ -52,7 +57,7 @@ void OperationWork::onDeadline(std::function<void()> expire) {
 
 bool OperationWork::ends(std::unique_lock<std::mutex>& lock, milliseconds timeout) {
   const auto done = [this] { return completed_; };
-  const auto limit = steady_clock::now() + timeout;
+  const auto limit = steady_clock::now() + std::min(timeout, kLongest);
   if (expire_ && (timeout == kNoTimeout || begun_ + about_.timeout < limit)) {
     if (cv_.wait_until(lock, begun_ + about_.timeout, done)) return true;
     if (const auto expire = expire_) {
@@ -65,9 +70,15 @@ bool OperationWork::ends(std::unique_lock<std::mutex>& lock, milliseconds timeou
   return cv_.wait_until(lock, limit, done);
 }
 
+// PyTorch calls it with Python's lock held.
+void OperationWork::synchronize() {
+  const WithoutGil released;
+  wait();
+}
+
 bool OperationWork::wait(milliseconds timeout) {
   const auto since = steady_clock::now();
-  if (!isCompleted()) passTurn();
+  if (!isCompleted()) Turn::passOn();
   std::unique_lock lock(mutex_);
   const bool ended = ends(lock, timeout);
   tally_->waited(about_.type, since);
@@ -107,8 +118,13 @@ std::exception_ptr WorkGroup::exception() const {
   return nullptr;
 }
 
+void WorkGroup::synchronize() {
+  const WithoutGil released;
+  wait();
+}
+
 bool WorkGroup::wait(milliseconds timeout) {
-  const auto limit = steady_clock::now() + timeout;
+  const auto limit = steady_clock::now() + std::min(timeout, kLongest);
   for (const auto& work : works_) {
     const auto left = duration_cast<milliseconds>(limit - steady_clock::now());
     work->wait(timeout == kNoTimeout ? kNoTimeout : std::max(left, milliseconds(1)));

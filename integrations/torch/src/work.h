@@ -36,7 +36,7 @@ class OperationWork : public c10d::Work {
   int sourceRank() const override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   uint64_t getSequencenumber() const override { return about_.sequence; }
-  void synchronize() override { wait(); }
+  void synchronize() override;
 
  private:
   bool ends(std::unique_lock<std::mutex>& lock, milliseconds timeout);
@@ -62,7 +62,7 @@ class WorkGroup : public c10d::Work {
   bool wait(milliseconds timeout = kNoTimeout) override;
   Tensors result() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  void synchronize() override { wait(); }
+  void synchronize() override;
 
  private:
   std::vector<c10::intrusive_ptr<OperationWork>> works_;

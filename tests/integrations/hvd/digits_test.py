@@ -49,14 +49,7 @@ class Digits(unittest.TestCase):
     def train(cls, name, command, *options):
         """The losses of a job, and the parameters that it ends with."""
         path = Path(cls.folder.name, f"{name}.pt")
-        done = subprocess.run(
-            [*map(str, command), *EPOCHS, *options, "--save", str(path)],
-            env=jobs.clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=jobs.SECONDS,
-            check=False,
-        )
+        done = jobs.run([*command, *EPOCHS, *options, "--save", path], jobs.clean_environment())
         assert done.returncode == 0, done.stdout + done.stderr
         print(f"{name}: {losses(done.stdout)}", flush=True)
         return losses(done.stdout), torch.load(path)
@@ -97,7 +90,11 @@ class Digits(unittest.TestCase):
             )
             for rank in range(2)
         ]
-        outputs = [rank.communicate(timeout=jobs.SECONDS)[0] for rank in ranks]
+        try:
+            outputs = [rank.communicate(timeout=jobs.SECONDS)[0] for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
         self.compare(losses(outputs[0]), torch.load(path))
 

@@ -9,12 +9,15 @@ import jobs
 class Failures(jobs.JobTest):
     def test_a_killed_rank_is_named_and_the_others_shrink(self):
         job = jobs.run_ranks(3, "failing.py", "killed")
-        self.assertEqual(job.returncode, 128 + 9, job.stdout + job.stderr)
+        self.assertEqual((job.returncode, job.stdout.count("survived")), (128 + 9, 2), job.stdout + job.stderr)
         self.assertIn("tutti.run: rank 1 of 3", job.stderr)
         self.assertIn("was ended by SIGKILL; ending the other 2", job.stderr)
 
     def test_calls_that_do_not_match(self):
         self.ranks_do(2, "failing.py", "mismatch")
+
+    def test_a_script_that_ends_with_work_under_way(self):
+        self.ranks_do(2, "failing.py", "deserted")
 
     def test_a_deadline(self):
         self.ranks_do(2, "failing.py", "late")

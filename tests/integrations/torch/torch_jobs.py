@@ -23,8 +23,7 @@ def environment(**more):
 def torchrun(ranks, script, *arguments, options=(), **variables):
     """Runs ranks/<script> in so many processes; what came of it, with its output as text."""
     command = [*TORCHRUN, "--standalone", "--nproc-per-node", str(ranks), *options, str(jobs.RANKS / script), *arguments]
-    return subprocess.run(command, env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=jobs.SECONDS, check=False)
+    return jobs.run(command, environment(**variables))
 
 
 def by_hand(ranks, script, *arguments, **variables):

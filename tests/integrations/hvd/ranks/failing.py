@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 
+import jobs
 import torch
 
 import tutti
@@ -75,6 +76,7 @@ def silent():
 def killed():
     """The others hear who it was: those that wait, and those that come later."""
     hvd.init()
+    ended = jobs.put_off_the_end()
     reduce("a")
     if hvd.rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -84,12 +86,13 @@ def killed():
         assert "rank 1" in text and "left" in text, text
     hvd.shutdown()
     say("survived")
-    time.sleep(60)  # until the launcher ends what a failed job has left
+    ended()
 
 
 def killed_within():
     """In the middle of what all have agreed on."""
     hvd.init()
+    ended = jobs.put_off_the_end()
     if hvd.rank() == 1:
         execution = engine()._execution  # pylint: disable=protected-access
         execution.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -99,7 +102,7 @@ def killed_within():
         text = failure(tutti.RemoteError, hvd.synchronize, handle)
         assert "rank 1" in text and "left" in text, text
     say("survived")
-    time.sleep(60)
+    ended()
 
 
 def left():
@@ -126,7 +129,7 @@ def ended():
     text = failure(tutti.RemoteError, reduce, "b")
     assert "rank 1 has left: its process ends with ValueError: on purpose" in text, text
     say("survived")
-    time.sleep(60)
+    ended()
 
 
 def ends_without_a_word():

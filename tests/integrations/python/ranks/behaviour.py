@@ -297,6 +297,35 @@ def forked(comm):
     comm.barrier()
 
 
+def groups(comm):
+    """One that ends by an exception has sent nothing; what cannot end inside of one is refused there."""
+    peer, one = 1 - comm.rank, numpy.ones(1)
+    try:
+        with tutti.group():
+            comm.send(numpy.full(100_000, -1.0), peer)
+            comm.recv(numpy.ones((4, 4)).T, peer)
+    except tutti.InvalidArgument as error:
+        assert "not C-contiguous" in str(error), error
+    else:
+        raise AssertionError("no error")
+    got = numpy.zeros(1)
+    with tutti.group():
+        sending = comm.send(one, peer, async_op=True)
+        comm.recv(got, peer)
+        refused(tutti.InvalidUsage, "wait for it there", sending.wait)
+        refused(tutti.InvalidUsage, "outside of the block", comm.destroy)
+    sending.wait()
+    assert got[0] == 1 and comm.is_open
+
+    def split():
+        with tutti.group():
+            comm.split(0)
+
+    refused(tutti.InvalidUsage, "outside of the block", split)
+    comm.all_reduce(one)
+    assert one[0] == comm.size
+
+
 def main():
     with tutti.init() as comm:
         globals()[sys.argv[1]](comm)

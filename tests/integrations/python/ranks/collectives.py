@@ -105,7 +105,10 @@ class Check:
         out = self.empty(sum(counts))
         self.run("all_gather", parts[rank], out, recv_counts=counts)
         self.same("all_gather of counts", out, numpy.concatenate(parts))
+        out[:] = 0
         self.run("gather", parts[rank], out if rank == 0 else None, recv_counts=counts)
+        if rank == 0:
+            self.same("gather of counts", out, numpy.concatenate(parts))
         mine = self.empty(counts[rank])
         self.run("scatter", numpy.concatenate(parts) if rank == 0 else None, mine, send_counts=counts)
         self.same("scatter of counts", mine, parts[rank])

@@ -7,11 +7,13 @@ import time
 
 import numpy
 
+import jobs
 import tutti
 
 
 def killed(comm):
     """The survivors hear who it was, and go on without."""
+    ended = jobs.put_off_the_end()
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     try:
@@ -25,7 +27,7 @@ def killed(comm):
         fewer.all_reduce(data)
         assert (data == comm.size - 1).all()
     print("survived", flush=True)
-    time.sleep(60)  # until the launcher ends what a failed job has left
+    ended()
 
 
 def mismatch(comm):
@@ -55,12 +57,9 @@ def interrupted(comm):
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         comm.all_reduce(numpy.ones(1))
         raise AssertionError("no interrupt")
-    try:
-        time.sleep(0.5)
-        while True:
-            comm.barrier()
-    except (tutti.RemoteError, tutti.InvalidUsage) as error:
-        assert "rank 0" in str(error), error
+    while comm.error is None:
+        time.sleep(0.01)
+    assert "rank 0" in comm.error, comm.error
 
 
 def handled(comm):
@@ -79,13 +78,31 @@ def raising(_comm):
     raise RuntimeError("on purpose")
 
 
+def deserted():
+    """A script that ends with an operation under way, and no block around it, does not wait for the others."""
+    comm = tutti.init()
+    if comm.rank == 0:
+        globals().update(kept=comm, under_way=comm.all_reduce(numpy.ones(1), async_op=True))
+        return
+    while comm.error is None:
+        time.sleep(0.01)
+    assert "rank 0" in comm.error, comm.error
+
+
 def main():
+    if sys.argv[1] == "deserted":
+        deserted()
+    else:
+        in_a_block()
+    print("well")
+
+
+def in_a_block():
     try:
         with tutti.init() as comm:
             globals()[sys.argv[1]](comm)
     except KeyboardInterrupt:
         assert sys.argv[1] == "interrupted" and not comm.is_open
-    print("well")
 
 
 main()

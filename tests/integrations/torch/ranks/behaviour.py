@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _coalescing_manager
 
 import tutti_torch
-from case import called, main, raises, same
+from case import called, main, raises, same, say
 
 ERROR = dist.DistBackendError
 
@@ -98,6 +98,35 @@ def a_callback_that_waits_for_a_later_one():
     second = second.then(lambda done: happened.set())
     first = first.then(lambda done: happened.wait())
     assert first.wait() is True and second.wait() is None
+
+
+def a_callback_that_waits_for_its_caller():
+    """Who makes a synchronous call meanwhile is not held up."""
+    if self() == 1:
+        time.sleep(0.2)  # the first operation of rank 0 is under way when it gets its callback
+    called = threading.Event()
+    first = dist.all_reduce(torch.ones(2), async_op=True).get_future()
+    if self() == 0:
+        first = first.then(lambda done: called.wait())
+    dist.all_reduce(torch.ones(2))
+    called.set()
+    first.wait()
+
+
+def synchronized():
+    """Which PyTorch asks for with Python's lock, while a callback wants it."""
+    work = dist.all_reduce(torch.ones(1000), async_op=True)
+    future = work.get_future().then(lambda done: done.value()[0].sum().item())
+    work.synchronize()
+    assert future.wait() == 1000 * size()
+
+
+def destroyed_in_a_callback():
+    group = dist.new_group()
+    begun = time.monotonic()
+    future = dist.all_reduce(torch.ones(2), group=group, async_op=True).get_future()
+    future.then(lambda done: dist.destroy_process_group(group)).wait()
+    say(f"destroyed in a callback after {time.monotonic() - begun:.2f} s")
 
 
 def coalesced():
@@ -386,7 +415,7 @@ def profiled():
 
 if __name__ == "__main__":
     main(known_by_its_name, asynchronous, futures, callbacks, callbacks_that_begin_operations,
-         a_callback_that_waits_for_a_later_one, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
+         a_callback_that_waits_for_a_later_one, a_callback_that_waits_for_its_caller, synchronized, destroyed_in_a_callback, coalesced, between_start_and_end, objects, groups, a_part_of_a_group,
          sequence_numbers, barriers, monitored_barrier_names_who_is_missing, a_group_with_too_little_time,
          one_operation_with_too_little_time, a_wait_that_is_too_short, a_later_timeout_of_a_group, calls_that_do_not_match, aborted,
          shut_down, threads_of_python_go_on, destroyed_and_made_again, forked, beside_the_package_tutti, profiled)

@@ -146,6 +146,73 @@ def given_up():
     raises(ERROR, "process group", work.wait)
 
 
+def asked_while_it_ends():
+    """Works that are asked without end, and whose tensors nobody else keeps."""
+    for _ in range(50):
+        if self() == 0:
+            work = dist.isend(torch.ones(3), 1)
+            while not work.is_completed():
+                pass
+        elif self() == 1:
+            work = dist.irecv(torch.zeros(3), 0)
+            while not work.is_completed():
+                pass
+
+
+def under_way_while_a_group_is_made():
+    """The first message of its way waits for its receiver, and all for the group."""
+    group = dist.new_group()
+    if self() == 0:
+        work = dist.isend(torch.ones(3), 1, group=group)
+    elif self() == 1:
+        dist.recv(torch.zeros(3), 0, group=group)
+    dist.new_group()
+    if self() == 0:
+        work.wait()
+
+
+def received_in_a_callback():
+    """Of the same rank: by a receive of its own, and by one that has waited behind."""
+    if self() == 0:
+        for value in range(3):
+            dist.send(torch.full((2,), float(value)), 1)
+    elif self() == 1:
+        first, second, third = (torch.zeros(2) for _ in range(3))
+        behind = dist.irecv(first, 0), dist.irecv(second, 0)
+
+        def go_on(_):
+            behind[1].wait()
+            dist.recv(third, 0)
+
+        behind[0].get_future().then(go_on).wait()
+        for value, tensor in enumerate((first, second, third)):
+            same(tensor, torch.full((2,), float(value)))
+
+
+def computed_in_a_callback():
+    """As anywhere: what depends on parameters knows its gradients."""
+    if self() == 0:
+        dist.send(torch.ones(2), 1)
+    elif self() == 1:
+        weight = torch.ones(2, requires_grad=True)
+        future = dist.irecv(torch.zeros(2), 0).get_future().then(lambda done: (done.value()[0] * weight).sum())
+        future.wait().backward()
+        same(weight.grad, torch.ones(2))
+
+
+def the_last_of_a_group():
+    """A group that is destroyed in a callback of its own."""
+    group = dist.new_group()
+    if self() == 0:
+        dist.send(torch.ones(2), 1, group=group)
+    elif self() == 1:
+        future = dist.irecv(torch.zeros(2), 0, group=group).get_future()
+        future.then(lambda _: dist.destroy_process_group(group)).wait()
+        group = None
+        gc.collect()
+
+
 if __name__ == "__main__":
     main(of_every_type, with_gaps, by_tags, ring, from_any_rank, beside_collectives, in_subgroups, too_late, of_another_size, refused,
-         given_up)
+         given_up, asked_while_it_ends, under_way_while_a_group_is_made, received_in_a_callback, computed_in_a_callback,
+         the_last_of_a_group)
