@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <chrono>
 #include <deque>
+#include <thread>
 
 #include "engine/sleeper.h"
 #include "process/fd.h"
@@ -176,8 +178,13 @@ TEST(Sleeping, WhoAttendsToAGpuThatMovesNothingSleeps) {
   Reader reader;
   Attendance attendance;
   const auto pause = [&](bool busy) { return attendance.pause(busy, [&](Sleeper& s) { s.watch(reader); }); };
+  // Where others compute on this core it sleeps then too, for a while (Crowd): until a yield has been short.
+  const auto givesWaySoonAfterAMove = [&] {
+    for (attendance.moved(); pause(true); attendance.moved())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  };
   EXPECT_TRUE(pause(false)) << "nothing runs";
-  EXPECT_FALSE(pause(true)) << "something has just begun";
+  givesWaySoonAfterAMove();
   int given = 1;
   while (!pause(true)) ASSERT_LT(++given, 1'000'000);
   rusage begin{}, end{};
@@ -189,8 +196,7 @@ TEST(Sleeping, WhoAttendsToAGpuThatMovesNothingSleeps) {
   reader.send();
   EXPECT_TRUE(pause(true));
   EXPECT_EQ(reader.turns(), 1) << "what comes ends the sleep, and is taken";
-  attendance.moved();
-  EXPECT_FALSE(pause(true));
+  givesWaySoonAfterAMove();
 }
 
 }  // namespace
