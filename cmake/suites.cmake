@@ -14,6 +14,8 @@
 # The sanitizers make everything slower, ThreadSanitizer about tenfold; so does an emulator of another processor.
 if(TUTTI_SANITIZE OR CMAKE_CROSSCOMPILING_EMULATOR)
   set(TUTTI_TEST_PATIENCE 8)
+elseif(TUTTI_TEST_FRAMEWORKS)  # every rank imports them, which takes seconds of a processor
+  set(TUTTI_TEST_PATIENCE 3)
 else()
   set(TUTTI_TEST_PATIENCE 1)
 endif()
