@@ -129,13 +129,19 @@ TEST(State, FinalizingThatFailsSaysSo) {
   });
 }
 
-TEST(State, NothingIsQueuedWhileItJoins) {
+// Which joins in the background, in vain.
+tuttiComm_t firstOfTwo() {
   tuttiConfig_t config = testConfig();
   config.nonBlocking = 1;
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   tuttiComm_t comm = nullptr;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiInProgress);
+  return comm;
+}
+
+TEST(State, NothingIsQueuedWhileItJoins) {
+  tuttiComm_t comm = firstOfTwo();
   EXPECT_EQ(stateOf(comm), tuttiInProgress);
   EXPECT_EQ(idle(comm), 1);
   EXPECT_EQ(tuttiCommFinalize(comm), tuttiInvalidUsage) << "it is still joining";
@@ -207,13 +213,7 @@ TEST(State, AWatchdogSeesWhyAJoinInTheBackgroundFailed) {
 
 // Its own thread gives up joining some time after the abort; whoever aborted it has gone on meanwhile.
 TEST(State, AnAbortedJoinIsNoNewsForAWatchdog) {
-  tuttiConfig_t config = testConfig();
-  config.nonBlocking = 1;
-  tuttiUniqueId id;
-  CHECK_TUTTI(tuttiGetUniqueId(&id));
-  tuttiComm_t comm = nullptr;
-  EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 0, &config), tuttiInProgress);
-  CHECK_TUTTI(tuttiCommAbort(comm));
+  CHECK_TUTTI(tuttiCommAbort(firstOfTwo()));
   tuttiBarrier(nullptr, nullptr);
   for (int i = 0; i < 40; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -26,6 +26,9 @@ class Behaviour(jobs.JobTest):
     def test_other_threads_run_while_a_call_waits(self):
         self.ranks_do(2, "behaviour.py", "threads")
 
+    def test_export_env_by_a_communicator(self):
+        self.ranks_do(2, "behaviour.py", "exported")
+
     def test_groups(self):
         self.ranks_do(2, "behaviour.py", "groups")
 

@@ -20,6 +20,18 @@ class Run(unittest.TestCase):
         job = jobs.run_ranks(2, "one.py", "show", options=["--prefix"])
         self.assertEqual(sorted(line[:4] for line in job.stdout.splitlines()), ["[0] ", "[1] "])
 
+    def test_prefix_that_nobody_reads(self):
+        """The ranks go on, however much they print."""
+        command = [sys.executable, "-m", "tutti.run", "--prefix", "-n", "1", "--no-python", sys.executable, "-c",
+                   "for _ in range(20_000): print('x' * 30)"]
+        with subprocess.Popen(command, env=jobs.clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as job:
+            job.stdout.readline()
+            job.stdout.close()
+            try:
+                self.assertEqual(job.wait(jobs.SECONDS), 0)
+            finally:
+                job.kill()
+
     def test_one_that_fails_ends_the_job(self):
         job = jobs.run_ranks(3, "one.py", "three")
         self.assertEqual(job.returncode, 3)

@@ -297,6 +297,20 @@ def forked(comm):
     comm.barrier()
 
 
+def exported(comm):
+    """What is set stays, and the rest all agree on."""
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        os.environ.pop(name, None)
+    assert tutti.export_env(comm)["MASTER_ADDR"] == "127.0.0.1", "all are on one host"
+    del os.environ["MASTER_PORT"]
+    os.environ["MASTER_ADDR"] = f"10.0.0.{comm.rank}"
+    told = tutti.export_env(comm)
+    assert told["MASTER_ADDR"] == f"10.0.0.{comm.rank}", told
+    ports = numpy.zeros(comm.size, "int64")
+    comm.all_gather(numpy.array([int(told["MASTER_PORT"])]), ports)
+    assert len(set(ports)) == 1, ports
+
+
 def groups(comm):
     """One that ends by an exception has sent nothing; what cannot end inside of one is refused there."""
     peer, one = 1 - comm.rank, numpy.ones(1)

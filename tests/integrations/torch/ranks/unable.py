@@ -1,6 +1,7 @@
 """One rank has a setting that no rank can have: it says so, and all others hear of it. Usage: unable.py WHICH"""
 import os
 import sys
+import time
 
 import torch.distributed as dist
 
@@ -18,5 +19,5 @@ except dist.DistBackendError as error:
     assert rank == wrong or f"rank {wrong} could not join" in text or wrong == 0, text
     store.add("heard", 1)
     while rank == 0 and store.add("heard", 0) < size:  # it has the store
-        pass
+        time.sleep(0.01)
     say("well")
