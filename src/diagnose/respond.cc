@@ -13,7 +13,7 @@ std::optional<Position> positionIn(const std::optional<CallRecord>& record) {
 StateReply answerTo(const Question& question, const Recorder& recorder) {
   const bool collective = question.line == CallLine::kCollective;
   StateReply said;
-  said.asked = question.number;
+  said.asked = question;
   // Before what is said of the counterpart: of a caller that was in a split, and had not made it then.
   said.split = recorder.split();
   if (const auto stuck = recorder.stuckOn(question.asker)) said.stuck = Stuck{stuck->line, positionOf(*stuck)};

@@ -66,8 +66,10 @@ void StallDetector::look(int waitingFor, uint64_t progress, bool overNetwork,
   ask(waitingFor);
 }
 
-void StallDetector::ask(int rank) {
-  team_.plane().ask(rank, encode(Question{lineOf(call_), static_cast<uint32_t>(number_), team_.rank()}));
+void StallDetector::ask(int rank) { team_.plane().ask(rank, encode(question())); }
+
+Question StallDetector::question() const noexcept {
+  return {lineOf(call_), static_cast<uint32_t>(number_), team_.rank()};
 }
 
 uint64_t StallDetector::answersOf(int rank) const {
@@ -89,7 +91,7 @@ void StallDetector::judge(int rank) {
   judged_ = answer->count;
   if (answer->left && ++timesGone_ == 1) nextQuestion_ = Clock::now();
   const auto said = read(rank, *answer);
-  if (said && said->asked == static_cast<uint32_t>(number_)) {
+  if (said && said->asked == question()) {
     compare(rank, *said);
     compareCounts(rank, *said);
     comparePersistence(rank, *said);
@@ -103,7 +105,7 @@ void StallDetector::judge(int rank) {
 // Nothing of what it had sent can be missing any more; so, if it does not say itself that it has made its part, it has
 // not.
 Error StallDetector::leftWithout(int rank, const std::optional<StateReply>& said) const {
-  const bool made = said && said->asked == static_cast<uint32_t>(number_) && said->counterpart;
+  const bool made = said && said->asked == question() && said->counterpart;
   return departure(rank, said,
                    made ? "it has made its part of this call, and not all of that has come"
                         : "it has made fewer calls than this rank");
@@ -136,7 +138,7 @@ std::optional<Error> StallDetector::departureOf(int rank) const {
   const auto answer = team_.plane().lastAnswer(rank);
   if (!answer || answer->count == judged_ || !answer->left) return std::nullopt;
   const auto said = read(rank, *answer);
-  if (said && (said->asked != static_cast<uint32_t>(number_) || said->counterpart)) return std::nullopt;
+  if (said && (said->asked != question() || said->counterpart)) return std::nullopt;
   // Its connection may have ended before all had come: without an answer nobody knows.
   if (!said) return departure(rank, said, "it did not say whether it has made its part of this call");
   return leftWithout(rank, said);
@@ -224,7 +226,7 @@ void StallDetector::expire(const std::function<std::string()>& waits) {
   }
   // The answers to these questions may be the first that tell it.
   if (const auto answer = judgedRank_ < 0 ? std::nullopt : team_.plane().lastAnswer(judgedRank_))
-    if (const auto said = read(judgedRank_, *answer); said && said->asked == static_cast<uint32_t>(number_))
+    if (const auto said = read(judgedRank_, *answer); said && said->asked == question())
       findCrossing(judgedRank_, *said);
   throw Error(ErrorCode::kTimeout,
               fmt::format("{} did not finish within {} ms, the {} of rank {}, which waits for {}{}{}{}",
@@ -233,8 +235,13 @@ void StallDetector::expire(const std::function<std::string()>& waits) {
                           census(), crossing_.empty() ? "" : ". ", crossing_));
 }
 
+// An answer to an earlier question may come only now, and says nothing of this call.
 bool StallDetector::isSilent(int rank) const {
-  return rank != team_.rank() && answersOf(rank) == counts_[size_t(rank)];
+  if (rank == team_.rank()) return false;
+  const auto answer = team_.plane().lastAnswer(rank);
+  if (!answer || answer->count == counts_[size_t(rank)]) return true;
+  const auto said = read(rank, *answer);
+  return said && said->asked != question();
 }
 
 int StallDetector::silentRelayTo(int rank) const {

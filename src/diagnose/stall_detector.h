@@ -37,6 +37,7 @@ class StallDetector {
 
  private:
   using Clock = std::chrono::steady_clock;
+  Question question() const noexcept;
   void judge(int rank);
   void ask(int rank);
   uint64_t answersOf(int rank) const;

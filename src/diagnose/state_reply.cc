@@ -7,6 +7,10 @@
 namespace tutti::comm {
 namespace {
 
+void put(Writer& out, const Question& question) {
+  out.value(question.line).value(question.number).value(int32_t{question.asker});
+}
+
 void put(Writer& out, const Position& position) {
   const auto words = position.call.words();
   out.value(words[0]).value(words[1]).value(position.tag).value(position.state).value(int32_t{position.waitingFor});
@@ -63,6 +67,14 @@ std::optional<Position> getPositionIfAny(Reader& in) {
 
 CallLine getLine(Reader& in) { return in.oneOf(CallLine::kCollective, CallLine::kReceive); }
 
+Question getQuestion(Reader& in) {
+  Question question;
+  question.line = getLine(in);
+  question.number = in.value<uint32_t>();
+  question.asker = in.value<int32_t>();
+  return question;
+}
+
 std::optional<Elsewhere> getElsewhereIfAny(Reader& in) {
   if (!in.value<bool>()) return std::nullopt;
   Elsewhere there;
@@ -81,23 +93,22 @@ Position positionOf(const CallRecord& record) noexcept {
 
 std::optional<Question> decodeQuestion(std::span<const std::byte> bytes) try {
   Reader in(bytes);
-  Question question;
-  question.line = getLine(in);
-  question.number = in.value<uint32_t>();
-  question.asker = in.value<int32_t>();
+  const Question question = getQuestion(in);
   return in.empty() ? std::optional(question) : std::nullopt;
 } catch (const Error&) {
   return std::nullopt;
 }
 
 Bytes encode(const Question& question) {
-  return Writer().value(question.line).value(question.number).value(int32_t{question.asker}).take();
+  Writer out;
+  put(out, question);
+  return out.take();
 }
 
 // Inverse: decodeStateReply.
 Bytes encode(const StateReply& said) {
   Writer out;
-  out.value(said.asked);
+  put(out, said.asked);
   put(out, said.same);
   put(out, said.last);
   put(out, said.counts);
@@ -114,7 +125,7 @@ std::optional<StateReply> decodeStateReply(std::span<const std::byte> bytes) {
   if (bytes.empty()) return std::nullopt;
   Reader in(bytes);
   StateReply said;
-  said.asked = in.value<uint32_t>();
+  said.asked = getQuestion(in);
   said.same = getPositionIfAny(in);
   said.last = getPositionIfAny(in);
   said.counts = getCountsIfAny(in);

@@ -33,10 +33,11 @@ struct Question {
   CallLine line = CallLine::kCollective;
   uint32_t number = 0;  // of the asker's call on that line
   int asker = -1;
+  bool operator==(const Question&) const = default;
 };
 
 struct StateReply {
-  uint32_t asked = 0;            // Question::number
+  Question asked;                // calls wait beside each other, and an answer may come when its call has long ended
   std::optional<Position> same;  // the collective with that number, when it was asked about and is still known
   std::optional<Position> last;  // the latest collective
   // Where counts are private, of the collective that was asked about: what it sends the asker, and expects of it.

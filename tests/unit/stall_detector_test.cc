@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <thread>
+
 #include "fuzz/hearsay.h"
 #include "team/team.h"
 #include "topology/peer_info.h"
@@ -22,6 +25,71 @@ class Answering : public fuzz::Hearsay {
   Bytes info_ = topology::encode(topology::describeSelf());
   std::optional<control::Answer> answer_;
 };
+
+// This rank's call 0 on a line, which waits for rank 1.
+class Waiting {
+ public:
+  explicit Waiting(const Call& call, std::chrono::milliseconds deadline = {}) : call_(call) {
+    call_.root = 1;
+    call_.timeout = deadline;
+    auto plane = std::make_unique<Answering>();
+    peer_ = plane.get();
+    team_.emplace(std::move(plane), std::make_shared<Recorder>(), Config{});
+    watch_.emplace(*team_, call_, 0, true);
+  }
+  void answer(CallLine asked, bool onlyReadies) {
+    StateReply said;
+    said.asked = {asked, 0, 0};
+    said.counterpart = true;
+    said.onlyReadies = onlyReadies;
+    peer_->answer(encode(said));
+  }
+  // What the look says is wrong; empty: nothing.
+  std::string look() {
+    try {
+      watch_->look(1, 0, false, [] { return std::string("rank 1"); });
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+ private:
+  Call call_;
+  Answering* peer_ = nullptr;
+  std::optional<Team> team_;
+  std::optional<StallDetector> watch_;
+};
+
+Call persistentSend() {
+  Call call;
+  call.collective = Collective::kSendRecv;
+  call.sends = call.onlyReadies = true;
+  return call;
+}
+
+// Calls of different lines have the same numbers, and an answer may come when the call that asked has ended.
+TEST(WatchOfACall, TakesNoAnswerThatIsOfAnotherCall) {
+  Waiting send(persistentSend());
+  EXPECT_EQ(send.look(), "");
+  send.answer(CallLine::kReceive, false);
+  EXPECT_EQ(send.look(), "");
+  send.answer(CallLine::kSend, true);
+  EXPECT_EQ(send.look(), "");
+  send.answer(CallLine::kSend, false);
+  EXPECT_NE(send.look().find("is persistent"), std::string::npos);
+}
+
+TEST(WatchOfACall, CountsNoAnswerThatIsOfAnotherCall) {
+  Waiting reduction(Call{}, std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(reduction.look(), "");
+  reduction.answer(CallLine::kReceive, false);
+  EXPECT_EQ(reduction.look(), "");
+  reduction.answer(CallLine::kCollective, false);
+  const std::string said = reduction.look();
+  EXPECT_NE(said.find("2 of 2 ranks have come"), std::string::npos) << said;
+}
 
 TEST(WatchOfACall, NamesTheRankWhoseAnswerCannotBeUnderstood) {
   auto plane = std::make_unique<Answering>();
