@@ -6,6 +6,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/host/job.h"
+#include "kernels/host/write_around.h"
 
 namespace tutti::kernels {
 namespace {
@@ -13,16 +14,19 @@ namespace {
 constexpr size_t kTinyBytes = 32;     // up to here a plain loop is done before a vector kernel has been found
 constexpr size_t kBlockBytes = 4096;  // what is written and read again shortly after stays in the L1 cache
 
+void copyOne(std::byte* to, const std::byte* from, size_t bytes, bool around) {
+  around ? copyAround(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+}
+
 // A source may be one of the destinations, which memcpy does not allow for.
-void copy(std::byte* const* destinations, int destinationCount, const std::byte* source, size_t bytes) {
-  if (destinationCount == 1) {
-    if (destinations[0] != source) std::memcpy(destinations[0], source, bytes);
-    return;
-  }
-  for (size_t offset = 0; offset < bytes; offset += kBlockBytes) {
-    const size_t length = std::min(kBlockBytes, bytes - offset);
+void copy(std::byte* const* destinations, int destinationCount, const std::byte* source, size_t bytes,
+          const bool* around) {
+  const size_t block = destinationCount == 1 ? bytes : kBlockBytes;
+  for (size_t offset = 0; offset < bytes; offset += block) {
+    const size_t length = std::min(block, bytes - offset);
     for (int d = 0; d < destinationCount; ++d)
-      if (destinations[d] != source) std::memcpy(destinations[d] + offset, source + offset, length);
+      if (destinations[d] != source)
+        copyOne(destinations[d] + offset, source + offset, length, around != nullptr && around[d]);
   }
 }
 
@@ -44,28 +48,35 @@ void sumTiny(std::byte* const* destinations, int destinationCount, const std::by
 
 // Makes a block in the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
 // (Stores to many places in turn would have their cache lines, often at equal offsets in a page, evict each other.)
-void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor) {
+// Where the first destination is written around the caches, the block is made elsewhere, and copied to all.
+void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor, const bool* around) {
+  alignas(64) std::byte made[kBlockBytes];
+  const bool elsewhere = around != nullptr && around[0];
+  std::byte* const* const destinations = job.destinations;
+  std::byte* first = destinations[0];
+  job.destinations = &first;
   const size_t size = sizeOf(job.type);
   const size_t end = job.end;
   for (; job.begin < end; job.begin = job.end) {
     job.end = std::min(end, job.begin + kBlockBytes / size);
+    const size_t at = job.begin * size, bytes = job.end * size - at;
+    // A job's elements are counted from where the first would lie.
+    if (elsewhere) first = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(made) - at);
     foldVector(job);
-    std::byte* const first = job.destinations[0];
     if (integerDivisor > 1) divideIntegers(job.type, first, job.begin, job.end, integerDivisor);
-    for (int d = 1; d < destinationCount; ++d)
-      std::memcpy(job.destinations[d] + job.begin * size, first + job.begin * size, (job.end - job.begin) * size);
+    for (int d = elsewhere ? 0 : 1; d < destinationCount; ++d)
+      copyOne(destinations[d] + at, first + at, bytes, around != nullptr && around[d]);
   }
 }
 
-}  // namespace
-
-void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
-             const std::byte* const* sources, int sourceCount, size_t count, int scaledSource) noexcept {
+void combineInto(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
+                 const std::byte* const* sources, int sourceCount, size_t count, int scaledSource,
+                 const bool* around) noexcept {
   const DataType type = arithmetic.type;
   const size_t bytes = count * sizeOf(type);
   const bool scaled = arithmetic.op == ReduceOp::kPreMulSum && scaledSource >= 0;
   const bool divided = arithmetic.op == ReduceOp::kAvg && arithmetic.divisor > 1;
-  if (sourceCount == 1 && !scaled && !divided) return copy(destinations, destinationCount, sources[0], bytes);
+  if (sourceCount == 1 && !scaled && !divided) return copy(destinations, destinationCount, sources[0], bytes, around);
   if (bytes <= kTinyBytes && arithmetic.op == ReduceOp::kSum) {
     if (type == DataType::kFloat32) return sumTiny<float>(destinations, destinationCount, sources, sourceCount, count);
     if (type == DataType::kFloat64) return sumTiny<double>(destinations, destinationCount, sources, sourceCount, count);
@@ -87,8 +98,18 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
                 foldOf(arithmetic.op, scaled)};
   const uint32_t integerDivisor = divided && !rowOf(type).isFloat() ? arithmetic.divisor : 1;
   if (bytes <= kTinyBytes && integerDivisor == 1) return foldScalar(job);
-  if (destinationCount > 1 || integerDivisor > 1) return foldInBlocks(job, destinationCount, integerDivisor);
+  if (destinationCount > 1 || integerDivisor > 1 || around != nullptr)
+    return foldInBlocks(job, destinationCount, integerDivisor, around);
   foldVector(job);
+}
+
+}  // namespace
+
+void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
+             const std::byte* const* sources, int sourceCount, size_t count, int scaledSource,
+             const bool* around) noexcept {
+  combineInto(arithmetic, destinations, destinationCount, sources, sourceCount, count, scaledSource, around);
+  if (around != nullptr) settle();
 }
 
 }  // namespace tutti::kernels

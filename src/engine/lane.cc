@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ticks.h"
+
 namespace tutti::engine {
 
 using schedule::Operand;
@@ -18,6 +20,8 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   }
   sources.resize(widestFrom);
   destinations.resize(widestTo);
+  around = std::make_unique<bool[]>(widestTo);
+  stores.assign(schedule->steps.size(), Stores());
   hasDrivers = std::any_of(ins.begin(), ins.end(), [](auto* end) { return end->driver != nullptr; }) ||
                std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
 }
@@ -151,12 +155,28 @@ bool Lane::tookAll() noexcept {
 
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (bytes == 0) return;
-  kernels::forEachRun(work_.layout, step, round, byInput(step), [&](const kernels::Piece& run, size_t before) {
-    combineRun(step, run, before * work_.elementBytes, bytes);
+  if (bytes < Stores::kLeastBytes || !writesMapped(step)) return combineRuns(step, round, bytes, false);
+  Stores& stores = binding_->stores[step_];
+  const bool around = stores.around();
+  const uint64_t begun = readTicks();
+  combineRuns(step, round, bytes, around);
+  stores.took(around, bytes, readTicks() - begun);
+}
+
+bool Lane::writesMapped(const Step& step) const noexcept {
+  return std::ranges::any_of(binding_->schedule->to(step), [this](Operand operand) {
+    return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr;
   });
 }
 
-void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept {
+void Lane::combineRuns(const Step& step, size_t round, size_t bytes, bool around) noexcept {
+  kernels::forEachRun(work_.layout, step, round, byInput(step), [&](const kernels::Piece& run, size_t before) {
+    combineRun(step, run, before * work_.elementBytes, bytes, around);
+  });
+}
+
+void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
+                      bool around) noexcept {
   const auto from = binding_->schedule->from(step);
   const auto to = binding_->schedule->to(step);
   std::byte* const input = const_cast<std::byte*>(work_.input) + run.input * work_.elementBytes;
@@ -185,6 +205,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
   }
   for (size_t i = 0; i < to.size(); ++i) {
     std::byte*& destination = binding_->destinations[i];
+    binding_->around[i] = around && to[i].isLink();
     if (to[i].isLink())
       destination = binding_->outs[to[i].index()]->place(bytes) + slotOffset;
     else
@@ -193,7 +214,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
   kernels::Arithmetic arithmetic = work_.arithmetic;
   if (!(step.flags & schedule::kFinalise)) arithmetic.divisor = 1;
   kernels::combine(arithmetic, binding_->destinations.data(), step.toCount, binding_->sources.data(), step.fromCount,
-                   run.count, scaled);
+                   run.count, scaled, around ? binding_->around.get() : nullptr);
 }
 
 bool Lane::finishStep(const Step& step, size_t bytes) noexcept {

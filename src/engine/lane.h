@@ -4,9 +4,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/stores.h"
 #include "kernels/host/combine.h"
 #include "kernels/walk.h"
 #include "link/link.h"
@@ -23,7 +25,9 @@ struct Binding {
   uint32_t slotBytes = 0;
   std::vector<const std::byte*> sources;  // room for the widest step
   std::vector<std::byte*> destinations;
-  bool hasDrivers = false;  // some link needs progress()
+  std::unique_ptr<bool[]> around;  // of each destination whether it is written around the caches
+  std::vector<Stores> stores;      // of each step
+  bool hasDrivers = false;         // some link needs progress()
 
   void prepare(uint32_t bytesPerSlot);  // sizes the rest once schedule, ins and outs are set
 };
@@ -83,7 +87,10 @@ class Lane {
   bool tookAll() noexcept;
   void differs(int peer, const link::Said& said, size_t expected) noexcept;
   void execute(const schedule::Step& step, size_t round, size_t bytes) noexcept;
-  void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes) noexcept;
+  bool writesMapped(const schedule::Step& step) const noexcept;
+  void combineRuns(const schedule::Step& step, size_t round, size_t bytes, bool around) noexcept;
+  void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
+                  bool around) noexcept;
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
   size_t bytesOf(const schedule::Step& step, size_t round) const noexcept;
   bool byInput(const schedule::Step& step) const noexcept {

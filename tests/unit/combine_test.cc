@@ -136,7 +136,8 @@ Problem makeProblem(DataType type, ReduceOp op, int sourceCount, size_t count) {
 }
 
 // Runs the first `count` elements. `targets` lists the destinations: the index of a source, or kNowhere.
-std::string run(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift) {
+// `around`: those that are no source are written around the caches.
+std::string run(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift, bool around) {
   const DataType type = problem.arithmetic.type;
   std::vector<Buffer> buffers;
   std::vector<const std::byte*> sources;
@@ -151,8 +152,10 @@ std::string run(const Problem& problem, const std::vector<int>& targets, size_t 
     if (target == kNowhere) buffers.emplace_back(count * sizeOf(type), shift * (buffers.size() * 3 + 7));
     destinations.push_back(target == kNowhere ? buffers.back().data() : buffers[static_cast<size_t>(target)].data());
   }
+  const auto which = std::make_unique<bool[]>(targets.size());
+  std::ranges::transform(targets, which.get(), [](int target) { return target == kNowhere; });
   combine(problem.arithmetic, destinations.data(), static_cast<int>(destinations.size()), sources.data(),
-          static_cast<int>(sources.size()), count, problem.scaledSource);
+          static_cast<int>(sources.size()), count, problem.scaledSource, around ? which.get() : nullptr);
   for (const std::byte* destination : destinations) {
     if (std::string text = difference(destination, type, problem.expected, count); !text.empty()) return text;
   }
@@ -206,11 +209,13 @@ class Combine : public testing::TestWithParam<std::tuple<int, Vectors>> {
     return defined;
   }
 
-  void check(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift) const {
-    const std::string text = run(problem, targets, count, shift);
+  void check(const Problem& problem, const std::vector<int>& targets, size_t count, size_t shift,
+             bool around = false) const {
+    const std::string text = run(problem, targets, count, shift, around);
     ASSERT_TRUE(text.empty()) << text << ": " << nameOf(type()) << ' ' << nameOf(problem.arithmetic.op) << ", "
                               << problem.sources.size() << " sources, " << targets.size() << " destinations (first "
-                              << targets[0] << "), " << count << " elements, shift " << shift;
+                              << targets[0] << "), " << count << " elements, shift " << shift
+                              << (around ? ", around the caches" : "");
   }
 };
 
@@ -233,7 +238,8 @@ TEST_P(Combine, EveryPlacementAtLengthsOfSeveralVectors) {
       const Problem problem = makeProblem(type(), op, sourceCount, 700);
       for (const auto& places : placements(sourceCount))
         for (size_t count : {7, 64, 255, 256, 257, 571, 700})
-          ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 ? 1 : 0));
+          for (const bool around : {false, true})
+            ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 ? 1 : 0, around));
     }
   }
 }
@@ -243,7 +249,9 @@ TEST_P(Combine, LongArrays) {
     for (int sourceCount : {1, 2, 5}) {
       const Problem problem = makeProblem(type(), op, sourceCount, 9001);
       for (const std::vector<int>& places : {std::vector<int>{kNowhere}, std::vector<int>{0, kNowhere, kNowhere}})
-        for (size_t count : {4096, 9001}) ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 * 13));
+        for (size_t count : {4096, 9001})
+          for (const bool around : {false, true})
+            ASSERT_NO_FATAL_FAILURE(check(problem, places, count, count % 2 * 13, around));
     }
   }
 }

@@ -1,0 +1,14 @@
+// Copies that go around the caches.
+#pragma once
+#include <cstddef>
+
+namespace tutti::kernels {
+
+// As memcpy, but the destination does not come into this core's caches: its lines are written as a whole, and nobody's
+// copy of them has to be fetched first. For what another core will read, and this one will not. Where the processor has
+// no such stores, an ordinary copy. Any alignment; any thread.
+void copyAround(std::byte* to, const std::byte* from, size_t bytes) noexcept;
+// Other threads may see such a copy later than stores that follow it, but not later than those that follow this.
+void settle() noexcept;
+
+}  // namespace tutti::kernels
