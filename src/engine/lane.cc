@@ -37,6 +37,19 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
 }
 
 LaneState Lane::run(bool& moved) noexcept {
+  const LaneState state = goOn(moved);
+  if (owesWakeups_) [[unlikely]]
+    settleWakeups();
+  return state;
+}
+
+void Lane::settleWakeups() noexcept {
+  owesWakeups_ = false;
+  for (link::RecvEnd* end : binding_->ins) end->wakeups.settle(end->peerBell);
+  for (link::SendEnd* end : binding_->outs) end->wakeups.settle(end->peerBell);
+}
+
+LaneState Lane::goOn(bool& moved) noexcept {
   const Schedule& schedule = *binding_->schedule;
   const auto stepCount = static_cast<uint32_t>(schedule.steps.size());
   for (; iteration_ < iterations_; ++iteration_, step_ = 0) {
@@ -218,12 +231,17 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
 }
 
 bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
-  for (const Operand operand : binding_->schedule->from(step))
-    if (operand.isLink()) binding_->ins[operand.index()]->release();
+  for (const Operand operand : binding_->schedule->from(step)) {
+    if (!operand.isLink()) continue;
+    link::RecvEnd& end = *binding_->ins[operand.index()];
+    end.releaseQuietly();
+    owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
+  }
   for (const Operand operand : binding_->schedule->to(step)) {
     if (!operand.isLink()) continue;
     link::SendEnd& end = *binding_->outs[operand.index()];
-    end.post(work_.fingerprint, static_cast<uint32_t>(bytes));
+    end.postQuietly(work_.fingerprint, static_cast<uint32_t>(bytes));
+    owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
     if (end.driver && !drive(end.driver, end.peer)) return false;
   }
   return true;

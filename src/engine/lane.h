@@ -92,6 +92,8 @@ class Lane {
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
                   bool around) noexcept;
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
+  LaneState goOn(bool& moved) noexcept;
+  void settleWakeups() noexcept;
   size_t bytesOf(const schedule::Step& step, size_t round) const noexcept;
   bool byInput(const schedule::Step& step) const noexcept {
     return kernels::goesByInput(work_.layout, binding_->schedule->operands.data(), step);
@@ -104,6 +106,7 @@ class Lane {
   size_t iteration_ = 0, iterations_ = 0, rounds_ = 0;
   uint32_t step_ = 0;
   int waitingFor_ = -1;
+  bool owesWakeups_ = false;
   LaneFailure failure_;
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "link/fifo.h"
 
@@ -55,9 +56,30 @@ std::string whyFailed(const Driver& driver) noexcept;
 // Wakes the owner of a bell if it sleeps. The sleeper counts in `sleeping` before it looks for work a last time, and it
 // sleeps for a bounded time, so a ring that crosses with that look costs one such time and no hang.
 void wake(Doorbell& bell) noexcept;
-inline void ring(Doorbell* bell) noexcept {
-  if (bell && bell->sleeping.load(std::memory_order_relaxed) != 0) wake(*bell);
+inline bool sleeps(const Doorbell* bell) noexcept {
+  return bell && bell->sleeping.load(std::memory_order_relaxed) != 0;
 }
+inline void ring(Doorbell* bell) noexcept {
+  if (sleeps(bell)) wake(*bell);
+}
+
+// When to wake a peer that sleeps: not for each slot. Who shares its core with computation sleeps at every wait, and
+// two changes of who runs there cost as much as a slot's work; so it wakes to half a FIFO of work, or when the other
+// one stops.
+struct Wakeups {
+  uint32_t owed = 0;
+  // After a slot. True: at its next stop the caller has to settle().
+  bool owe(Doorbell* bell, uint32_t depth) noexcept {
+    if (!sleeps(bell)) [[likely]]
+      return false;
+    if (++owed < depth / 2) return true;
+    settle(bell);
+    return false;
+  }
+  void settle(Doorbell* bell) noexcept {
+    if (std::exchange(owed, 0) != 0) ring(bell);
+  }
+};
 
 // Asks for a line to be fetched for writing. The next slot's header is in the peer's cache since it was last read
 // there; taking it back while this rank waits anyway keeps that trip out of the next post.
@@ -74,6 +96,7 @@ struct SendEnd {
   Doorbell* peerBell = nullptr;  // null: the peer does not sleep on this link's memory
   Driver* driver = nullptr;      // null: mapped memory
   int peer = -1;
+  Wakeups wakeups{};
 
   bool hasRoom() noexcept {
     if (posted - knownReleased < fifo.depth) return true;
@@ -88,13 +111,17 @@ struct SendEnd {
     return bytes <= kInlineBytes ? header().inlined : fifo.slots + (posted & (fifo.depth - 1)) * size_t{fifo.slotBytes};
   }
   void post(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
+    postQuietly(fingerprint, bytes);
+    ring(peerBell);
+  }
+  // Who sleeps is not woken for it.
+  void postQuietly(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
     SlotHeader& line = header();
     line.fingerprint = fingerprint;
     line.bytes = bytes;
     // Release: pairs with RecvEnd::ready; header and payload are visible to whoever sees the number.
     line.sequence.store(++posted, std::memory_order_release);
     own(&header());
-    ring(peerBell);
   }
 };
 
@@ -104,6 +131,7 @@ struct RecvEnd {
   Doorbell* peerBell = nullptr;
   Driver* driver = nullptr;
   int peer = -1;
+  Wakeups wakeups{};
 
   const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
   // Acquire: pairs with SendEnd::post.
@@ -121,9 +149,12 @@ struct RecvEnd {
                                  : fifo.slots + (received & (fifo.depth - 1)) * size_t{fifo.slotBytes};
   }
   void release() noexcept {
+    releaseQuietly();
+    ring(peerBell);
+  }
+  void releaseQuietly() noexcept {
     // Release: pairs with SendEnd::hasRoom; everything read from the slot has been read.
     fifo.released->value.store(++received, std::memory_order_release);
-    ring(peerBell);
   }
 };
 

@@ -123,6 +123,37 @@ TEST_F(LaneTurns, EndsWhenAllHasLeft) {
   EXPECT_EQ(run(), LaneState::kDone);
 }
 
+// --- a peer that sleeps ---
+
+TEST(Wakeups, ComeForHalfAFifoOrAtAStop) {
+  link::Doorbell bell;
+  link::Wakeups wakeups;
+  constexpr uint32_t kDepth = 8;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(wakeups.owe(&bell, kDepth)) << "nobody sleeps";
+  bell.sleeping = 1;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(wakeups.owe(&bell, kDepth));
+  EXPECT_EQ(bell.rings.load(), 0u);
+  EXPECT_FALSE(wakeups.owe(&bell, kDepth));
+  EXPECT_EQ(bell.rings.load(), 1u);
+  wakeups.settle(&bell);
+  EXPECT_EQ(bell.rings.load(), 1u) << "nothing is owed";
+  EXPECT_TRUE(wakeups.owe(&bell, kDepth));
+  wakeups.settle(&bell);
+  EXPECT_EQ(bell.rings.load(), 2u);
+  EXPECT_FALSE(wakeups.owe(nullptr, kDepth)) << "who does not sleep on this memory";
+}
+
+TEST_F(LaneTurns, WhoSleepsIsWokenWhereTheLaneStops) {
+  link::Doorbell bell;
+  bell.sleeping = 1;
+  Outlet deep(2, 8);
+  deep.end().peerBell = &bell;
+  binding_.outs.back() = &deep.end();
+  first_.becomeWritable(), deep.becomeWritable();
+  EXPECT_EQ(run(), LaneState::kDone);
+  EXPECT_EQ(bell.rings.load(), 1u) << "for the two slots together";
+}
+
 // --- a peer over mapped memory, which may change what it has posted at any time ---
 
 class Posted : public testing::Test {
