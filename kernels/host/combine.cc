@@ -48,8 +48,9 @@ void sumTiny(std::byte* const* destinations, int destinationCount, const std::by
 
 // Makes a block in the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
 // (Stores to many places in turn would have their cache lines, often at equal offsets in a page, evict each other.)
-// Where the first destination is written around the caches, the block is made elsewhere, and copied to all.
-void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor, const bool* around) {
+// Where the first destination is written around the caches, the block is made elsewhere, and copied to all. (Small
+// calls do not come here, and want no such block on their stack.)
+[[gnu::noinline]] void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor, const bool* around) {
   alignas(64) std::byte made[kBlockBytes];
   const bool elsewhere = around != nullptr && around[0];
   std::byte* const* const destinations = job.destinations;

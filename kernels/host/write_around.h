@@ -4,6 +4,12 @@
 
 namespace tutti::kernels {
 
+#if defined(__SSE2__)
+inline constexpr bool kGoesAround = true;
+#else
+inline constexpr bool kGoesAround = false;  // both are as ordinary copies then
+#endif
+
 // As memcpy, but the destination does not come into this core's caches: its lines are written as a whole, and nobody's
 // copy of them has to be fetched first. For what another core will read, and this one will not. Where the processor has
 // no such stores, an ordinary copy. Any alignment; any thread.

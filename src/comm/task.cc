@@ -300,7 +300,7 @@ bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
   const bool onSockets = std::ranges::any_of(tasks, [](const Task& task) { return task.overNetwork(); });
   for (const Task& task : tasks) {
     Links& links = task.state().links();
-    if (!task.done()) sleeper.hear(links.bell(), onSockets ? links.ear() : nullptr);
+    if (!task.done()) sleeper.hear(links.bell(), onSockets ? links.ear() : nullptr, task.state().crowd().felt());
   }
   bool moved = false;
   if (!advanceAll(tasks, moved) && !moved) {

@@ -66,7 +66,10 @@ void StallDetector::look(int waitingFor, uint64_t progress, bool overNetwork,
   ask(waitingFor);
 }
 
-void StallDetector::ask(int rank) { team_.plane().ask(rank, encode(question())); }
+void StallDetector::ask(int rank) {
+  team_.plane().ask(rank, encode(question()));
+  unanswered_ = true;
+}
 
 Question StallDetector::question() const noexcept {
   return {lineOf(call_), static_cast<uint32_t>(number_), team_.rank()};
@@ -89,9 +92,11 @@ void StallDetector::judge(int rank) {
   const auto answer = team_.plane().lastAnswer(rank);
   if (!answer || answer->count == judged_) return;
   judged_ = answer->count;
-  if (answer->left && ++timesGone_ == 1) nextQuestion_ = Clock::now();
   const auto said = read(rank, *answer);
-  if (said && said->asked == question()) {
+  if (said && said->asked != question()) return askAgain();
+  unanswered_ = false;
+  if (answer->left && ++timesGone_ == 1) nextQuestion_ = Clock::now();
+  if (said) {
     compare(rank, *said);
     compareCounts(rank, *said);
     comparePersistence(rank, *said);
@@ -102,10 +107,18 @@ void StallDetector::judge(int rank) {
   throw leftWithout(rank, said);
 }
 
+// A call beside this one has asked the same rank, and its answer has perhaps covered the one to this call. Each of the
+// two asks again after a time of its own: at once after each other, that would repeat itself.
+void StallDetector::askAgain() {
+  constexpr milliseconds kApart(10);
+  if (!unanswered_) return;
+  nextQuestion_ = std::min(nextQuestion_, Clock::now() + kApart * (1 + static_cast<int>(lineOf(call_))));
+}
+
 // Nothing of what it had sent can be missing any more; so, if it does not say itself that it has made its part, it has
 // not.
 Error StallDetector::leftWithout(int rank, const std::optional<StateReply>& said) const {
-  const bool made = said && said->asked == question() && said->counterpart;
+  const bool made = said && said->counterpart;
   return departure(rank, said,
                    made ? "it has made its part of this call, and not all of that has come"
                         : "it has made fewer calls than this rank");
@@ -216,12 +229,13 @@ void StallDetector::expire(const std::function<std::string()>& waits) {
   if (!census_) {
     const int asked = collective && team_.size() <= kMostAsked ? team_.size() : 0;
     for (int rank = 0; rank < asked; ++rank) {
-      counts_.push_back(answersOf(rank));
+      asked_.push_back({answersOf(rank), std::nullopt});
       if (rank != team_.rank()) ask(rank);
     }
     census_ = Deadline::in(kCensusTime);
   }
-  for (int rank = 0; rank < static_cast<int>(counts_.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(asked_.size()); ++rank) {
+    takeAnswer(rank);
     if (isSilent(rank) && !census_->passed()) return;
   }
   // The answers to these questions may be the first that tell it.
@@ -235,14 +249,21 @@ void StallDetector::expire(const std::function<std::string()>& waits) {
                           census(), crossing_.empty() ? "" : ". ", crossing_));
 }
 
-// An answer to an earlier question may come only now, and says nothing of this call.
-bool StallDetector::isSilent(int rank) const {
-  if (rank == team_.rank()) return false;
+// What comes may be of another call: of an earlier question, or of a call beside this one, whose answer has covered
+// this one's. Then it is asked again.
+void StallDetector::takeAnswer(int rank) {
+  Asked& asked = asked_[size_t(rank)];
   const auto answer = team_.plane().lastAnswer(rank);
-  if (!answer || answer->count == counts_[size_t(rank)]) return true;
+  if (rank == team_.rank() || asked.told || !answer || answer->count == asked.count) return;
+  asked.count = answer->count;
   const auto said = read(rank, *answer);
-  return said && said->asked != question();
+  if (!said || said->asked == question())
+    asked.told = answer;
+  else
+    ask(rank);
 }
+
+bool StallDetector::isSilent(int rank) const { return rank != team_.rank() && !asked_[size_t(rank)].told; }
 
 int StallDetector::silentRelayTo(int rank) const {
   const auto way = team_.plane().wayTo(rank);
@@ -251,7 +272,7 @@ int StallDetector::silentRelayTo(int rank) const {
 }
 
 std::string StallDetector::positionOf(int rank) const {
-  const auto answer = team_.plane().lastAnswer(rank);
+  const auto& answer = asked_[size_t(rank)].told;
   if (isSilent(rank)) {
     const int relay = silentRelayTo(rank);
     return relay < 0 ? "does not answer" : fmt::format("cannot be asked, for rank {} passes nothing on", relay);
@@ -275,11 +296,11 @@ std::string StallDetector::positionOf(int rank) const {
 
 std::string StallDetector::census() const {
   constexpr size_t kMostNamed = 16;
-  if (counts_.empty()) return "";
+  if (asked_.empty()) return "";
   std::vector<std::string> absent;
   int present = 1;
   bool all = true;
-  for (int rank = 0; rank < static_cast<int>(counts_.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(asked_.size()); ++rank) {
     if (rank == team_.rank()) continue;
     const std::string position = positionOf(rank);
     all = all && !isSilent(rank);

@@ -39,6 +39,7 @@ class StallDetector {
   using Clock = std::chrono::steady_clock;
   Question question() const noexcept;
   void judge(int rank);
+  void askAgain();
   void ask(int rank);
   uint64_t answersOf(int rank) const;
   std::optional<StateReply> read(int rank, const control::Answer& answer) const;
@@ -53,6 +54,7 @@ class StallDetector {
   std::string census() const;
   std::string positionOf(int rank) const;
   bool isSilent(int rank) const;
+  void takeAnswer(int rank);
   int silentRelayTo(int rank) const;  // -1: none
 
   Team& team_;
@@ -66,12 +68,17 @@ class StallDetector {
   uint64_t judged_ = 0;  // answers of that rank which have been looked at
   int judgedRank_ = -1;
   bool doubts_ = false;
+  bool unanswered_ = false;  // the last question
   uint64_t lastProgress_ = 0;
   Deadline mayStillCome_ = Deadline::never();
   int timesGone_ = 0;               // answers in a row that said it has left, without progress in between
   std::string crossing_;            // how this call and one on another communicator seem to wait for each other
   std::optional<Deadline> census_;  // after the deadline: until when answers are waited for
-  std::vector<uint64_t> counts_;    // answers of each rank before that
+  struct Asked {
+    uint64_t count = 0;                   // answers of that rank before
+    std::optional<control::Answer> told;  // its first of this call
+  };
+  std::vector<Asked> asked_;  // then, by rank
 };
 
 }  // namespace tutti::comm

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ticks.h"
+#include "kernels/host/write_around.h"
 
 namespace tutti::engine {
 
@@ -168,18 +169,23 @@ bool Lane::tookAll() noexcept {
 
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (bytes == 0) return;
-  if (bytes < Stores::kLeastBytes || !writesMapped(step)) return combineRuns(step, round, bytes, false);
+  const auto filled = bytes < Stores::kLeastBytes || !kernels::kGoesAround ? 0 : bytes * mappedSlots(step);
+  if (filled == 0) return combineRuns(step, round, bytes, false);
   Stores& stores = binding_->stores[step_];
   const bool around = stores.around();
   const uint64_t begun = readTicks();
   combineRuns(step, round, bytes, around);
-  stores.took(around, bytes, readTicks() - begun);
+  stores.took(around, filled, readTicks() - begun);
 }
 
-bool Lane::writesMapped(const Step& step) const noexcept {
-  return std::ranges::any_of(binding_->schedule->to(step), [this](Operand operand) {
-    return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr;
-  });
+// What a driver sends is read again by this core.
+bool Lane::isMapped(Operand operand) const noexcept {
+  return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr;
+}
+
+size_t Lane::mappedSlots(const Step& step) const noexcept {
+  return static_cast<size_t>(
+      std::ranges::count_if(binding_->schedule->to(step), [this](Operand operand) { return isMapped(operand); }));
 }
 
 void Lane::combineRuns(const Step& step, size_t round, size_t bytes, bool around) noexcept {
@@ -218,7 +224,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
   }
   for (size_t i = 0; i < to.size(); ++i) {
     std::byte*& destination = binding_->destinations[i];
-    binding_->around[i] = around && to[i].isLink();
+    binding_->around[i] = around && isMapped(to[i]);
     if (to[i].isLink())
       destination = binding_->outs[to[i].index()]->place(bytes) + slotOffset;
     else

@@ -87,7 +87,8 @@ class Lane {
   bool tookAll() noexcept;
   void differs(int peer, const link::Said& said, size_t expected) noexcept;
   void execute(const schedule::Step& step, size_t round, size_t bytes) noexcept;
-  bool writesMapped(const schedule::Step& step) const noexcept;
+  bool isMapped(schedule::Operand to) const noexcept;
+  size_t mappedSlots(const schedule::Step& step) const noexcept;  // that it fills
   void combineRuns(const schedule::Step& step, size_t round, size_t bytes, bool around) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
                   bool around) noexcept;

@@ -46,10 +46,10 @@ bool Sleeper::woken(long result) const noexcept {
   return errno == ETIMEDOUT ? false : sleepBlind();
 }
 
-void Sleeper::hear(link::Doorbell& bell, link::Ear* ear) noexcept {
+void Sleeper::hear(link::Doorbell& bell, link::Ear* ear, bool patient) noexcept {
   if (std::ranges::find(bells_, &bell, &Heard::bell) != bells_.end()) return;
   try {
-    bells_.push_back({&bell, ear, 0});
+    bells_.push_back({&bell, ear, 0, patient});
   } catch (const std::bad_alloc&) {
     return;
   }
@@ -58,6 +58,7 @@ void Sleeper::hear(link::Doorbell& bell, link::Ear* ear) noexcept {
   // path), so a ring may still be missed; the sleep is bounded for that. As a release the first pairs with wake(): the
   // ear's name is there.
   if (ear != nullptr) bell.polling.fetch_add(1, std::memory_order_seq_cst);
+  if (patient) bell.patient.fetch_add(1, std::memory_order_relaxed);
   bells_.back().rings = bell.rings.load(std::memory_order_acquire);
   bell.sleeping.fetch_add(1, std::memory_order_seq_cst);
 }
@@ -66,6 +67,7 @@ void Sleeper::rise() noexcept {
   for (const Heard& heard : bells_) {
     heard.bell->sleeping.fetch_sub(1, std::memory_order_relaxed);
     if (heard.ear != nullptr) heard.bell->polling.fetch_sub(1, std::memory_order_relaxed);
+    if (heard.patient) heard.bell->patient.fetch_sub(1, std::memory_order_relaxed);
   }
   bells_.clear();
   drivers_.clear();

@@ -20,8 +20,9 @@ class Sleeper {
       : longestNs_(static_cast<long>(longest.count())) {}
   ~Sleeper() { rise(); }
   // What could wake the thread, each once however often it is named. Bells come first, then the caller looks at its
-  // lanes once more, then come the drivers. `ear`: null where the bell has none. Without memory for it, it is left out.
-  void hear(link::Doorbell& bell, link::Ear* ear) noexcept;
+  // lanes once more, then come the drivers. `ear`: null where the bell has none. `patient`: see link::Wakeups. Without
+  // memory for it, it is left out.
+  void hear(link::Doorbell& bell, link::Ear* ear, bool patient = false) noexcept;
   void watch(link::Driver& driver) noexcept;
   // Until there may be news. Drivers that have some are driven: a lane looks only at the link that it waits for, and
   // what nobody takes would end the next sleep at once. Returns whether something ended the sleep before its time.
@@ -34,6 +35,7 @@ class Sleeper {
     link::Doorbell* bell;
     link::Ear* ear;
     uint32_t rings;  // when last looked
+    bool patient;
   };
   bool sleepOnBells() const noexcept;
   bool sleepOnSockets() noexcept;

@@ -17,10 +17,10 @@ class Stores {
 
   // How to fill the next slot.
   bool around() noexcept {
-    const bool other = ++slots_ % kTryEvery == 0 || slots_ == 2;
+    const bool other = ++slots_ % kTryEvery == 0 || slots_ == 2 || slots_ == 8;
     return other ? !aroundIsBetter() : aroundIsBetter();
   }
-  // How long a slot took, arithmetic included.
+  // How long the step took, arithmetic included, to fill so many bytes of slots.
   void took(bool around, size_t bytes, uint64_t ticks) noexcept {
     constexpr uint64_t kMost = UINT32_MAX / 2;
     uint32_t& least = around ? around_ : ordinary_;
@@ -30,7 +30,7 @@ class Stores {
   }
 
  private:
-  static constexpr uint32_t kTryEvery = 64;
+  static constexpr uint32_t kTryEvery = 61;           // a prime: calls have the same slots each time
   static constexpr uint64_t kLine = 64, kParts = 16;  // times are of a line, in sixteenths of a tick
   // What the reader of a line pays where it would have found it in a cache that both share.
   static constexpr uint32_t kReaderPays = 16 * kParts;

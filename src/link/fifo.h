@@ -82,12 +82,13 @@ struct alignas(128) Counter {
   uint64_t outputOf = 0;
 };
 
-// Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release. Its streams
-// may sleep side by side, so both other words count threads.
+// Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release, or after
+// several (see Wakeups). Its streams may sleep side by side, so the other words count threads.
 struct alignas(128) Doorbell {
   std::atomic<uint32_t> rings{0};
   std::atomic<uint32_t> sleeping{0};
   std::atomic<uint32_t> polling{0};  // of these: how many sleep on sockets, and hear only what comes through the ear
+  std::atomic<uint32_t> patient{0};  // of these: how many would rather wake to several slots
   uint64_t ear[2] = {};              // its name (see link/ear.h), written before the first thread counts as polling
 };
 

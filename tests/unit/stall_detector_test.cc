@@ -19,11 +19,14 @@ class Answering : public fuzz::Hearsay {
   Answering() : Hearsay(7, 2) {}
   std::span<const std::byte> info(int) const override { return info_; }
   std::optional<control::Answer> lastAnswer(int) const override { return answer_; }
+  void ask(int, std::span<const std::byte>) override { ++questions_; }
+  int questions() const { return questions_; }
   void answer(Bytes body) { answer_ = {answer_ ? answer_->count + 1 : 1, false, std::move(body)}; }
 
  private:
   Bytes info_ = topology::encode(topology::describeSelf());
   std::optional<control::Answer> answer_;
+  int questions_ = 0;
 };
 
 // This rank's call 0 on a line, which waits for rank 1.
@@ -44,6 +47,7 @@ class Waiting {
     said.onlyReadies = onlyReadies;
     peer_->answer(encode(said));
   }
+  int questions() const { return peer_->questions(); }
   // What the look says is wrong; empty: nothing.
   std::string look() {
     try {
@@ -78,6 +82,29 @@ TEST(WatchOfACall, TakesNoAnswerThatIsOfAnotherCall) {
   EXPECT_EQ(send.look(), "");
   send.answer(CallLine::kSend, false);
   EXPECT_NE(send.look().find("is persistent"), std::string::npos);
+}
+
+// Two calls that stand still ask the same rank, which has one last answer.
+TEST(WatchOfACall, AsksAgainWhereAnAnswerWasCovered) {
+  Waiting send(persistentSend());
+  const auto lookAfter = [&](int milliseconds) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    EXPECT_EQ(send.look(), "");
+    return send.questions();
+  };
+  lookAfter(0);
+  EXPECT_EQ(lookAfter(110), 1);
+  send.answer(CallLine::kReceive, false);
+  lookAfter(0);
+  EXPECT_EQ(lookAfter(30), 2) << "long before the next one would have been due";
+  const auto asked = std::chrono::steady_clock::now();
+  send.answer(CallLine::kSend, true);
+  lookAfter(0);
+  send.answer(CallLine::kReceive, false);
+  lookAfter(0);
+  const int questions = lookAfter(30);
+  if (std::chrono::steady_clock::now() - asked > std::chrono::milliseconds(300)) GTEST_SKIP() << "the next one was due";
+  EXPECT_EQ(questions, 2) << "it has its answer";
 }
 
 TEST(WatchOfACall, CountsNoAnswerThatIsOfAnotherCall) {

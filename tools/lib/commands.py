@@ -8,7 +8,7 @@ from pathlib import Path
 
 # Commands of the system's that documents may name. What they start in turn is looked at.
 SYSTEM = {"[", "accelerate", "az", "cat", "cc", "c++", "ccache", "cd", "chrt", "diff", "env", "export", "gdb", "kill", "ln", "ls",
-          "mkdir", "mpirun", "pip", "pkg-config", "ps", "python", "rm", "setarch", "srun", "timeout", "torchfrtrace", "torchrun",
+          "auditwheel", "mkdir", "mpirun", "pip", "pkg-config", "ps", "python", "rm", "setarch", "srun", "timeout", "torchfrtrace", "torchrun",
           "unset", "wait"}
 # Under another name where a document's reader is.
 ALIASES = {"prepared/run": "tests/gpu/run"}
