@@ -47,6 +47,7 @@ libfmt-dev fmt/format.h
 libcli11-dev CLI/CLI.hpp
 nlohmann-json3-dev nlohmann/json.hpp
 libsodium-dev sodium.h
+libpugixml-dev pugixml.hpp
 "
 commands_to_check="
 python3 python3

@@ -1,0 +1,90 @@
+"""tutti-topo as a program: what it prints of files and known systems, and how it ends with what it cannot read."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = os.environ["TUTTI_BIN_DIR"]
+
+
+def run(*arguments):
+    done = subprocess.run([f"{BIN}/tutti-topo", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, text):
+        path = pathlib.Path(self.folder.name, "system.xml")
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def expect_trouble(self, part, *arguments):
+        code, output, errors = run(*arguments)
+        self.assertEqual((code, output), (2, ""), errors)
+        self.assertTrue(errors.startswith("tutti-topo: "), errors)
+        self.assertIn(part, errors)
+
+    def test_a_known_system(self):
+        code, output, errors = run("show", "--system", "azure-ndv4")
+        self.assertEqual((code, errors), (0, ""))
+        lines = output.splitlines()
+        first = next(i for i, line in enumerate(lines) if "ffff:ff:01.0" in line)
+        self.assertIn("NUMA 0", lines[first - 1])
+        self.assertIn("GPU 2  0003:00:00.0", lines[first + 1])
+        self.assertIn("GPU 3  0004:00:00.0", lines[first + 2])
+        matrix = next(line.split() for line in lines if line.startswith("G2 "))
+        self.assertEqual(matrix, ["G2", "GPU", "2", "NVL", "NVL", "-", *["NVL"] * 5, "PXN", "PXN", "PIX", "PIX",
+                                  *["PXN"] * 4])
+
+    def test_its_file(self):
+        code, xml, errors = run("make", "ibm-hgx-h100")
+        self.assertEqual((code, errors.count("tutti-topo: remark: ")), (0, 16))  # of 16 widths
+        path = self.file(xml)
+        shown = run("show", path)
+        self.assertEqual(shown[0], 0)
+        self.assertEqual(shown, run("show", "--system", "ibm-hgx-h100"))
+        self.assertEqual(shown[1].count("warning: "), 1)
+        self.assertEqual(run("show", path, "--format", "xml"), (0, xml, errors))
+
+    def test_json(self):
+        code, output, _ = run("show", "--system", "aws-p5", "--format", "json")
+        said = json.loads(output)
+        self.assertEqual(code, 0)
+        self.assertEqual(sum(device["kind"] == "gpu" for device in said["devices"]), 8)
+        self.assertEqual(len(said["paths"]), 40 * 39 // 2)
+        self.assertEqual(said["warnings"], [])
+
+    def test_files_that_are_none(self):
+        self.expect_trouble("no XML at line 1", "show", self.file("<system><cpu>"))
+        self.expect_trouble("DOCTYPE", "show", self.file("<!DOCTYPE system><system/>"))
+        self.expect_trouble("cannot be read", "show", "/nowhere/system.xml")
+        self.expect_trouble("cannot be read", "show", self.folder.name)
+
+    def test_names_that_are_none(self):
+        for arguments in (["show", "--system", "dgx-2"], ["make", "dgx-2"]):
+            self.expect_trouble("no system is known as \"dgx-2\": name one of dgx-a100, hgx-h100", *arguments)
+
+    def test_calls_that_are_wrong(self):
+        self.expect_trouble("with --system", "show")
+        self.expect_trouble("Try --help", "make")
+        self.expect_trouble("Try --help", "show", "file.xml", "--system", "dgx-a100")
+        self.expect_trouble("Try --help", "show", "--system", "dgx-a100", "--format", "svg")
+        self.expect_trouble("Try --help")
+
+    def test_help_tells_all(self):
+        code, output, _ = run("--help")
+        self.assertEqual(code, 0)
+        for part in ("show", "make", "--system", "--format", "azure-ndv4", "ethernet-host"):
+            self.assertIn(part, output)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

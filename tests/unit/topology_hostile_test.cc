@@ -1,0 +1,127 @@
+// Files that no machine has: each ends in an error that says what is wrong with it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "topology/nccl_xml.h"
+#include "topology/paths.h"
+#include "topology/warnings.h"
+
+namespace tutti::topology {
+namespace {
+
+std::string refusalOf(const std::string& text) {
+  try {
+    const System system = readNcclXml(text, "bad.xml");
+    return fmt::format("it was read, with {} devices", system.devices.size());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+    return error.what();
+  }
+}
+
+std::string inSystem(const std::string& inside) {
+  return "<system version=\"1\"><cpu numaid=\"0\">" + inside + "</cpu></system>";
+}
+
+void expectRefusal(const std::string& text, const std::string& part) {
+  const std::string refusal = refusalOf(text);
+  EXPECT_EQ(refusal.find("bad.xml: "), 0u) << refusal;
+  EXPECT_NE(refusal.find(part), std::string::npos) << refusal;
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(HostileXml, IsNoXml) {
+  expectRefusal("", "no XML");
+  expectRefusal("<system>\n<cpu>\n</system>", "no XML at line 3");
+  expectRefusal(std::string("<system>\0</system>", 18), "zero byte");
+  expectRefusal("<graphs version=\"1\"/>", "begins with <graphs version=\"1\">");
+}
+
+TEST(HostileXml, IsLarge) {
+  expectRefusal(std::string(kMostXmlBytes + 1, ' '), "more than 4194304 bytes");
+  expectRefusal(inSystem(repeated("<a/>", kMostXmlElements)), "more than 16384 elements");
+  std::string nodes;
+  for (size_t i = 0; i <= kMostNumaNodes; ++i) nodes += fmt::format("<cpu numaid=\"{}\"/>", i);
+  expectRefusal("<system version=\"1\">" + nodes + "</system>", "256 memory nodes at most");
+  std::string devices;
+  for (int i = 0; i < 1100; ++i) devices += fmt::format("<pci busid=\"{:04x}:00:00.0\"/>", i);
+  expectRefusal(inSystem(devices), "more than 1024 devices");
+  std::string planes;
+  for (int i = 0; i < 1100; ++i)
+    planes += fmt::format("<nvlink target=\"{:04x}:01:00.0\" count=\"1\" tclass=\"0x068000\"/>", i);
+  expectRefusal(inSystem("<pci busid=\"0:00:00.0\"><gpu>" + planes + "</gpu></pci>"), "1024 devices at most");
+}
+
+TEST(HostileXml, IsDeep) {
+  expectRefusal(repeated("<a>", 100'000) + repeated("</a>", 100'000), "more than");
+  expectRefusal(inSystem(repeated("<a>", 40) + repeated("</a>", 40)), "nested more than 32 deep");
+}
+
+TEST(HostileXml, HasEntities) {
+  expectRefusal("<!DOCTYPE a [<!ENTITY x \"aaaa\"><!ENTITY y \"&x;&x;&x;\">]><system version=\"&y;\"/>", "DOCTYPE");
+  expectRefusal("<!DOCTYPE system SYSTEM \"file:///etc/passwd\"><system/>", "DOCTYPE");
+}
+
+TEST(HostileXml, HasOneBusIdTwice) {
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\"/><pci busid=\"0000:3B:00.0\"/>"), "two devices have the bus id");
+  expectRefusal(inSystem("<pci busid=\"3b\"/>"), "no PCI bus id");
+  expectRefusal(inSystem("<pci/>"), "no PCI bus id");
+  expectRefusal("<system><cpu numaid=\"1\"/><cpu numaid=\"1\"/></system>", "is there twice");
+}
+
+TEST(HostileXml, HasNumbersThatNothingHas) {
+  expectRefusal("<system><cpu numaid=\"-2\"/></system>", "numaid=\"-2\" must be a whole number from -1");
+  expectRefusal("<system><cpu numaid=\"99999999999999999999\"/></system>", "must be a whole number");
+  expectRefusal("<system><cpu numaid=\"one\"/></system>", "must be a whole number");
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\" link_width=\"-16\"/>"), "link_width=\"-16\"");
+  expectRefusal(inSystem("<nic><net speed=\"-1\"/></nic>"), "speed=\"-1\"");
+  expectRefusal(
+      inSystem("<pci busid=\"0000:3b:00.0\"><gpu><nvlink target=\"0:0:0.0\" count=\"99999999\"/></gpu></pci>"),
+      "count=\"99999999\"");
+}
+
+TEST(HostileXml, HasDevicesThatCannotBe) {
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\"><gpu/><gpu/></pci>"), "two <gpu>");
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\"><nic/><nic/></pci>"), "two <nic>");
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\"><gpu/><nic/></pci>"), "both a GPU and a NIC");
+}
+
+TEST(HostileXml, HasCirclesOfSwitches) {
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\"><pcilink target=\"0000:3b:00.0\"/></pci>"), "closes a circle");
+  expectRefusal(inSystem("<pci busid=\"0000:3b:00.0\"><pci busid=\"0000:3c:00.0\">"
+                         "<pcilink target=\"0000:3b:00.0\"/></pci></pci>"),
+                "closes a circle");
+}
+
+// Switches that are linked with each other in a ring, which is no circle of the tree: paths end all the same.
+TEST(HostileXml, MayHaveARingOfPeers) {
+  std::string text;
+  for (int i = 0; i < 16; ++i)
+    text += fmt::format("<pci busid=\"{:04x}:00:00.0\"><pcilink target=\"{:04x}:00:00.0\"/></pci>", i, (i + 1) % 16);
+  const System system = readNcclXml(inSystem(text), "ring.xml");
+  EXPECT_EQ(Paths(system).between(1, 9).type, PathType::kSwitches);
+}
+
+TEST(HostileXml, DoesNotReachTheTerminal) {
+  const std::string refusal = refusalOf("<system><cpu numaid=\"\x1b[2J\"/></system>");
+  EXPECT_EQ(refusal.find('\x1b'), std::string::npos) << refusal;
+}
+
+TEST(HostileXml, IsNoFile) {
+  try {
+    readNcclXmlFile("/nowhere/topology.xml");
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kSystem);
+    EXPECT_NE(std::string(error.what()).find("/nowhere/topology.xml cannot be read"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::topology
