@@ -15,7 +15,10 @@ constexpr size_t kTinyBytes = 32;     // up to here a plain loop is done before 
 constexpr size_t kBlockBytes = 4096;  // what is written and read again shortly after stays in the L1 cache
 
 void copyOne(std::byte* to, const std::byte* from, size_t bytes, bool around) {
-  around ? copyAround(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+  if (around)
+    copyAround(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
 }
 
 // A source may be one of the destinations, which memcpy does not allow for.

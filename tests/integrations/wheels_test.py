@@ -12,7 +12,7 @@ import jobs
 
 ROOT, HOME = (Path(sys.argv.pop(1)) for _ in range(2))
 PLATFORM = "manylinux_2_35_x86_64"  # of the C library that this distribution has
-OWN = ("libtutti", "libhwloc", "libsodium")
+OWN = ("libtutti", "libhwloc", "libsodium", "libpugixml")
 PROGRAM = """
 import numpy, tutti
 with tutti.init() as comm:
@@ -49,7 +49,8 @@ class Wheels(unittest.TestCase):
 
     def unpacked(self, wheel):
         place = self.folder / "unpacked"
-        self.run_well(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", place, wheel)
+        self.run_well(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", place,
+                      wheel)
         held = [path.name for path in place.rglob("*.so*")]
         for name in OWN:
             self.assertTrue(any(found.startswith(name) for found in held), f"{name} is not in {held}")

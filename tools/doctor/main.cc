@@ -6,13 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
 
 #include "base/version.h"
 #include "doctor/diagnose.h"
@@ -22,6 +20,7 @@
 #include "doctor/trace.h"
 #include "doctor/view.h"
 #include "doctor/words.h"
+#include "flushed.h"
 #include "settings/settings.h"
 
 namespace tutti::doctor {
@@ -184,24 +183,10 @@ int run(int argc, char** argv) {
   return diagnoseOrComplain(options);
 }
 
-// What was printed may still be on its way: a full disk shows at the end, if not before.
-int runAndFlush(int argc, char** argv) {
-  int status = kTrouble, error = 0;
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long (ulimit -f) is an error like any other
-  try {
-    status = run(argc, argv);
-    errno = 0;
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    error = errno;
-  } catch (const std::system_error& failure) {  // fmt's, of standard output
-    error = failure.code().value();
-  }
-  fmt::print(stderr, "tutti-doctor: cannot write to standard output{}{}\n", error ? ": " : "",
-             error ? std::strerror(error) : "");
-  return kTrouble;
-}
-
 }  // namespace
 }  // namespace tutti::doctor
 
-int main(int argc, char** argv) { return tutti::doctor::runAndFlush(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace tutti;
+  return tools::flushed("tutti-doctor", doctor::kTrouble, [=] { return doctor::run(argc, argv); });
+}

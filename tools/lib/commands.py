@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 # Commands of the system's that documents may name. What they start in turn is looked at.
-SYSTEM = {"[", "accelerate", "az", "cat", "cc", "c++", "ccache", "cd", "chrt", "diff", "env", "export", "gdb", "kill", "ln", "ls",
-          "auditwheel", "mkdir", "mpirun", "pip", "pkg-config", "ps", "python", "rm", "setarch", "srun", "timeout", "torchfrtrace", "torchrun",
-          "unset", "wait"}
+SYSTEM = {"[", "accelerate", "auditwheel", "az", "cat", "cc", "c++", "ccache", "cd", "chrt", "diff", "env", "export", "gdb", "kill",
+          "ln", "ls", "mkdir", "mpirun", "pip", "pkg-config", "ps", "python", "rm", "setarch", "srun", "timeout", "torchfrtrace",
+          "torchrun", "unset", "wait"}
 # Under another name where a document's reader is.
 ALIASES = {"prepared/run": "tests/gpu/run"}
 CMAKE_OPTIONS = {"-S", "-B", "-G", "-D", "-j", "--build", "--install", "--prefix", "--preset", "--target"}

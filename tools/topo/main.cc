@@ -2,15 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/version.h"
 #include "catalog/known_systems.h"
+#include "flushed.h"
 #include "topo/show.h"
 #include "topology/nccl_xml.h"
 
@@ -88,24 +85,10 @@ int run(int argc, char** argv) {
   return kTrouble;
 }
 
-// What was printed may still be on its way: a full disk shows at the end, if not before.
-int runAndFlush(int argc, char** argv) {
-  int status = kTrouble, error = 0;
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long (ulimit -f) is an error like any other
-  try {
-    status = run(argc, argv);
-    errno = 0;
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    error = errno;
-  } catch (const std::system_error& failure) {  // fmt's, of standard output
-    error = failure.code().value();
-  }
-  fmt::print(stderr, "tutti-topo: cannot write to standard output{}{}\n", error ? ": " : "",
-             error ? std::strerror(error) : "");
-  return kTrouble;
-}
-
 }  // namespace
 }  // namespace tutti::topo
 
-int main(int argc, char** argv) { return tutti::topo::runAndFlush(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace tutti;
+  return tools::flushed("tutti-topo", topo::kTrouble, [=] { return topo::run(argc, argv); });
+}
