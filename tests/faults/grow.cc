@@ -29,7 +29,8 @@ Starts 1 to 4 processes that are ranks of a communicator, and 1 to 3 that join t
 
 // ---- A rank -------------------------------------------------------------------------------------------------------
 
-//   harness -> rank  old HEX RANK SIZE     join the old communicator: answered with ready
+//   harness -> rank  rise                  nothing: answered with ready, so the harness knows that the process has started
+//                    old HEX RANK SIZE     join the old communicator: answered with ready
 //                    make                  an id for growing: answered with id HEX
 //                    grow HEX|- RANK SIZE  answered with grown | later TEXT | failed CODE TEXT
 //                    check                 use the old communicator: answered with fine | failed CODE TEXT
@@ -38,7 +39,8 @@ class GrowingRank {
  public:
   explicit GrowingRank(const std::string& transports) : wire_(wireToHarness()), transports_(transports) {
     config_.transports = transports_.c_str();
-    config_.joinTimeoutMs = static_cast<int>(8'000 * patience());
+    // What the others wait where one who joins is killed before it has reached anyone.
+    config_.joinTimeoutMs = static_cast<int>(3'000 * patience());
     config_.operationTimeoutMs = static_cast<int>(10'000 * patience());
   }
   int run() {
@@ -65,6 +67,7 @@ class GrowingRank {
     int rank = 0, size = 0;
     order >> verb;
     if (verb == "root") return id_ = {}, tuttiGetUniqueId(&id_), wire_.send("id " + encodeId(id_)), true;
+    if (verb == "rise") return wire_.send("ready"), true;
     if (verb == "old") {
       order >> id >> rank >> size;
       const auto result = tuttiCommInitRankConfig(&old_, size, decodeId(id), rank, &config_);
@@ -154,7 +157,8 @@ class GrowingMoment {
     if (id.size() < 4) return;
     for (int rank = 0; rank < old_; ++rank)
       child(rank).wire().send(fmt::format("old {} {} {}", id.substr(3), rank, old_));
-    for (int rank = 0; rank < old_; ++rank) expect(rank, "ready");
+    for (int rank = old_; rank < all_; ++rank) child(rank).wire().send("rise");
+    for (int rank = 0; rank < all_; ++rank) expect(rank, "ready");
   }
 
   // `size`: of the new communicator; who joins is numbered without the dead.
