@@ -29,7 +29,7 @@ Starts 1 to 4 processes that are ranks of a communicator, and 1 to 3 that join t
 
 // ---- A rank -------------------------------------------------------------------------------------------------------
 
-//   harness -> rank  rise                  nothing: answered with ready, so the harness knows that the process has started
+//   harness -> rank  rise                  nothing but say that the process has started: answered with ready
 //                    old HEX RANK SIZE     join the old communicator: answered with ready
 //                    make                  an id for growing: answered with id HEX
 //                    grow HEX|- RANK SIZE  answered with grown | later TEXT | failed CODE TEXT
