@@ -6,7 +6,7 @@
 namespace tutti::engine {
 namespace {
 
-constexpr size_t kBytes = 64 << 10;
+constexpr size_t kMuchBytes = 64 << 10;
 
 // How often slots went around the caches, of so many, where a line takes so many ticks.
 int around(Stores& stores, int slots, uint64_t ordinary, uint64_t around) {
@@ -14,7 +14,7 @@ int around(Stores& stores, int slots, uint64_t ordinary, uint64_t around) {
   for (int i = 0; i < slots; ++i) {
     const bool goes = stores.around();
     went += goes;
-    stores.took(goes, kBytes, (goes ? around : ordinary) * kBytes / 64);
+    stores.took(goes, kMuchBytes, (goes ? around : ordinary) * kMuchBytes / 64);
   }
   return went;
 }
@@ -41,7 +41,7 @@ TEST(Stores, FollowCoresThatAreMoved) {
 TEST(Stores, TakeNoInterruptionForTheRule) {
   Stores stores;
   around(stores, 100, 60, 8);
-  stores.took(true, kBytes, uint64_t{1} << 40);
+  stores.took(true, kMuchBytes, uint64_t{1} << 40);
   EXPECT_GT(around(stores, 128, 60, 8), 120);
 }
 
