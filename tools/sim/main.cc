@@ -70,6 +70,7 @@ Collective opOf(const std::string& name) {
 
 sim::Cluster clusterOf(const Options& options) {
   sim::Cluster cluster = sim::clusterByName(options.system, options.nodes, options.ranksPerHost);
+  if (cluster.ranks() > sim::kMostRanksOfRuntime) cluster.channels = 1;  // more take minutes, and gigabytes
   if (options.channels != 0) cluster.channels = options.channels;
   return cluster;
 }
@@ -115,9 +116,8 @@ Candidates candidatesOf(const Options& options, const sim::Cluster& cluster, Col
 Table tableOf(const Candidates& candidates, const sim::Cluster& cluster, const sim::Message& message) {
   Table table{cluster, message, {}, candidates.leftOut};
   for (const schedule::Algorithm each : candidates.run) try {
-      Row row{each, false, sim::simulate(each, cluster, message)};
-      row.proved = prove(each, cluster, message);
-      table.rows.push_back(std::move(row));
+      const bool proved = prove(each, cluster, message);
+      table.rows.push_back({each, proved, sim::simulate(each, cluster, message)});
     } catch (const Error& error) {
       if (candidates.named || error.code() != ErrorCode::kInvalidArgument) throw;
       table.leftOut.push_back(fmt::format("{}: {}", nameOf(each), error.what()));
@@ -144,6 +144,7 @@ void simulateAll(const Options& options) {
   std::vector<Table> tables;
   for (const size_t bytes : sizes) {
     tables.push_back(tableOf(candidates, cluster, {collective, bytes, options.root}));
+    if (tables.back().rows.empty()) refuse(fmt::format("no algorithm can do that; {}", tables.back().leftOut.back()));
     if (tables.size() == 1) fmt::print("{}\n{}", headOf(cluster, collective), columns());
     fmt::print("{}", linesOf(tables.back()));
     std::fflush(stdout);
@@ -178,7 +179,7 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--size", options.size, "Bytes as nccl-tests count them, with K, M or G")->capture_default_str();
   app.add_option("--algo", options.algo, "One algorithm, or all that are of use")->capture_default_str();
-  app.add_option("--channels", options.channels, "Lanes of each rank (default: the system's)")
+  app.add_option("--channels", options.channels, "Lanes of each rank (default: the system's; 1 beyond 16384 ranks)")
       ->check(CLI::Range(1, 64));
   app.add_option("--root", options.root, "The root, of operations that have one")->capture_default_str();
   app.add_flag("--sweep", options.sweep, "Also every eighth power of two from 1K up to --size");

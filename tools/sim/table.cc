@@ -53,12 +53,13 @@ std::string sizeText(size_t bytes) {
 
 std::string headOf(const sim::Cluster& cluster, Collective collective) {
   return fmt::format(
-      "{} on {} ranks: {} hosts ({}) of {}; a rank's port {:.1f} GB/s, {} NIC{} of {:.1f} GB/s a host; {:.1f} us "
-      "within "
-      "a host, {:.1f} us between hosts; slots of {} by {}, {} channel{}\n",
-      nameOf(collective), cluster.ranks(), cluster.hosts, cluster.name, cluster.ranksPerHost, cluster.portGBs,
-      cluster.nics, cluster.nics == 1 ? "" : "s", cluster.nicGBs, cluster.localUs, cluster.remoteUs, cluster.depth,
-      sizeText(cluster.slotBytes), cluster.channels, cluster.channels == 1 ? "" : "s");
+      "{}, ranks: {} (hosts of {}: {} of {})\n"
+      "  port of a rank   {:.1f} GB/s, {:.1f} us\n"
+      "  NICs of a host   {} of {:.1f} GB/s, {:.1f} us\n"
+      "  links            {} slots of {}, channels: {}\n",
+      nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, cluster.portGBs,
+      cluster.localUs, cluster.nics, cluster.nicGBs, cluster.remoteUs, cluster.depth, sizeText(cluster.slotBytes),
+      cluster.channels);
 }
 
 std::string columns() {
@@ -86,7 +87,9 @@ std::string notesOf(const std::vector<Table>& tables) {
     if (seen.find(mark.letter) != std::string::npos) text += fmt::format("{}.\n", mark.meaning);
   if (tables.front().cluster.ranks() > sim::kMostRanksOfRuntime)
     text += fmt::format(
-        "The library's communicators have up to {} ranks: these schedules are of the same builders, beyond that.\n",
+        "The library's communicators have up to {} ranks: these schedules are of the same builders, beyond that. To "
+        "save "
+        "time there is one channel, unless --channels says otherwise.\n",
         sim::kMostRanksOfRuntime);
   return text;
 }

@@ -1,4 +1,4 @@
-// What tutti-sim prints: the cluster and the message in one line, a table of algorithms, and what to know about it.
+// What tutti-sim prints: the cluster and the message in a few lines, a table of algorithms, and what to know about it.
 #pragma once
 #include <string>
 #include <vector>
