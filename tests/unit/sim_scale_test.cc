@@ -29,14 +29,19 @@ TEST(SimScale, OneRanksRingStandsForAll) {
   }
 }
 
+// Also where the last segments of the message are shorter than the others, or empty.
 TEST(SimScale, OneHostStandsForAll) {
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical}) {
     for (const int hosts : {2, 5, 8}) {
       const Cluster cluster = clusterByName("hgx-h100", hosts);
-      const Message message{Collective::kAllReduce, static_cast<size_t>(hosts) * 8 * kMiB};
-      const Result full = inFull(algorithm, cluster, message);
-      const Result folded = simulate(algorithm, cluster, message, {Shortcut::kAlways, Shortcut::kNever});
-      EXPECT_NEAR(folded.us / full.us, 1, 0.01) << nameOf(algorithm) << " on " << hosts << " hosts";
+      const size_t even = static_cast<size_t>(hosts) * 8 * kMiB;
+      for (const size_t bytes : {size_t{1000}, size_t{100'000}, even, even + 100}) {
+        const Message message{Collective::kAllReduce, bytes};
+        const Result full = inFull(algorithm, cluster, message);
+        const Result folded = simulate(algorithm, cluster, message, {Shortcut::kAlways, Shortcut::kNever});
+        EXPECT_EQ(folded.evened, bytes != even);
+        EXPECT_NEAR(folded.us / full.us, 1, 0.01) << nameOf(algorithm) << " on " << hosts << " hosts, " << bytes;
+      }
     }
   }
 }

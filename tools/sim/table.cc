@@ -23,7 +23,7 @@ constexpr struct {
 } kMarks[] = {
     {'p', "p: before the run, the schedules of all ranks were proved to give every rank the right result"},
     {'h', "h: one host was run and stands for all others, which do the same at the same time"},
-    {'e', "e: all segments were taken to be as long as the longest, which makes the time an upper bound"},
+    {'e', "e: all segments were taken to be as long as the longest, though the last ones are shorter"},
     {'x', "x: a part of the message's rounds was run; the rest follows from how long each took in the steady state"},
 };
 
