@@ -37,7 +37,7 @@ struct Outcome {
 };
 
 struct EventLimits {
-  uint64_t events = 250'000'000;
+  uint64_t events = 120'000'000;
 };
 
 // Throws Error(kInvalidArgument) where the schedules never end, saying who waits for whom, or where there are more

@@ -96,6 +96,18 @@ Steady steadyOf(const Job& job) {
   return {begin, begin + 2 * depth};
 }
 
+// A step is about an event, or more: what would take far too long is not begun.
+void checkLength(const Job& job, size_t rounds, uint64_t mostEvents) {
+  size_t steps = 0;
+  for (const Schedule& schedule : job.schedules) steps += schedule.steps.size();
+  const double events = double(steps) * double(rounds) * job.network.cluster().channels;
+  if (events > double(mostEvents))
+    refuse(
+        fmt::format("{} on {} ranks takes about {:.0f} million events to simulate, and {:.0f} million are the most; "
+                    "try fewer nodes, fewer channels or another algorithm",
+                    nameOf(job.schedules[0].algorithm), job.schedules[0].size, events / 1e6, double(mostEvents) / 1e6));
+}
+
 Result run(const Job& job, const Message& message, const Ways& ways) {
   const Cluster& cluster = job.network.cluster();
   const Wiring wiring = wiringOf(job.schedules, job.network, job.folded);
@@ -107,6 +119,7 @@ Result run(const Job& job, const Message& message, const Ways& ways) {
   const size_t needed = ways.extrapolate == Shortcut::kWhereNeeded ? 4 * steady.rounds() : steady.rounds();
   const bool partly = ways.extrapolate != Shortcut::kNever && result.rounds > needed;
   if (partly) result.roundsRun = steady.rounds();
+  checkLength(job, result.roundsRun, ways.mostEvents);
   const size_t skipped = result.rounds - result.roundsRun;
   const Rounds which{partly ? result.roundsRun / 2 : SIZE_MAX, skipped};
   Outcome outcome = runEvents(job.schedules, wiring, job.network, job.layout, which, {ways.mostEvents});

@@ -19,7 +19,7 @@ enum class Shortcut : uint8_t { kWhereNeeded, kNever, kAlways };
 struct Ways {
   Shortcut fold = Shortcut::kWhereNeeded;         // one host for all: by need beyond kMostRanksInFull ranks
   Shortcut extrapolate = Shortcut::kWhereNeeded;  // of the rounds
-  uint64_t mostEvents = 250'000'000;
+  uint64_t mostEvents = 120'000'000;
 };
 inline constexpr int kMostRanksInFull = 64;
 
