@@ -1,0 +1,27 @@
+// What is sent, and how the runtime cuts it: the layout of a call, without the call.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/layout.h"
+#include "schedule/schedule.h"
+
+namespace tutti::sim {
+
+inline constexpr size_t kElementBytes = 4;  // of float
+
+// `bytes` as nccl-tests count them: the whole message, or what all ranks' parts are together.
+struct Message {
+  Collective collective = Collective::kAllReduce;
+  size_t bytes = 0;
+  int root = 0;
+};
+
+// As team/call.cc and comm/plans.cc cut a call. Throws Error(kInvalidArgument) where a slot has no room for an element
+// of each segment that it would carry.
+kernels::Layout layoutOf(const Message& message, const schedule::Schedule& schedule, uint32_t slotBytes);
+
+// nccl-tests' ratio of the bandwidth of the busiest link to the bytes of the message a second.
+double busFactor(Collective collective, int ranks) noexcept;
+
+}  // namespace tutti::sim

@@ -1,0 +1,229 @@
+#include "sim/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/costs.h"
+#include "base/error.h"
+#include "sim/event_run.h"
+#include "sim/wiring.h"
+
+namespace tutti::sim {
+namespace {
+
+using schedule::Algorithm;
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
+
+// The builder itself: schedule::build() stops at the ranks that a communicator may have.
+Schedule built(Algorithm algorithm, const schedule::Shape& shape, int rank) {
+  if (shape.size <= kMostRanksOfRuntime) return schedule::build(algorithm, shape, rank);
+  try {
+    Schedule made = schedule::rowOf(algorithm).build(shape, rank);
+    made.algorithm = algorithm;
+    return made;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInternal) throw;
+    refuse(fmt::format("{} cannot be built for {} ranks, beyond those of the library's communicators: {}",
+                       nameOf(algorithm), shape.size, error.what()));
+  }
+}
+
+void checkCall(Algorithm algorithm, const Cluster& cluster, const Message& message) {
+  const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
+  if (!row.has(message.collective)) {
+    std::string names;
+    for (const Algorithm each : schedule::algorithmsFor(message.collective))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", nameOf(each));
+    refuse(fmt::format("{} has no algorithm {}; choose one of: {}", nameOf(message.collective), row.name, names));
+  }
+  if (cluster.ranks() < 2) refuse("one rank alone has nothing to send: simulate two or more");
+  if (hasRoot(message.collective) && (message.root < 0 || message.root >= cluster.ranks()))
+    refuse(fmt::format("root {} is not one of {} ranks", message.root, cluster.ranks()));
+  if (row.linksToAll && cluster.ranks() > kMostRanksOfRuntime)
+    refuse(fmt::format("{} needs a link to every other rank, which a schedule has no room for beyond {} ranks",
+                       row.name, kMostRanksOfRuntime));
+}
+
+// What is run, and how.
+struct Job {
+  std::span<const Schedule> schedules;
+  const Network& network;
+  kernels::Layout layout;
+  bool folded = false, evened = false;
+};
+
+size_t roundsOf(const Job& job) {
+  kernels::Layout layout = job.layout;
+  layout.channels = static_cast<uint32_t>(job.network.cluster().channels);
+  size_t most = 0;
+  for (layout.channel = 0; layout.channel < layout.channels; ++layout.channel) most = std::max(most, layout.rounds());
+  return most;
+}
+
+int lagOf(const Job& job) {
+  int lag = 0;
+  for (const Schedule& schedule : job.schedules) lag = std::max<int>(lag, schedule.maxLag);
+  return lag;
+}
+
+// Times of which so much is left to add.
+void describe(Result& result, const Outcome& outcome, double restUs, const Network& network) {
+  const double ranUs = double(outcome.time()) / 1e6;
+  result.us = ranUs + restUs;
+  result.firstUs = result.us - (ranUs - double(*std::ranges::min_element(outcome.finish)) / 1e6);
+  const auto most = std::ranges::max_element(outcome.busy);
+  result.busiest = network.nameOf(static_cast<uint32_t>(most - outcome.busy.begin()));
+  const double scale = double(result.rounds) / double(result.roundsRun);
+  result.busiestShare = std::min(1.0, double(*most) / 1e6 * scale / result.us);
+  result.events = outcome.events;
+}
+
+// The first rounds fill the pipeline, the last ones drain it; those between them take equally long each. How long, the
+// iterations tell in which every step has a round, but for the first of them, in which FIFOs still fill, and the last
+// two, which may be shorter.
+struct Steady {
+  size_t begin, end;  // iterations
+  size_t rounds() const noexcept { return end + 2; }
+  double roundUs(const Outcome& outcome) const {
+    return double(outcome.iterationEnd[end - 1] - outcome.iterationEnd[begin - 1]) / 1e6 / double(end - begin);
+  }
+};
+
+Steady steadyOf(const Job& job) {
+  const size_t depth = job.network.cluster().depth, begin = static_cast<size_t>(lagOf(job)) + depth;
+  return {begin, begin + 2 * depth};
+}
+
+// A step is about an event, or more: what would take far too long is not begun.
+void checkLength(const Job& job, size_t rounds, uint64_t mostEvents) {
+  size_t steps = 0;
+  for (const Schedule& schedule : job.schedules) steps += schedule.steps.size();
+  const double events = double(steps) * double(rounds) * job.network.cluster().channels;
+  if (events > double(mostEvents))
+    refuse(
+        fmt::format("{} on {} ranks takes about {:.0f} million events to simulate, and {:.0f} million are the most; "
+                    "try fewer nodes, fewer channels or another algorithm",
+                    nameOf(job.schedules[0].algorithm), job.schedules[0].size, events / 1e6, double(mostEvents) / 1e6));
+}
+
+Result run(const Job& job, const Message& message, const Ways& ways) {
+  const Cluster& cluster = job.network.cluster();
+  const Wiring wiring = wiringOf(job.schedules, job.network, job.folded);
+  Result result;
+  result.rounds = result.roundsRun = roundsOf(job);
+  result.folded = job.folded;
+  result.evened = job.evened;
+  const Steady steady = steadyOf(job);
+  const size_t needed = ways.extrapolate == Shortcut::kWhereNeeded ? 4 * steady.rounds() : steady.rounds();
+  const bool partly = ways.extrapolate != Shortcut::kNever && result.rounds > needed;
+  if (partly) result.roundsRun = steady.rounds();
+  checkLength(job, result.roundsRun, ways.mostEvents);
+  const size_t skipped = result.rounds - result.roundsRun;
+  const Rounds which{partly ? result.roundsRun / 2 : SIZE_MAX, skipped};
+  Outcome outcome = runEvents(job.schedules, wiring, job.network, job.layout, which, {ways.mostEvents});
+  describe(result, outcome, partly ? double(skipped) * steady.roundUs(outcome) : 0, job.network);
+  if (!partly) result.bytes = std::move(outcome.bytes);
+  if (result.us > 0)
+    result.busGBs = double(message.bytes) / (result.us * 1e3) * busFactor(message.collective, cluster.ranks());
+  return result;
+}
+
+Result runFolded(std::span<const Schedule> schedules, const Network& network, const Message& message,
+                 const Ways& ways) {
+  Job job{schedules, network, layoutOf(message, schedules[0], network.cluster().slotBytes), true};
+  if (!job.layout.perRank) {
+    const size_t even = job.layout.stride * job.layout.segments;
+    job.evened = even != job.layout.total;
+    job.layout.total = even;
+  }
+  return run(job, message, ways);
+}
+
+// Host 0's schedules where every host does the same as host 0, as far as a look at the next, one in the middle and the
+// last tells, and the links of host 0 close among themselves; else none.
+std::vector<Schedule> hostForAll(Algorithm algorithm, const schedule::Shape& shape, const Network& network) {
+  const Cluster& cluster = network.cluster();
+  if (cluster.hosts < 2 || hasRoot(shape.collective)) return {};
+  std::vector<Schedule> first;
+  for (int rank = 0; rank < cluster.ranksPerHost; ++rank) {
+    first.push_back(built(algorithm, shape, rank));
+    for (const int host : {1, cluster.hosts / 2, cluster.hosts - 1}) {
+      const int on = host * cluster.ranksPerHost;
+      if (!sameButFor(first.back(), built(algorithm, shape, rank + on), on)) return {};
+    }
+  }
+  if (!wiringOf(first, network, true).complete()) return {};
+  return first;
+}
+
+// Every rank's, where there is memory and time for them.
+std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shape, const Schedule& first) {
+  const size_t one = sizeof(Schedule) + first.steps.size() * sizeof(schedule::Step) +
+                     first.operands.size() * sizeof(schedule::Operand);
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  const bool looksAtAll = algorithm == Algorithm::kHierarchical;  // each rank's builder goes over all ranks
+  if (one * static_cast<size_t>(shape.size) > kMostBytes || (looksAtAll && shape.size > kMostRanksOfRuntime))
+    refuse(
+        fmt::format("the schedules of {} of {} for {} ranks are too much to build one by one, and no host stands for "
+                    "all others; simulate fewer nodes",
+                    nameOf(algorithm), nameOf(shape.collective), shape.size));
+  std::vector<Schedule> all;
+  all.reserve(static_cast<size_t>(shape.size));
+  for (int rank = 0; rank < shape.size; ++rank) all.push_back(built(algorithm, shape, rank));
+  return all;
+}
+
+}  // namespace
+
+schedule::Shape shapeOf(const Cluster& cluster, const Message& message) {
+  schedule::Shape shape;
+  shape.collective = message.collective;
+  shape.size = cluster.ranks();
+  shape.root = message.root;
+  shape.groupOf.resize(static_cast<size_t>(shape.size));
+  for (int rank = 0; rank < shape.size; ++rank) shape.groupOf[static_cast<size_t>(rank)] = rank / cluster.ranksPerHost;
+  return shape;
+}
+
+Result simulate(std::span<const Schedule> schedules, const Cluster& cluster, const Message& message, const Ways& ways) {
+  const Network network(cluster);
+  if (schedules.size() != static_cast<size_t>(cluster.ranks()))
+    refuse(fmt::format("{} schedules for {} ranks: give one for each", schedules.size(), cluster.ranks()));
+  const Job job{schedules, network, layoutOf(message, schedules[0], cluster.slotBytes)};
+  return run(job, message, ways);
+}
+
+Result simulate(Algorithm algorithm, const Cluster& cluster, const Message& message, const Ways& ways) {
+  const Network network(cluster);
+  checkCall(algorithm, cluster, message);
+  const schedule::Shape shape = shapeOf(cluster, message);
+  const bool tooMany = cluster.ranks() > kMostRanksInFull;
+  if (ways.fold == Shortcut::kAlways || (ways.fold == Shortcut::kWhereNeeded && tooMany)) {
+    const std::vector<Schedule> first = hostForAll(algorithm, shape, network);
+    if (!first.empty()) return runFolded(first, network, message, ways);
+    if (ways.fold == Shortcut::kAlways)
+      refuse(fmt::format("no host stands for all others in {} of {}", nameOf(algorithm), nameOf(message.collective)));
+  }
+  return simulate(everyRank(algorithm, shape, built(algorithm, shape, 0)), cluster, message, ways);
+}
+
+std::string objectionTo(Algorithm algorithm, const Cluster& cluster, Collective collective) {
+  const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
+  schedule::Scale scale;
+  scale.ranks = cluster.ranks();
+  scale.hosts = cluster.hosts;
+  scale.ranksPerHost = cluster.ranksPerHost;
+  if (row.objection != nullptr)
+    if (std::string reason = row.objection(scale); !reason.empty()) return reason;
+  if (row.linksToAll && scale.ranks - 1 > costs::kMostLinks)
+    return fmt::format("it needs {} links a rank; more than {} cost too much memory", scale.ranks - 1,
+                       costs::kMostLinks);
+  const size_t room = cluster.slotBytes / kLargestElement;
+  if (row.packsAllRanks != nullptr && row.packsAllRanks(collective) && static_cast<size_t>(scale.ranks) > room)
+    return fmt::format("a slot would carry a segment of each rank, and has room for {} elements", room);
+  return {};
+}
+
+}  // namespace tutti::sim

@@ -1,0 +1,119 @@
+// What a simulation leaves out to be quick must not change what it says.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "sim/simulate.h"
+
+namespace tutti::sim {
+namespace {
+
+using schedule::Algorithm;
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+Result inFull(Algorithm algorithm, const Cluster& cluster, const Message& message) {
+  return simulate(algorithm, cluster, message, {Shortcut::kNever, Shortcut::kNever});
+}
+
+TEST(SimScale, OneRanksRingStandsForAll) {
+  for (const int ranks : {2, 3, 8, 33}) {
+    const Cluster cluster = clusterByName("ethernet", ranks, 1);
+    for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter}) {
+      const Message message{collective, static_cast<size_t>(ranks) * kMiB};
+      const Result full = inFull(Algorithm::kRing, cluster, message);
+      const Result folded = simulate(Algorithm::kRing, cluster, message, {Shortcut::kAlways, Shortcut::kNever});
+      EXPECT_TRUE(folded.folded);
+      EXPECT_FALSE(folded.evened);
+      EXPECT_DOUBLE_EQ(folded.us, full.us) << ranks << " ranks, " << nameOf(collective);
+    }
+  }
+}
+
+// Also where the last segments of the message are shorter than the others, or empty.
+TEST(SimScale, OneHostStandsForAll) {
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical}) {
+    for (const int hosts : {2, 5, 8}) {
+      const Cluster cluster = clusterByName("hgx-h100", hosts);
+      const size_t even = static_cast<size_t>(hosts) * 8 * kMiB;
+      for (const size_t bytes : {size_t{1000}, size_t{100'000}, even, even + 100}) {
+        const Message message{Collective::kAllReduce, bytes};
+        const Result full = inFull(algorithm, cluster, message);
+        const Result folded = simulate(algorithm, cluster, message, {Shortcut::kAlways, Shortcut::kNever});
+        EXPECT_EQ(folded.evened, bytes != even);
+        EXPECT_NEAR(folded.us / full.us, 1, 0.01) << nameOf(algorithm) << " on " << hosts << " hosts, " << bytes;
+      }
+    }
+  }
+}
+
+TEST(SimScale, NoHostOfATreeStandsForAll) {
+  const Cluster cluster = clusterByName("hgx-h100", 4);
+  EXPECT_THROW(simulate(Algorithm::kTree, cluster, {Collective::kAllReduce, kMiB}, {Shortcut::kAlways}), Error);
+}
+
+TEST(SimScale, TheRestOfTheRoundsFollowsFromSome) {
+  for (const Algorithm algorithm :
+       {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical, Algorithm::kTwoShot, Algorithm::kHalving}) {
+    for (const char* system : {"hgx-h100", "ethernet"}) {
+      Cluster cluster = clusterByName(system, 2, 4);
+      cluster.channels = 2;
+      const Message message{Collective::kAllReduce, 512 * kMiB + 4096};
+      const Result full = inFull(algorithm, cluster, message);
+      const Result partly = simulate(algorithm, cluster, message, {Shortcut::kNever, Shortcut::kAlways});
+      EXPECT_LT(partly.roundsRun, partly.rounds);
+      EXPECT_NEAR(partly.us / full.us, 1, 0.01) << nameOf(algorithm) << " on " << system;
+    }
+  }
+}
+
+TEST(SimScale, MoreBandwidthIsNeverSlower) {
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical}) {
+    double before = 1e300;
+    for (const double gbs : {1.0, 2.0, 5.0, 12.0, 48.0}) {
+      Cluster cluster = clusterByName("ethernet", 4);
+      cluster.nicGBs = gbs;
+      const double us = simulate(algorithm, cluster, {Collective::kAllReduce, 8 * kMiB}).us;
+      EXPECT_LE(us, before) << nameOf(algorithm) << " at " << gbs << " GB/s";
+      before = us;
+    }
+  }
+}
+
+TEST(SimScale, TheSameQuestionHasTheSameAnswer) {
+  const Cluster cluster = clusterByName("hgx-h100", 4);
+  for (const Algorithm algorithm : schedule::algorithmsFor(Collective::kAllReduce)) {
+    const Message message{Collective::kAllReduce, kMiB};
+    const Result first = simulate(algorithm, cluster, message), second = simulate(algorithm, cluster, message);
+    EXPECT_EQ(first.us, second.us) << nameOf(algorithm);
+    EXPECT_EQ(first.events, second.events);
+    EXPECT_EQ(first.bytes, second.bytes);
+  }
+}
+
+// Every collective of every algorithm ends, with bytes that passed something.
+TEST(SimScale, EveryAlgorithmRuns) {
+  const Cluster cluster = clusterByName("dgx-a100", 2, 3);
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast,
+        Collective::kReduce, Collective::kAllToAll, Collective::kGather, Collective::kScatter}) {
+    for (const Algorithm algorithm : schedule::algorithmsFor(collective)) {
+      const Result result = simulate(algorithm, cluster, {collective, kMiB, hasRoot(collective) ? 4 : 0});
+      EXPECT_GT(result.us, 0) << nameOf(algorithm) << " of " << nameOf(collective);
+      EXPECT_GT(result.busiestShare, 0);
+      EXPECT_LE(result.firstUs, result.us);
+    }
+  }
+}
+
+TEST(SimScale, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(clusterByName("cray", 1), Error);
+  EXPECT_THROW(clusterByName("hgx-h100", 0), Error);
+  EXPECT_THROW(simulate(Algorithm::kBruck, clusterByName("hgx-h100", 2), {Collective::kBroadcast, kMiB}), Error);
+  EXPECT_THROW(simulate(Algorithm::kTree, clusterByName("hgx-h100", 2), {Collective::kBroadcast, kMiB, 16}), Error);
+  Cluster broken = clusterByName("ethernet", 2);
+  broken.nicGBs = 0;
+  EXPECT_THROW(simulate(Algorithm::kRing, broken, {Collective::kAllReduce, kMiB}), Error);
+}
+
+}  // namespace
+}  // namespace tutti::sim

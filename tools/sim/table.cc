@@ -1,0 +1,97 @@
+#include "sim/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tutti::simtool {
+namespace {
+
+// Which of the rows' runs took which short way: a letter in the table, a line below it.
+std::string marksOf(const Row& row) {
+  std::string marks;
+  if (row.proved) marks += 'p';
+  if (row.result.folded) marks += 'h';
+  if (row.result.evened) marks += 'e';
+  if (row.result.roundsRun < row.result.rounds) marks += 'x';
+  return marks.empty() ? "-" : marks;
+}
+
+constexpr struct {
+  char letter;
+  const char* meaning;
+} kMarks[] = {
+    {'p', "p: before the run, the schedules of all ranks were proved to give every rank the right result"},
+    {'h', "h: one host was run and stands for all others, which do the same at the same time"},
+    {'e', "e: all segments were taken to be as long as the longest, though the last ones are shorter"},
+    {'x', "x: a part of the message's rounds was run; the rest follows from how long each took in the steady state"},
+};
+
+std::string line(const Table& table, const Row& row) {
+  const sim::Result& result = row.result;
+  return fmt::format("{:>8}  {:<12} {:>12.1f} {:>12.2f} {:>12.1f}  {:<5} {:>4.0f}%  {}\n",
+                     sizeText(table.message.bytes), nameOf(row.algorithm), result.us, result.busGBs, result.firstUs,
+                     marksOf(row), result.busiestShare * 100, result.busiest);
+}
+
+std::string bestOf(const Table& table) {
+  const sim::Result& best = table.rows.front().result;
+  return fmt::format("Best for {}: {}, {:.1f} us; its busiest link, {}, is in use {:.0f}% of the time{}.\n",
+                     sizeText(table.message.bytes), nameOf(table.rows.front().algorithm), best.us, best.busiest,
+                     best.busiestShare * 100,
+                     best.busiestShare < 0.5 ? ": most of it goes into latency and waiting" : "");
+}
+
+}  // namespace
+
+std::string sizeText(size_t bytes) {
+  constexpr const char* kUnits[] = {"", "K", "M", "G"};
+  int unit = 0;
+  while (unit < 3 && bytes >= 1024 && bytes % 1024 == 0) bytes /= 1024, ++unit;
+  return fmt::format("{}{}", bytes, kUnits[unit]);
+}
+
+std::string headOf(const sim::Cluster& cluster, Collective collective) {
+  return fmt::format(
+      "{}, ranks: {} (hosts of {}: {} of {})\n"
+      "  port of a rank   {:.1f} GB/s, {:.1f} us\n"
+      "  NICs of a host   {} of {:.1f} GB/s, {:.1f} us\n"
+      "  links            {} slots of {}, channels: {}\n",
+      nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, cluster.portGBs,
+      cluster.localUs, cluster.nics, cluster.nicGBs, cluster.remoteUs, cluster.depth, sizeText(cluster.slotBytes),
+      cluster.channels);
+}
+
+std::string columns() {
+  return fmt::format("{:>8}  {:<12} {:>12} {:>12} {:>12}  {:<5} {:>5}  {}\n", "size", "algorithm", "time (us)",
+                     "busbw (GB/s)", "first (us)", "marks", "share", "busiest link");
+}
+
+std::string linesOf(const Table& table) {
+  std::string text;
+  for (const Row& row : table.rows) text += line(table, row);
+  return text;
+}
+
+std::string notesOf(const std::vector<Table>& tables) {
+  std::string text, seen;
+  std::vector<std::string> leftOut;
+  for (const Table& table : tables) {
+    if (!table.rows.empty()) text += bestOf(table);
+    for (const Row& row : table.rows) seen += marksOf(row);
+    for (const std::string& each : table.leftOut)
+      if (std::ranges::find(leftOut, each) == leftOut.end()) leftOut.push_back(each);
+  }
+  for (const std::string& each : leftOut) text += fmt::format("Left out: {}.\n", each);
+  for (const auto& mark : kMarks)
+    if (seen.find(mark.letter) != std::string::npos) text += fmt::format("{}.\n", mark.meaning);
+  if (tables.front().cluster.ranks() > sim::kMostRanksOfRuntime)
+    text += fmt::format(
+        "The library's communicators have up to {} ranks: these schedules are of the same builders, beyond that. To "
+        "save "
+        "time there is one channel, unless --channels says otherwise.\n",
+        sim::kMostRanksOfRuntime);
+  return text;
+}
+
+}  // namespace tutti::simtool
