@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cut.h"
 #include "process/log.h"
 #include "proof/verify.h"
 
@@ -81,15 +82,14 @@ BoundPlan& Plans::message(const Call& call) {
 }
 
 size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes) {
-  constexpr size_t kLine = 64;
-  const size_t bytes = slotBytes / schedule.maxSpan;
+  const size_t bytes = kernels::chunkBytes(slotBytes, schedule.maxSpan);
   if (bytes < kLargestElement)
     throw Error(ErrorCode::kInvalidUsage,
                 fmt::format("{} by {} on {} ranks puts {} segments into a slot of {} bytes, which leaves less than an "
                             "element for each; choose another algorithm (TUTTI_ALGO, or the configuration)",
                             nameOf(schedule.collective), nameOf(schedule.algorithm), schedule.size, schedule.maxSpan,
                             slotBytes));
-  return bytes < kLine ? bytes : bytes / kLine * kLine;
+  return bytes;
 }
 
 std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels) {

@@ -3,22 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
+#include "kernels/cut.h"
 
 namespace tutti::sim {
 namespace {
 
-constexpr size_t kLine = 64;
-
-size_t chunkBytes(const schedule::Schedule& schedule, uint32_t slotBytes) {
-  const size_t bytes = slotBytes / schedule.maxSpan;
-  if (bytes < kElementBytes)
+size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes) {
+  const size_t bytes = kernels::chunkBytes(slotBytes, schedule.maxSpan);
+  if (bytes < kLargestElement)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} puts {} segments into a slot of {} bytes, which leaves less than an element for each; "
-                            "choose another algorithm, or longer slots",
+                            "choose another algorithm",
                             nameOf(schedule.algorithm), schedule.maxSpan, slotBytes));
-  return bytes < kLine ? bytes : bytes / kLine * kLine;
+  return bytes;
 }
 
 }  // namespace
@@ -31,12 +31,9 @@ kernels::Layout layoutOf(const Message& message, const schedule::Schedule& sched
   if (layout.perRank) {
     layout.stride = std::max<size_t>(count / static_cast<size_t>(schedule.size), 1);
   } else {
-    constexpr size_t kInLine = kLine / kElementBytes;
-    const size_t share = count <= kInLine ? count : (count + layout.segments - 1) / layout.segments;
-    layout.total = count;
-    layout.stride = (share + kInLine - 1) / kInLine * kInLine;
+    kernels::split(layout, count, std::countr_zero(kElementBytes));
   }
-  layout.chunk = chunkBytes(schedule, slotBytes) / kElementBytes;
+  layout.chunk = chunkBytesOf(schedule, slotBytes) / kElementBytes;
   return layout;
 }
 

@@ -17,7 +17,7 @@ struct Message {
   int root = 0;
 };
 
-// As team/call.cc and comm/plans.cc cut a call. Throws Error(kInvalidArgument) where a slot has no room for an element
+// As the runtime cuts a call (kernels/cut.h). Throws Error(kInvalidArgument) where a slot has no room for an element
 // of each segment that it would carry.
 kernels::Layout layoutOf(const Message& message, const schedule::Schedule& schedule, uint32_t slotBytes);
 

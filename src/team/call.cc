@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "kernels/cut.h"
 #include "schedule/algorithm.h"
 
 namespace tutti::comm {
@@ -138,8 +139,7 @@ std::string Call::describe(uint64_t number) const {
 
 namespace {
 
-// Every call passes here: sizes of elements are powers of two, so shifts stand for divisions, which cost more than the
-// rest.
+// Every call passes here.
 kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, size_t chunkBytes) noexcept {
   kernels::Layout layout;
   layout.segments = schedule.segments;
@@ -148,11 +148,7 @@ kernels::Layout layoutOf(const Call& call, const schedule::Schedule& schedule, s
   if (layout.perRank) {
     layout.stride = call.count;
   } else {
-    // Segments start at whole cache lines, if the buffer does.
-    const size_t line = size_t{64} >> shift;
-    const size_t share = call.count <= line ? call.count : (call.count + layout.segments - 1) / layout.segments;
-    layout.total = call.count;
-    layout.stride = (share + line - 1) & ~(line - 1);
+    kernels::split(layout, call.count, shift);
   }
   const Collective plain = plainOf(call.collective);
   layout.inputIsSegment = plain == Collective::kAllGather || plain == Collective::kGather;
