@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/walk.h"
+#include "sim/contention.h"
 #include "sim/event_queue.h"
 #include "sim/message.h"
 
@@ -22,6 +23,7 @@ constexpr Picoseconds kUnknown = ~Picoseconds{0};
 enum class Kind : uint32_t { kTurn, kOut, kIn };
 
 struct Event {
+  static constexpr size_t kMostNumbers = size_t{1} << 30;
   Picoseconds time;
   uint32_t bytes;
   uint32_t whose : 30;  // lane, or flow
@@ -57,16 +59,17 @@ class EventRun {
         lanes_(schedules.size() * channels_),
         flows_(wiring.wires.size() * channels_),
         arrivals_(flows_.size() * depth_),
-        rooms_(flows_.size() * depth_) {
+        rooms_(flows_.size() * depth_),
+        contention_(network) {
+    if (std::max(flows_.size(), lanes_.size()) > Event::kMostNumbers)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} lanes with {} links are too many to simulate; try fewer nodes or fewer channels",
+                              lanes_.size(), flows_.size()));
     for (uint32_t c = 0; c < channels_; ++c) {
       layouts_.push_back(layout);
       layouts_.back().channel = c;
       layouts_.back().channels = channels_;
     }
-    for (uint32_t resource = 0; resource < network.resources(); ++resource) gbs_.push_back(network.gbsOf(resource));
-    freeAt_.resize(gbs_.size());
-    outcome_.busy.resize(gbs_.size());
-    outcome_.bytes.resize(gbs_.size());
     outcome_.finish.resize(schedules.size());
   }
 
@@ -78,6 +81,8 @@ class EventRun {
       handle(event);
     }
     if (ended_ < lanes_.size()) reportStop();
+    outcome_.busy = contention_.takeBusy();
+    outcome_.bytes = contention_.takeBytes();
     return std::move(outcome_);
   }
 
@@ -195,9 +200,7 @@ class EventRun {
 
   void execute(uint32_t number, const Step& step, uint32_t bytes, Picoseconds now) {
     const Schedule& schedule = schedules_[rankOf(number)];
-    const double added = double(bytes) * (step.fromCount - 1);
-    // The lanes of a rank share what it can add up.
-    const Picoseconds done = now + timeOf(added * channels_, network_.cluster().combineGBs);
+    const Picoseconds done = now + network_.combineTime(bytes, step.fromCount);
     lanes_[number].free = done;
     for (const Operand operand : schedule.from(step))
       if (operand.isLink()) release(inFlow(number, operand), done);
@@ -217,26 +220,15 @@ class EventRun {
     push(done, Kind::kOut, flow, bytes);
   }
 
-  // Takes the resource as soon as it is free; returns when that is.
-  Picoseconds occupy(uint32_t resource, uint32_t bytes, Picoseconds now) {
-    const Picoseconds begin = std::max(now, freeAt_[resource]), length = timeOf(bytes, gbs_[resource]);
-    freeAt_[resource] = begin + length;
-    outcome_.busy[resource] += length;
-    outcome_.bytes[resource] += bytes;
-    return begin;
-  }
-
   void leave(uint32_t flow, uint32_t bytes, Picoseconds now) {
-    const Picoseconds begin = occupy(wireOf(flow).path.out, bytes, now);
+    const Picoseconds begin = contention_.occupy(wireOf(flow).path.out, bytes, now);
     if (begin == now) return enter(flow, bytes, now);
     push(begin, Kind::kIn, flow, bytes);
   }
 
   void enter(uint32_t flow, uint32_t bytes, Picoseconds left) {
     const Path& path = wireOf(flow).path;
-    const Picoseconds begin = occupy(path.in, bytes, left);
-    const Picoseconds through = std::max(begin + timeOf(bytes, gbs_[path.in]), left + timeOf(bytes, gbs_[path.out]));
-    const Picoseconds arrival = through + path.latency;
+    const Picoseconds arrival = contention_.arrival(path, bytes, left, contention_.occupy(path.in, bytes, left));
     slotTime(arrivals_, flow, flows_[flow].arrived++) = arrival;
     wake(wireOf(flow).receiver, flow, arrival);
   }
@@ -281,21 +273,13 @@ class EventRun {
   std::vector<Flow> flows_;                    // wire by wire
   std::vector<Picoseconds> arrivals_, rooms_;  // of the last `depth` slots of each flow
   std::vector<kernels::Layout> layouts_;       // of each channel
-  std::vector<double> gbs_;
-  std::vector<Picoseconds> freeAt_;
+  Contention contention_;
   EventQueue<Event> queue_;
   size_t ended_ = 0;
   Outcome outcome_;
 };
 
 }  // namespace
-
-size_t Rounds::run(size_t rounds) const noexcept {
-  if (rounds <= head) return rounds;
-  return rounds > head + skip ? rounds - skip : head;
-}
-
-Picoseconds Outcome::time() const noexcept { return finish.empty() ? 0 : *std::ranges::max_element(finish); }
 
 Outcome runEvents(std::span<const Schedule> schedules, const Wiring& wiring, const Network& network,
                   const kernels::Layout& layout, const Rounds& rounds, const EventLimits& limits) {

@@ -4,10 +4,8 @@
 // have room; one lane a channel. A step keeps its lane busy while it adds up what it has more than one source of; a
 // copy is free, as its transfer is what takes time.
 //
-// The rule of contention: a resource carries one slot at a time, at its full bandwidth, in the order in which slots
-// come to it (of two at the same moment, the one that was known of first). A slot leaves through the sender's resource
-// and passes that of the receiver as it comes in: it is there when the later of the two is through with it, plus the
-// latency. The room that a receiver makes is known to the sender a latency later.
+// A slot leaves through the sender's resource and passes that of the receiver as it comes in (contention.h). The room
+// that a receiver makes is known to the sender a latency later.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -22,7 +20,10 @@ namespace tutti::sim {
 // Leaves out rounds in the middle, which are like those beside them: round r stands for r, or from `head` on r + skip.
 struct Rounds {
   size_t head = SIZE_MAX, skip = 0;
-  size_t run(size_t rounds) const noexcept;
+  size_t run(size_t rounds) const noexcept {
+    if (rounds <= head) return rounds;
+    return rounds > head + skip ? rounds - skip : head;
+  }
   size_t standsFor(size_t round) const noexcept { return round < head ? round : round + skip; }
 };
 
@@ -32,8 +33,6 @@ struct Outcome {
   std::vector<Picoseconds> busy;          // of each resource
   std::vector<uint64_t> bytes;            // through each resource
   uint64_t events = 0;
-
-  Picoseconds time() const noexcept;
 };
 
 struct EventLimits {

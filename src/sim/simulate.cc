@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
-#include "base/costs.h"
 #include "base/error.h"
 #include "sim/event_run.h"
+#include "sim/ring_form.h"
 #include "sim/wiring.h"
 
 namespace tutti::sim {
@@ -28,22 +29,6 @@ Schedule built(Algorithm algorithm, const schedule::Shape& shape, int rank) {
     refuse(fmt::format("{} cannot be built for {} ranks, beyond those of the library's communicators: {}",
                        nameOf(algorithm), shape.size, error.what()));
   }
-}
-
-void checkCall(Algorithm algorithm, const Cluster& cluster, const Message& message) {
-  const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
-  if (!row.has(message.collective)) {
-    std::string names;
-    for (const Algorithm each : schedule::algorithmsFor(message.collective))
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", nameOf(each));
-    refuse(fmt::format("{} has no algorithm {}; choose one of: {}", nameOf(message.collective), row.name, names));
-  }
-  if (cluster.ranks() < 2) refuse("one rank alone has nothing to send: simulate two or more");
-  if (hasRoot(message.collective) && (message.root < 0 || message.root >= cluster.ranks()))
-    refuse(fmt::format("root {} is not one of {} ranks", message.root, cluster.ranks()));
-  if (row.linksToAll && cluster.ranks() > kMostRanksOfRuntime)
-    refuse(fmt::format("{} needs a link to every other rank, which a schedule has no room for beyond {} ranks",
-                       row.name, kMostRanksOfRuntime));
 }
 
 // What is run, and how.
@@ -69,14 +54,17 @@ int lagOf(const Job& job) {
 }
 
 // Times of which so much is left to add.
-void describe(Result& result, const Outcome& outcome, double restUs, const Network& network) {
-  const double ranUs = double(outcome.time()) / 1e6;
+void describe(Result& result, const Outcome& outcome, double restUs, const Network& network, const Message& message) {
+  const double ranUs = double(*std::ranges::max_element(outcome.finish)) / 1e6;
   result.us = ranUs + restUs;
   result.firstUs = result.us - (ranUs - double(*std::ranges::min_element(outcome.finish)) / 1e6);
   const auto most = std::ranges::max_element(outcome.busy);
   result.busiest = network.nameOf(static_cast<uint32_t>(most - outcome.busy.begin()));
   const double scale = double(result.rounds) / double(result.roundsRun);
-  result.busiestShare = std::min(1.0, double(*most) / 1e6 * scale / result.us);
+  result.busiestShare = result.us > 0 ? std::min(1.0, double(*most) / 1e6 * scale / result.us) : 0;
+  if (result.us > 0)
+    result.busGBs =
+        double(message.bytes) / (result.us * 1e3) * busFactor(message.collective, network.cluster().ranks());
   result.events = outcome.events;
 }
 
@@ -91,16 +79,28 @@ struct Steady {
   }
 };
 
-Steady steadyOf(const Job& job) {
-  const size_t depth = job.network.cluster().depth, begin = static_cast<size_t>(lagOf(job)) + depth;
-  return {begin, begin + 2 * depth};
-}
-
-// A step is about an event, or more: what would take far too long is not begun.
-void checkLength(const Job& job, size_t rounds, uint64_t mostEvents) {
+// A step is about an event, or more.
+double eventsOf(const Job& job, size_t rounds) {
   size_t steps = 0;
   for (const Schedule& schedule : job.schedules) steps += schedule.steps.size();
-  const double events = double(steps) * double(rounds) * job.network.cluster().channels;
+  return double(steps) * double(rounds) * job.network.cluster().channels;
+}
+
+constexpr double kQuick = 2e6;  // events: a second or two
+
+// The more rounds, the less it matters where in a pattern of several rounds the look begins and ends: eight times the
+// fewest, if these are quick to run and there are so many.
+Steady steadyOf(const Job& job, size_t rounds) {
+  const size_t depth = job.network.cluster().depth, lag = static_cast<size_t>(lagOf(job));
+  const auto of = [&](size_t times) { return Steady{lag + times * depth, lag + 3 * times * depth}; };
+  size_t times = 8;
+  while (times > 1 && (of(times).rounds() >= rounds || eventsOf(job, of(times).rounds()) > kQuick)) times /= 2;
+  return of(times);
+}
+
+// What would take far too long is not begun.
+void checkLength(const Job& job, size_t rounds, uint64_t mostEvents) {
+  const double events = eventsOf(job, rounds);
   if (events > double(mostEvents))
     refuse(
         fmt::format("{} on {} ranks takes about {:.0f} million events to simulate, and {:.0f} million are the most; "
@@ -109,53 +109,75 @@ void checkLength(const Job& job, size_t rounds, uint64_t mostEvents) {
 }
 
 Result run(const Job& job, const Message& message, const Ways& ways) {
-  const Cluster& cluster = job.network.cluster();
   const Wiring wiring = wiringOf(job.schedules, job.network, job.folded);
   Result result;
   result.rounds = result.roundsRun = roundsOf(job);
   result.folded = job.folded;
   result.evened = job.evened;
-  const Steady steady = steadyOf(job);
-  const size_t needed = ways.extrapolate == Shortcut::kWhereNeeded ? 4 * steady.rounds() : steady.rounds();
-  const bool partly = ways.extrapolate != Shortcut::kNever && result.rounds > needed;
+  const Steady steady = steadyOf(job, result.rounds);
+  const bool wanted = ways.extrapolate == Shortcut::kAlways ||
+                      (ways.extrapolate == Shortcut::kWhereNeeded && eventsOf(job, result.rounds) > kQuick);
+  const bool partly = wanted && result.rounds > steady.rounds();
   if (partly) result.roundsRun = steady.rounds();
   checkLength(job, result.roundsRun, ways.mostEvents);
   const size_t skipped = result.rounds - result.roundsRun;
   const Rounds which{partly ? result.roundsRun / 2 : SIZE_MAX, skipped};
   Outcome outcome = runEvents(job.schedules, wiring, job.network, job.layout, which, {ways.mostEvents});
-  describe(result, outcome, partly ? double(skipped) * steady.roundUs(outcome) : 0, job.network);
+  describe(result, outcome, partly ? double(skipped) * steady.roundUs(outcome) : 0, job.network, message);
   if (!partly) result.bytes = std::move(outcome.bytes);
-  if (result.us > 0)
-    result.busGBs = double(message.bytes) / (result.us * 1e3) * busFactor(message.collective, cluster.ranks());
   return result;
 }
 
-Result runFolded(std::span<const Schedule> schedules, const Network& network, const Message& message,
-                 const Ways& ways) {
+// All hosts alike: their segments too, which the message's last ones may fall short of.
+Job jobOfOneHost(std::span<const Schedule> schedules, const Network& network, const Message& message) {
   Job job{schedules, network, layoutOf(message, schedules[0], network.cluster().slotBytes), true};
   if (!job.layout.perRank) {
     const size_t even = job.layout.stride * job.layout.segments;
     job.evened = even != job.layout.total;
     job.layout.total = even;
   }
-  return run(job, message, ways);
+  return job;
+}
+
+std::optional<Result> inRingForm(const Job& job, const Message& message) {
+  std::optional<Outcome> outcome = ringOutcome(job.schedules[0], job.network, job.layout);
+  if (!outcome) return std::nullopt;
+  Result result;
+  result.rounds = result.roundsRun = roundsOf(job);
+  result.form = true;
+  result.evened = job.evened;
+  describe(result, *outcome, 0, job.network, message);
+  result.bytes = std::move(outcome->bytes);
+  return result;
 }
 
 // Host 0's schedules where every host does the same as host 0, as far as a look at the next, one in the middle and the
 // last tells, and the links of host 0 close among themselves; else none.
 std::vector<Schedule> hostForAll(Algorithm algorithm, const schedule::Shape& shape, const Network& network) {
   const Cluster& cluster = network.cluster();
-  if (cluster.hosts < 2 || hasRoot(shape.collective)) return {};
+  if (hasRoot(shape.collective)) return {};
   std::vector<Schedule> first;
   for (int rank = 0; rank < cluster.ranksPerHost; ++rank) {
     first.push_back(built(algorithm, shape, rank));
-    for (const int host : {1, cluster.hosts / 2, cluster.hosts - 1}) {
+    for (const int host : {1 % cluster.hosts, cluster.hosts / 2, cluster.hosts - 1}) {
       const int on = host * cluster.ranksPerHost;
-      if (!sameButFor(first.back(), built(algorithm, shape, rank + on), on)) return {};
+      if (on != 0 && !sameButFor(first.back(), built(algorithm, shape, rank + on), on)) return {};
     }
   }
   if (!wiringOf(first, network, true).complete()) return {};
   return first;
+}
+
+// The answer that one host's schedules give for all, where they can.
+std::optional<Result> byOneHost(Algorithm algorithm, const schedule::Shape& shape, const Network& network,
+                                const Message& message, const Ways& ways) {
+  const std::vector<Schedule> first = hostForAll(algorithm, shape, network);
+  if (first.empty()) return std::nullopt;
+  const Job job = jobOfOneHost(first, network, message);
+  if (ways.ringForm != Shortcut::kNever)
+    if (std::optional<Result> result = inRingForm(job, message)) return result;
+  if (network.cluster().hosts == 1 || ways.ringForm == Shortcut::kAlways) return std::nullopt;
+  return run(job, message, ways);
 }
 
 // Every rank's, where there is memory and time for them.
@@ -177,6 +199,22 @@ std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shap
 
 }  // namespace
 
+void check(Algorithm algorithm, const Cluster& cluster, const Message& message) {
+  const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
+  if (!row.has(message.collective)) {
+    std::string names;
+    for (const Algorithm each : schedule::algorithmsFor(message.collective))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", nameOf(each));
+    refuse(fmt::format("{} has no algorithm {}; choose one of: {}", nameOf(message.collective), row.name, names));
+  }
+  if (cluster.ranks() < 2) refuse("one rank alone has nothing to send: simulate two or more");
+  if (hasRoot(message.collective) && (message.root < 0 || message.root >= cluster.ranks()))
+    refuse(fmt::format("root {} is not one of {} ranks", message.root, cluster.ranks()));
+  if (row.linksToAll && cluster.ranks() > kMostRanksOfRuntime)
+    refuse(fmt::format("{} needs a link to every other rank, which a schedule has no room for beyond {} ranks",
+                       row.name, kMostRanksOfRuntime));
+}
+
 schedule::Shape shapeOf(const Cluster& cluster, const Message& message) {
   schedule::Shape shape;
   shape.collective = message.collective;
@@ -197,33 +235,15 @@ Result simulate(std::span<const Schedule> schedules, const Cluster& cluster, con
 
 Result simulate(Algorithm algorithm, const Cluster& cluster, const Message& message, const Ways& ways) {
   const Network network(cluster);
-  checkCall(algorithm, cluster, message);
+  check(algorithm, cluster, message);
   const schedule::Shape shape = shapeOf(cluster, message);
   const bool tooMany = cluster.ranks() > kMostRanksInFull;
   if (ways.fold == Shortcut::kAlways || (ways.fold == Shortcut::kWhereNeeded && tooMany)) {
-    const std::vector<Schedule> first = hostForAll(algorithm, shape, network);
-    if (!first.empty()) return runFolded(first, network, message, ways);
+    if (std::optional<Result> result = byOneHost(algorithm, shape, network, message, ways)) return *result;
     if (ways.fold == Shortcut::kAlways)
       refuse(fmt::format("no host stands for all others in {} of {}", nameOf(algorithm), nameOf(message.collective)));
   }
   return simulate(everyRank(algorithm, shape, built(algorithm, shape, 0)), cluster, message, ways);
-}
-
-std::string objectionTo(Algorithm algorithm, const Cluster& cluster, Collective collective) {
-  const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
-  schedule::Scale scale;
-  scale.ranks = cluster.ranks();
-  scale.hosts = cluster.hosts;
-  scale.ranksPerHost = cluster.ranksPerHost;
-  if (row.objection != nullptr)
-    if (std::string reason = row.objection(scale); !reason.empty()) return reason;
-  if (row.linksToAll && scale.ranks - 1 > costs::kMostLinks)
-    return fmt::format("it needs {} links a rank; more than {} cost too much memory", scale.ranks - 1,
-                       costs::kMostLinks);
-  const size_t room = cluster.slotBytes / kLargestElement;
-  if (row.packsAllRanks != nullptr && row.packsAllRanks(collective) && static_cast<size_t>(scale.ranks) > room)
-    return fmt::format("a slot would carry a segment of each rank, and has room for {} elements", room);
-  return {};
 }
 
 }  // namespace tutti::sim

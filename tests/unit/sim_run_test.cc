@@ -54,7 +54,7 @@ TEST(SimRun, OneSlotTakesItsBytesAndTheLatency) {
   Cluster cluster = simpleCluster(2, 1);
   cluster.remoteUs = 7;
   EXPECT_DOUBLE_EQ(usOf(cluster, {{0, 1}}, kSimSlot), kSlotUs + 7);
-  cluster.nicGBs = 2;
+  cluster.nics = {{"NIC 0", 2}};
   EXPECT_DOUBLE_EQ(usOf(cluster, {{0, 1}}, kSimSlot), kSlotUs / 2 + 7);
 }
 
@@ -84,7 +84,7 @@ TEST(SimRun, TwoFlowsThroughOneNicTakeTwiceAsLong) {
   const double alone = usOf(cluster, {{0, 2}}, 8 * kSimSlot);
   EXPECT_DOUBLE_EQ(usOf(cluster, {{0, 2}, {1, 3}}, 8 * kSimSlot), 2 * alone);
   Cluster ofTwo = cluster;
-  ofTwo.nics = 2;
+  ofTwo.nics = {{"NIC 0"}, {"NIC 1"}};
   EXPECT_DOUBLE_EQ(usOf(ofTwo, {{0, 2}, {1, 3}}, 8 * kSimSlot), alone);
 }
 

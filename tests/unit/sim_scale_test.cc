@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "sim/simulate.h"
+#include "tests/unit/sim_clusters.h"
 
 namespace tutti::sim {
 namespace {
@@ -10,18 +11,19 @@ namespace {
 using schedule::Algorithm;
 
 constexpr size_t kMiB = size_t{1} << 20;
+constexpr Ways kOneHost{.fold = Shortcut::kAlways, .ringForm = Shortcut::kNever, .extrapolate = Shortcut::kNever};
 
 Result inFull(Algorithm algorithm, const Cluster& cluster, const Message& message) {
-  return simulate(algorithm, cluster, message, {Shortcut::kNever, Shortcut::kNever});
+  return simulate(algorithm, cluster, message, {.fold = Shortcut::kNever, .extrapolate = Shortcut::kNever});
 }
 
 TEST(SimScale, OneRanksRingStandsForAll) {
   for (const int ranks : {2, 3, 8, 33}) {
-    const Cluster cluster = clusterByName("ethernet", ranks, 1);
+    const Cluster cluster = knownCluster("ethernet-host", ranks, 1);
     for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter}) {
       const Message message{collective, static_cast<size_t>(ranks) * kMiB};
       const Result full = inFull(Algorithm::kRing, cluster, message);
-      const Result folded = simulate(Algorithm::kRing, cluster, message, {Shortcut::kAlways, Shortcut::kNever});
+      const Result folded = simulate(Algorithm::kRing, cluster, message, kOneHost);
       EXPECT_TRUE(folded.folded);
       EXPECT_FALSE(folded.evened);
       EXPECT_DOUBLE_EQ(folded.us, full.us) << ranks << " ranks, " << nameOf(collective);
@@ -33,12 +35,12 @@ TEST(SimScale, OneRanksRingStandsForAll) {
 TEST(SimScale, OneHostStandsForAll) {
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical}) {
     for (const int hosts : {2, 5, 8}) {
-      const Cluster cluster = clusterByName("hgx-h100", hosts);
+      const Cluster cluster = knownCluster("hgx-h100", hosts);
       const size_t even = static_cast<size_t>(hosts) * 8 * kMiB;
       for (const size_t bytes : {size_t{1000}, size_t{100'000}, even, even + 100}) {
         const Message message{Collective::kAllReduce, bytes};
         const Result full = inFull(algorithm, cluster, message);
-        const Result folded = simulate(algorithm, cluster, message, {Shortcut::kAlways, Shortcut::kNever});
+        const Result folded = simulate(algorithm, cluster, message, kOneHost);
         EXPECT_EQ(folded.evened, bytes != even);
         EXPECT_NEAR(folded.us / full.us, 1, 0.01) << nameOf(algorithm) << " on " << hosts << " hosts, " << bytes;
       }
@@ -47,22 +49,42 @@ TEST(SimScale, OneHostStandsForAll) {
 }
 
 TEST(SimScale, NoHostOfATreeStandsForAll) {
-  const Cluster cluster = clusterByName("hgx-h100", 4);
-  EXPECT_THROW(simulate(Algorithm::kTree, cluster, {Collective::kAllReduce, kMiB}, {Shortcut::kAlways}), Error);
+  const Cluster cluster = knownCluster("hgx-h100", 4);
+  EXPECT_THROW(simulate(Algorithm::kTree, cluster, {Collective::kAllReduce, kMiB}, {.fold = Shortcut::kAlways}), Error);
 }
 
 TEST(SimScale, TheRestOfTheRoundsFollowsFromSome) {
   for (const Algorithm algorithm :
        {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical, Algorithm::kTwoShot, Algorithm::kHalving}) {
-    for (const char* system : {"hgx-h100", "ethernet"}) {
-      Cluster cluster = clusterByName(system, 2, 4);
+    for (const char* system : {"hgx-h100", "ethernet-host"}) {
+      Cluster cluster = knownCluster(system, 2, 4);
       cluster.channels = 2;
       const Message message{Collective::kAllReduce, 512 * kMiB + 4096};
       const Result full = inFull(algorithm, cluster, message);
-      const Result partly = simulate(algorithm, cluster, message, {Shortcut::kNever, Shortcut::kAlways});
+      const Result partly =
+          simulate(algorithm, cluster, message, {.fold = Shortcut::kNever, .extrapolate = Shortcut::kAlways});
       EXPECT_LT(partly.roundsRun, partly.rounds);
       EXPECT_NEAR(partly.us / full.us, 1, 0.01) << nameOf(algorithm) << " on " << system;
     }
+  }
+}
+
+// Also where a message takes many hops from end to end.
+TEST(SimScale, TheRestOfTheRoundsFollowsFromSomeOnMoreRanks) {
+  struct Case {
+    Algorithm algorithm;
+    Collective collective;
+  };
+  for (const Case& each : {Case{Algorithm::kTree, Collective::kAllReduce}, Case{Algorithm::kTree, Collective::kReduce},
+                           Case{Algorithm::kRing, Collective::kBroadcast}}) {
+    Cluster cluster = knownCluster("hgx-h100", 16);
+    cluster.channels = 1;
+    const Message message{each.collective, 256 * kMiB};
+    const Result full = inFull(each.algorithm, cluster, message);
+    const Result partly =
+        simulate(each.algorithm, cluster, message, {.fold = Shortcut::kNever, .extrapolate = Shortcut::kAlways});
+    EXPECT_LT(partly.roundsRun, partly.rounds);
+    EXPECT_NEAR(partly.us / full.us, 1, 0.01) << nameOf(each.algorithm) << " of " << nameOf(each.collective);
   }
 }
 
@@ -70,8 +92,8 @@ TEST(SimScale, MoreBandwidthIsNeverSlower) {
   for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical}) {
     double before = 1e300;
     for (const double gbs : {1.0, 2.0, 5.0, 12.0, 48.0}) {
-      Cluster cluster = clusterByName("ethernet", 4);
-      cluster.nicGBs = gbs;
+      Cluster cluster = knownCluster("ethernet-host", 4);
+      cluster.nics[0].gbs = gbs;
       const double us = simulate(algorithm, cluster, {Collective::kAllReduce, 8 * kMiB}).us;
       EXPECT_LE(us, before) << nameOf(algorithm) << " at " << gbs << " GB/s";
       before = us;
@@ -80,7 +102,7 @@ TEST(SimScale, MoreBandwidthIsNeverSlower) {
 }
 
 TEST(SimScale, TheSameQuestionHasTheSameAnswer) {
-  const Cluster cluster = clusterByName("hgx-h100", 4);
+  const Cluster cluster = knownCluster("hgx-h100", 4);
   for (const Algorithm algorithm : schedule::algorithmsFor(Collective::kAllReduce)) {
     const Message message{Collective::kAllReduce, kMiB};
     const Result first = simulate(algorithm, cluster, message), second = simulate(algorithm, cluster, message);
@@ -92,7 +114,7 @@ TEST(SimScale, TheSameQuestionHasTheSameAnswer) {
 
 // Every collective of every algorithm ends, with bytes that passed something.
 TEST(SimScale, EveryAlgorithmRuns) {
-  const Cluster cluster = clusterByName("dgx-a100", 2, 3);
+  const Cluster cluster = knownCluster("dgx-a100", 2, 3);
   for (const Collective collective :
        {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast,
         Collective::kReduce, Collective::kAllToAll, Collective::kGather, Collective::kScatter}) {
@@ -106,12 +128,11 @@ TEST(SimScale, EveryAlgorithmRuns) {
 }
 
 TEST(SimScale, RefusesWhatMakesNoSense) {
-  EXPECT_THROW(clusterByName("cray", 1), Error);
-  EXPECT_THROW(clusterByName("hgx-h100", 0), Error);
-  EXPECT_THROW(simulate(Algorithm::kBruck, clusterByName("hgx-h100", 2), {Collective::kBroadcast, kMiB}), Error);
-  EXPECT_THROW(simulate(Algorithm::kTree, clusterByName("hgx-h100", 2), {Collective::kBroadcast, kMiB, 16}), Error);
-  Cluster broken = clusterByName("ethernet", 2);
-  broken.nicGBs = 0;
+  EXPECT_THROW(knownCluster("hgx-h100", 0), Error);
+  EXPECT_THROW(simulate(Algorithm::kBruck, knownCluster("hgx-h100", 2), {Collective::kBroadcast, kMiB}), Error);
+  EXPECT_THROW(simulate(Algorithm::kTree, knownCluster("hgx-h100", 2), {Collective::kBroadcast, kMiB, 16}), Error);
+  Cluster broken = knownCluster("ethernet-host", 2);
+  broken.nics[0].gbs = 0;
   EXPECT_THROW(simulate(Algorithm::kRing, broken, {Collective::kAllReduce, kMiB}), Error);
 }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "chart/chart.h"
+#include "sim/candidates.h"
+
 namespace tutti::simtool {
 namespace {
 
@@ -11,6 +14,7 @@ namespace {
 std::string marksOf(const Row& row) {
   std::string marks;
   if (row.proved) marks += 'p';
+  if (row.result.form) marks += 'c';
   if (row.result.folded) marks += 'h';
   if (row.result.evened) marks += 'e';
   if (row.result.roundsRun < row.result.rounds) marks += 'x';
@@ -22,6 +26,7 @@ constexpr struct {
   const char* meaning;
 } kMarks[] = {
     {'p', "p: before the run, the schedules of all ranks were proved to give every rank the right result"},
+    {'c', "c: nothing was run: the ring's closed form was reckoned, which gives what its events give"},
     {'h', "h: one host was run and stands for all others, which do the same at the same time"},
     {'e', "e: all segments were taken to be as long as the longest, though the last ones are shorter"},
     {'x', "x: a part of the message's rounds was run; the rest follows from how long each took in the steady state"},
@@ -52,13 +57,16 @@ std::string sizeText(size_t bytes) {
 }
 
 std::string headOf(const sim::Cluster& cluster, Collective collective) {
+  double least = cluster.nics.front().gbs, most = least;
+  for (const sim::Nic& nic : cluster.nics) least = std::min(least, nic.gbs), most = std::max(most, nic.gbs);
+  const std::string each = least == most ? fmt::format("{:.1f}", least) : fmt::format("{:.1f} to {:.1f}", least, most);
   return fmt::format(
-      "{}, ranks: {} (hosts of {}: {} of {})\n"
+      "{}, ranks: {} (nodes of {}: {} of {})\n"
       "  port of a rank   {:.1f} GB/s, {:.1f} us\n"
-      "  NICs of a host   {} of {:.1f} GB/s, {:.1f} us\n"
+      "  NICs of a node   {} of {} GB/s, {:.1f} us\n"
       "  links            {} slots of {}, channels: {}\n",
       nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, cluster.portGBs,
-      cluster.localUs, cluster.nics, cluster.nicGBs, cluster.remoteUs, cluster.depth, sizeText(cluster.slotBytes),
+      cluster.localUs, cluster.nics.size(), each, cluster.remoteUs, cluster.depth, sizeText(cluster.slotBytes),
       cluster.channels);
 }
 
@@ -85,13 +93,33 @@ std::string notesOf(const std::vector<Table>& tables) {
   for (const std::string& each : leftOut) text += fmt::format("Left out: {}.\n", each);
   for (const auto& mark : kMarks)
     if (seen.find(mark.letter) != std::string::npos) text += fmt::format("{}.\n", mark.meaning);
+  const bool all = std::ranges::all_of(tables, [](const Table& table) {
+    return std::ranges::all_of(table.rows, [](const Row& row) { return row.proved; });
+  });
+  if (!all)
+    text += fmt::format("Without p: not proved before the run, as more than {} steps of all ranks take too long.\n",
+                        Prover::kMostSteps);
   if (tables.front().cluster.ranks() > sim::kMostRanksOfRuntime)
     text += fmt::format(
-        "The library's communicators have up to {} ranks: these schedules are of the same builders, beyond that. To "
-        "save "
-        "time there is one channel, unless --channels says otherwise.\n",
+        "The library's communicators have up to {} ranks: these schedules are of the same builders, beyond that.\n",
         sim::kMostRanksOfRuntime);
   return text;
+}
+
+std::string plotOf(const std::vector<Table>& tables) {
+  std::vector<chart::Curve> curves;
+  for (const Table& table : tables)
+    for (const Row& row : table.rows) {
+      const std::string name(nameOf(row.algorithm));
+      auto found = std::ranges::find(curves, name, &chart::Curve::name);
+      if (found == curves.end())
+        found = curves.insert(curves.end(), {name, static_cast<size_t>(row.algorithm), false, {}});
+      found->points.push_back({double(table.message.bytes), row.result.busGBs, row.result.us});
+    }
+  const sim::Cluster& cluster = tables.front().cluster;
+  return chart::draw(fmt::format("{}, {} ranks, nodes of {}: {}", nameOf(tables.front().message.collective),
+                                 cluster.ranks(), cluster.name, cluster.hosts),
+                     curves);
 }
 
 }  // namespace tutti::simtool

@@ -26,6 +26,9 @@ std::string linesOf(const Table& table);
 // The best, who was left out, and what was not run in full.
 std::string notesOf(const std::vector<Table>& tables);
 
+// An SVG document: a curve for each algorithm.
+std::string plotOf(const std::vector<Table>& tables);
+
 // "64M", as the measuring programs read it.
 std::string sizeText(size_t bytes);
 

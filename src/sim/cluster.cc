@@ -1,0 +1,171 @@
+#include "sim/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/costs.h"
+#include "base/error.h"
+#include "base/slots.h"
+#include "topology/paths.h"
+#include "topology/speeds.h"
+
+namespace tutti::sim {
+namespace {
+
+using topology::DeviceKind;
+using topology::Paths;
+using topology::PathType;
+using topology::System;
+
+// Latencies of a hand-over of a ring's slot are those that NCCL's tuning goes by (src/graph/tuning.cc, protocol
+// Simple): over NVLink, over PCI, over a network.
+constexpr double kNvlinkUs = 3.4, kPciUs = 5.7, kGpuNetworkUs = 14;
+constexpr int kChannelsOnGpu = 4;
+
+// What a GPU of a compute capability adds up: a judgement, a third of its memory's bandwidth (two reads and a write for
+// each byte).
+constexpr struct {
+  int sm;
+  double gbs;
+} kCombine[] = {{90, 1000}, {86, 230}, {80, 600}, {0, 300}};
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
+
+double combineGBsOf(int sm) {
+  const auto row = std::ranges::find_if(kCombine, [&](const auto& each) { return sm >= each.sm; });
+  return row->gbs;
+}
+
+std::vector<int> gpusByNumber(const System& system) {
+  std::vector<int> gpus = devicesOf(system, DeviceKind::kGpu);
+  const auto numberOf = [&](int gpu) { return system.devices[gpu].gpu ? system.devices[gpu].gpu->number : -1; };
+  std::ranges::stable_sort(gpus, {}, numberOf);
+  return gpus;
+}
+
+// Which of `many` is nearest to `end`; among equals the one that has been chosen least often.
+size_t nearest(const Paths& paths, int end, const std::vector<int>& many, std::vector<int>& chosen) {
+  const auto distance = [&](size_t i) {
+    const topology::Path& path = paths.between(end, many[i]);
+    return std::tuple(path.type, -path.gigabytes, chosen[i]);
+  };
+  size_t best = 0;
+  for (size_t i = 1; i < many.size(); ++i)
+    if (distance(i) < distance(best)) best = i;
+  ++chosen[best];
+  return best;
+}
+
+// Each GPU uses the port that is nearest.
+void shareNics(Cluster& cluster, const System& system, const Paths& paths, const std::vector<int>& gpus,
+               const std::vector<int>& ports) {
+  std::vector<int> chosen(ports.size());
+  for (const int port : ports) cluster.nics.push_back({nameOf(system, port), topology::kInternalGigabytes});
+  for (const int gpu : gpus) {
+    const size_t which = nearest(paths, gpu, ports, chosen);
+    Nic& nic = cluster.nics[which];
+    nic.gbs = std::min(nic.gbs, paths.between(gpu, ports[which]).gigabytes);
+    cluster.nicOf.push_back(static_cast<int>(which));
+  }
+}
+
+// Each port belongs to the GPU that is nearest. False: one would have none.
+bool bundleNics(Cluster& cluster, const System& system, const Paths& paths, const std::vector<int>& gpus,
+                const std::vector<int>& ports) {
+  std::vector<int> count(gpus.size());
+  std::vector<Nic> bundles(gpus.size(), Nic{"", 0});
+  for (const int port : ports) {
+    const size_t owner = nearest(paths, port, gpus, count);
+    if (bundles[owner].name.empty()) bundles[owner].name = nameOf(system, port);
+    bundles[owner].gbs += paths.between(gpus[owner], port).gigabytes;
+  }
+  if (std::ranges::find(count, 0) != count.end()) return false;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (count[i] > 1) bundles[i].name += fmt::format(" and {} more", count[i] - 1);
+    cluster.nicOf.push_back(static_cast<int>(i));
+  }
+  cluster.nics = std::move(bundles);
+  return true;
+}
+
+void setGpus(Cluster& cluster, const System& system, std::vector<int> gpus, const std::vector<int>& ports) {
+  if (cluster.ranksPerHost > static_cast<int>(gpus.size()))
+    refuse(fmt::format("{} has {} GPUs, one for each rank: there is no place for {} ranks on a node", cluster.name,
+                       gpus.size(), cluster.ranksPerHost));
+  if (cluster.ranksPerHost == 0) cluster.ranksPerHost = static_cast<int>(gpus.size());
+  const Paths paths(system);
+  if (ports.size() <= gpus.size() || !bundleNics(cluster, system, paths, gpus, ports))
+    if (!ports.empty()) shareNics(cluster, system, paths, gpus, ports);
+  gpus.resize(static_cast<size_t>(cluster.ranksPerHost));
+  cluster.nicOf.resize(ports.empty() ? 0 : gpus.size());
+  cluster.portGBs = topology::kInternalGigabytes;
+  cluster.localUs = kNvlinkUs;
+  for (size_t i = 0; i < gpus.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const topology::Path& path = paths.between(gpus[i], gpus[j]);
+      cluster.portGBs = std::min(cluster.portGBs, path.gigabytes);
+      if (path.type > PathType::kC2c) cluster.localUs = kPciUs;
+    }
+  cluster.remoteUs = kGpuNetworkUs;
+  cluster.combineGBs = combineGBsOf(system.devices[gpus[0]].gpu ? system.devices[gpus[0]].gpu->sm : 0);
+  cluster.slotBytes = slots::kMostBytesOnGpu;
+  cluster.depth = slots::kDepthOnGpu;
+  cluster.channels = kChannelsOnGpu;
+}
+
+void setCores(Cluster& cluster, const System& system, const std::vector<int>& ports) {
+  const size_t nodes = devicesOf(system, DeviceKind::kNuma).size();
+  if (cluster.ranksPerHost == 0) cluster.ranksPerHost = static_cast<int>(std::max<size_t>(nodes, 1));
+  for (const int port : ports)
+    cluster.nics.push_back({nameOf(system, port), topology::networkGigabytes(system.devices[port].port->megabits)});
+  cluster.portGBs = costs::kShm.bandwidthGBs;
+  cluster.localUs = costs::kShm.latencyUs;
+  cluster.remoteUs = costs::kTcpNetwork.latencyUs;
+  cluster.combineGBs = costs::kCombineGBs;
+  cluster.slotBytes = slots::kBytes;
+  cluster.depth = slots::kDepth;
+}
+
+}  // namespace
+
+Cluster clusterOf(const System& system, std::string_view name, int hosts, int ranksPerHost) {
+  Cluster cluster;
+  cluster.name = name;
+  cluster.hosts = hosts;
+  cluster.ranksPerHost = ranksPerHost;
+  cluster.nics.clear();
+  const std::vector<int> gpus = gpusByNumber(system), ports = devicesOf(system, DeviceKind::kPort);
+  if (gpus.empty()) {
+    setCores(cluster, system, ports);
+  } else {
+    setGpus(cluster, system, gpus, ports);
+  }
+  if (ports.empty() && hosts > 1) refuse(fmt::format("{} has no NIC: simulate one node", name));
+  if (ports.empty()) cluster.nics = {{"no NIC"}};
+  check(cluster);
+  return cluster;
+}
+
+void check(const Cluster& cluster) {
+  constexpr int kMostRanks = 1 << 20;
+  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+  if (cluster.hosts < 1 || cluster.ranksPerHost < 1 || cluster.hosts > kMostRanks / cluster.ranksPerHost)
+    refuse(fmt::format("{} hosts of {} ranks are no cluster: 1 to {} ranks can be simulated", cluster.hosts,
+                       cluster.ranksPerHost, kMostRanks));
+  const bool carry = std::ranges::all_of(cluster.nics, positive, &Nic::gbs) && !cluster.nics.empty();
+  if (!carry || !positive(cluster.portGBs) || !positive(cluster.combineGBs))
+    refuse(fmt::format("'{}' has a link that carries nothing: bandwidths and NICs must be above 0", cluster.name));
+  const auto known = [&](int nic) { return nic >= 0 && nic < static_cast<int>(cluster.nics.size()); };
+  const bool all = cluster.nicOf.empty() || cluster.nicOf.size() == static_cast<size_t>(cluster.ranksPerHost);
+  if (!all || !std::ranges::all_of(cluster.nicOf, known))
+    refuse(fmt::format("'{}' has ranks without a NIC: give each one of those that there are", cluster.name));
+  if (!(cluster.localUs >= 0) || !(cluster.remoteUs >= 0))
+    refuse(fmt::format("'{}' has a latency below 0: give 0 or more", cluster.name));
+  if (cluster.depth < 1 || cluster.channels < 1 || cluster.channels > 64 || cluster.slotBytes < 64)
+    refuse("links have at least one slot of 64 bytes, and there are 1 to 64 channels");
+}
+
+}  // namespace tutti::sim

@@ -1,0 +1,74 @@
+// What a cluster takes from the systems that are known by name.
+#include <gtest/gtest.h>
+
+#include "base/costs.h"
+#include "base/error.h"
+#include "sim/network.h"
+#include "tests/unit/sim_clusters.h"
+
+namespace tutti::sim {
+namespace {
+
+using Numbers = std::vector<int>;
+
+TEST(SimCluster, ANicForEachGpu) {
+  const Cluster cluster = knownCluster("hgx-h100", 4);
+  EXPECT_EQ(cluster.ranks(), 32);
+  EXPECT_DOUBLE_EQ(cluster.portGBs, 18 * 20.6);
+  EXPECT_EQ(cluster.nicOf, (Numbers{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_DOUBLE_EQ(cluster.nics[3].gbs, 48);
+  EXPECT_EQ(cluster.nics[3].name, "mlx5_3");
+}
+
+// The maker counts NICs in the opposite order.
+TEST(SimCluster, EachGpuHasTheNearestNic) {
+  const Cluster cluster = knownCluster("ibm-hgx-h100", 1);
+  for (size_t rank = 0; rank < 8; ++rank)
+    EXPECT_EQ(cluster.nics[static_cast<size_t>(cluster.nicOf[rank])].name, "mlx5_" + std::to_string(7 - rank));
+}
+
+TEST(SimCluster, GpusShareNics) {
+  EXPECT_EQ(knownCluster("aws-p4d", 2).nicOf, (Numbers{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(knownCluster("azure-ndv2", 2).nicOf, Numbers(8, 0));
+  EXPECT_EQ(knownCluster("pcie-box", 2).nicOf, (Numbers{0, 0, 0, 0, 1, 1, 1, 1}));
+}
+
+TEST(SimCluster, GpusHaveSeveralNics) {
+  const Cluster cluster = knownCluster("aws-p5", 2);
+  ASSERT_EQ(cluster.nics.size(), 8u);
+  EXPECT_DOUBLE_EQ(cluster.nics[0].gbs, 48);
+  EXPECT_EQ(cluster.nics[0].name, "rdmap79s0 and 3 more");
+}
+
+TEST(SimCluster, ThePortIsTheLeastPathBetweenGpus) {
+  EXPECT_DOUBLE_EQ(knownCluster("dgx-a100", 1).portGBs, 240);
+  EXPECT_DOUBLE_EQ(knownCluster("azure-ndv2", 1).portGBs, 20);
+  EXPECT_LT(knownCluster("pcie-box", 1).portGBs, 24.1);
+  EXPECT_GT(knownCluster("pcie-box", 1).localUs, knownCluster("dgx-a100", 1).localUs);
+}
+
+TEST(SimCluster, RanksOnCoresShareTheirNic) {
+  const Cluster cluster = knownCluster("azure-hbv3", 2);
+  EXPECT_EQ(cluster.ranksPerHost, 4);
+  EXPECT_DOUBLE_EQ(cluster.nics[0].gbs, 24);
+  EXPECT_DOUBLE_EQ(cluster.portGBs, costs::kShm.bandwidthGBs);
+  EXPECT_EQ(knownCluster("azure-hbv3", 2, 120).ranksPerHost, 120);
+}
+
+TEST(SimCluster, FewerRanksThanGpus) {
+  const Cluster cluster = knownCluster("aws-p4d", 2, 3);
+  EXPECT_EQ(cluster.ranks(), 6);
+  EXPECT_EQ(Network(cluster).nameOf(Network(cluster).path(2, 3).out), "rdmap32s27 of host 0, out");
+}
+
+TEST(SimCluster, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(knownCluster("hgx-h100", 0), Error);
+  EXPECT_THROW(knownCluster("hgx-h100", 1, 9), Error);
+  EXPECT_THROW(clusterOf(topology::System{}, "nothing", 2), Error);
+  Cluster broken = knownCluster("hgx-h100", 2);
+  broken.nicOf[1] = 8;
+  EXPECT_THROW(Network{broken}, Error);
+}
+
+}  // namespace
+}  // namespace tutti::sim

@@ -1,0 +1,124 @@
+#include "sim/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "catalog/known_systems.h"
+#include "sim/simulate.h"
+
+namespace tutti::simtool {
+namespace {
+
+constexpr size_t kFirstOfSweep = 1 << 10, kSweepFactor = 8;
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
+
+// The grammar of the measuring programs.
+size_t bytesOf(const std::string& text) {
+  size_t used = 0;
+  double number = -1;
+  try {
+    number = std::stod(text, &used);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = text.substr(used);
+  const size_t place = unit.size() == 1 ? std::string("KkMmGg").find(unit[0]) : unit.empty() ? 0 : std::string::npos;
+  const double bytes = place == std::string::npos ? -1 : number * (unit.empty() ? 1 : std::pow(1024, place / 2 + 1));
+  if (used == 0 || !(bytes >= 1) || bytes > 0x1p44)
+    refuse(fmt::format("invalid size '{}': a number of bytes up to 16384G, with K, M or G for powers of 1024", text));
+  return static_cast<size_t>(bytes);
+}
+
+constexpr struct {
+  const char* name;
+  Collective collective;
+} kOps[] = {{"all_reduce", Collective::kAllReduce},
+            {"all_gather", Collective::kAllGather},
+            {"reduce_scatter", Collective::kReduceScatter},
+            {"broadcast", Collective::kBroadcast},
+            {"reduce", Collective::kReduce},
+            {"alltoall", Collective::kAllToAll},
+            {"gather", Collective::kGather},
+            {"scatter", Collective::kScatter}};
+
+std::string systemNames() {
+  std::string text = "Systems:\n";
+  for (const topology::KnownSystem& one : topology::knownSystems())
+    text += fmt::format("  {:<26}{}\n", one.name, one.about);
+  return text;
+}
+
+void describe(CLI::App& app, Options& options) {
+  app.footer(systemNames());
+  app.add_option("--system", options.system, "What each node is: one of the systems below")->capture_default_str();
+  app.add_option("--nodes", options.nodes, "How many")->capture_default_str();
+  app.add_option("--ranks-per-node", options.ranksPerNode,
+                 "Ranks of each node (default: one for each GPU, or for each memory node where there is none)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--op", options.op, "The operation, as the measuring programs are called: all_reduce, alltoall, ...")
+      ->capture_default_str();
+  app.add_option("--size", options.size, "Bytes as nccl-tests count them, with K, M or G")->capture_default_str();
+  app.add_option("--algo", options.algo, "One algorithm, or all that are of use")->capture_default_str();
+  app.add_option("--channels", options.channels,
+                 "Lanes of each rank (default: 4 on GPUs and 1 on cores; 1 beyond 16384 ranks)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--root", options.root, "The root, of operations that have one")->capture_default_str();
+  app.add_flag("--sweep", options.sweep, "Also every eighth power of two from 1K up to --size");
+  app.add_option("--plot", options.plotFile, "Draw bandwidth and time over size into this file, as SVG");
+  app.set_version_flag("--version", std::string(kVersion), "Say which version this is");
+}
+
+}  // namespace
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Says how long a collective would take on a cluster that need not be there: runs the library's own schedules of "
+      "all ranks in simulated time. Ends with 0, or with 2 and the reason on standard error.",
+      "tutti-sim");
+  describe(app, options);
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("tutti-sim of tutti {}\n", kVersion);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "tutti-sim: {}\nTry --help.\n", error.what());
+    return kTrouble;
+  }
+  return kDone;
+}
+
+sim::Cluster clusterOf(const Options& options) {
+  sim::Cluster cluster =
+      sim::clusterOf(topology::makeKnownSystem(options.system), options.system, options.nodes, options.ranksPerNode);
+  if (cluster.ranks() > sim::kMostRanksOfRuntime) cluster.channels = 1;  // more take minutes, and gigabytes
+  if (options.channels != 0) cluster.channels = options.channels;
+  return cluster;
+}
+
+Collective collectiveOf(const Options& options) {
+  std::string names;
+  for (const auto& op : kOps) {
+    if (options.op == op.name) return op.collective;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", op.name);
+  }
+  refuse(fmt::format("'{}' is no operation; choose one of: {}", options.op, names));
+}
+
+std::vector<size_t> sizesOf(const Options& options) {
+  const size_t last = bytesOf(options.size);
+  std::vector<size_t> sizes;
+  if (options.sweep)
+    for (size_t bytes = kFirstOfSweep; bytes < last; bytes *= kSweepFactor) sizes.push_back(bytes);
+  sizes.push_back(last);
+  return sizes;
+}
+
+}  // namespace tutti::simtool

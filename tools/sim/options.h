@@ -1,0 +1,29 @@
+// What tutti-sim is asked for.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "sim/cluster.h"
+
+namespace tutti::simtool {
+
+struct Options {
+  std::string system = "hgx-h100", op = "all_reduce", size = "64M", algo = "all", plotFile;
+  int nodes = 1, ranksPerNode = 0, channels = 0, root = 0;
+  bool sweep = false;
+};
+
+// The status to end with at once, after help, a version or a complaint; nullopt: go on.
+std::optional<int> parse(int argc, char** argv, Options& options);
+
+// These throw Error(kInvalidArgument) that says what there is.
+sim::Cluster clusterOf(const Options& options);
+Collective collectiveOf(const Options& options);
+// Those of the table: one, or with --sweep all up to it.
+std::vector<size_t> sizesOf(const Options& options);
+
+enum Status : int { kDone = 0, kTrouble = 2 };
+
+}  // namespace tutti::simtool
