@@ -16,8 +16,8 @@
 namespace tutti_torch {
 namespace {
 
-constexpr milliseconds kLastWords(1'000);
-constexpr milliseconds kLeave(10'000);  // what runs gets so long to end when the group is destroyed
+constexpr milliseconds kLeave(10'000);     // what runs gets so long to end when the group is destroyed
+constexpr milliseconds kLastWords(1'000);  // and its callbacks, once it has been aborted
 
 tuttiUniqueId idFor(c10d::Store& store, int rank, int size, milliseconds timeout) {
   return size == 1 ? newId() : agreeOnId(store, rank, size, timeout);
@@ -291,7 +291,7 @@ void Backend::shutdown() {
   stop(why);
   if (!queue_->drain(time)) {
     comm_->abort();
-    queue_->drain(kLastWords);  // of who hears of that
+    queue_->drain(kLastWords);
   }
   sent_->drain(time);
   if (!gpu_->drain(time)) gpu_->abort(why);

@@ -29,7 +29,8 @@ class Groups {
   std::vector<GroupNumbers> read() const;
 
   // Before the interpreter ends: it ends threads that want its lock in the midst of what they do, and what tells of
-  // operations may be about to run callbacks in Python. What does not end within moments is aborted.
+  // operations may be about to run callbacks in Python. What of a group does not end in time (see
+  // Backend::shutdown) is aborted.
   void endAll();
 
  private:

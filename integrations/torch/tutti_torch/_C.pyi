@@ -8,7 +8,7 @@ def create(options: Any, backend_options: Any) -> Any:
     """
 
 def end() -> None:
-    """Has all groups leave, before the interpreter ends. What does not end within ten seconds is aborted."""
+    """Has all groups leave, before the interpreter ends. What of a group does not end within ten seconds is aborted."""
 
 def groups() -> list[tuple[str, str, dict[str, float]]]:
     """Of each process group of tutti that this process is in: its name and description, and what it has done."""

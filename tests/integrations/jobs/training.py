@@ -131,7 +131,7 @@ class TrainingTest(unittest.TestCase):
         return self.same(self.train(script, *arguments, **more), reference, bound)
 
     def train_reference(self, *arguments, **more):
-        """On Gloo, where a process at times aborts as it ends, its work done: then once more."""
+        """On Gloo. A process of that has been seen to abort as it ended, its work done: then once more."""
         try:
             return self.train(*arguments, backend=REFERENCE, **more)
         except AssertionError as error:
