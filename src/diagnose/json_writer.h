@@ -50,7 +50,7 @@ class JsonWriter {
 
   std::string text_;
   int depth_ = 0;
-  bool first_ = true;  // nothing stands between the innermost brackets yet
+  bool first_ = true;   // nothing stands between the innermost brackets yet
   bool named_ = false;  // a key stands last, and waits for its value
 };
 

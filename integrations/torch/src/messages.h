@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "alarm.h"
 #include "communicator.h"
 #include "numbers.h"
 #include "queue.h"
@@ -41,7 +42,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void abort(const std::exception_ptr& why);
   // What the library says of the ways.
   void addTo(Numbers& all) const;
-  // Waits until what was sent has left, or the time is over.
+  // Waits until what was sent has left, and the callbacks of receives that were late have returned, or the time is
+  // over.
   void drain(milliseconds time);
 
  private:
@@ -52,6 +54,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
     WorkPtr work;
     int from;
     int64_t tag;
+    TimePoint deadline;
   };
   struct Aside {
     int from;
@@ -90,7 +93,11 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::optional<Outcome> takeAside(Lock& lock, const Wanted& wanted);
   bool isWanted(int from) const;
   std::list<Wanted>::iterator findWanted(int from, int64_t tag);
-  void expire(const OperationWork* work);
+  std::exception_ptr want(const Wanted& wanted);
+  void watch(TimePoint deadline);
+  void endLate();
+  std::list<Wanted> takeLate();
+  std::exception_ptr lateness(const Wanted& wanted) const;
   void fail(int from, const std::exception_ptr& why);
   void stop(const std::exception_ptr& why, bool atOnce);
 
@@ -112,7 +119,9 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::list<Aside> aside_;
   std::map<int, std::unique_ptr<WayOut>> out_;
   std::map<int, WayIn> in_;
-  std::vector<std::thread> relieved_;  // by another, which receives
+  std::vector<std::thread> relieved_;                        // by another, which receives
+  TimePoint watched_ = TimePoint::max();                     // when deadlines of receives are looked at next
+  std::shared_ptr<Queue> late_ = std::make_shared<Queue>();  // tells of those that have passed; null when it is closed
   std::exception_ptr closed_;
 };
 
