@@ -70,6 +70,7 @@ Config Config::fromEnvironment() {
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
   config.reproducible = settings::isOn("TUTTI_REPRODUCIBLE");
   config.provesPlans = settings::isOn("TUTTI_VERIFY");
+  if (const auto file = settings::find("TUTTI_PROFILE")) config.prices = parsed("TUTTI_PROFILE", plan::readProfile);
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   config.traceFile = settings::text("TUTTI_TRACE");
   config.device = parsed("TUTTI_DEVICE", deviceByName);
