@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/task.h"
+#include "plan/profile_file.h"
 
 namespace tutti::comm {
 namespace {

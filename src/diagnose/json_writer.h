@@ -28,7 +28,7 @@ class JsonWriter {
   // Before the value that it names.
   JsonWriter& key(std::string_view name);
   void value(std::string_view text) { element(jsonText(text)); }
-  void value(std::integral auto number) { element(fmt::to_string(number)); }
+  void value(std::integral auto number) { element(std::to_string(number)); }
   void null() { element("null"); }
   void field(std::string_view name, const auto& of) { key(name).value(of); }
 

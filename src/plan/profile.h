@@ -1,8 +1,6 @@
 // The prices by which algorithms are compared on a host: those that the library ships with (base/costs.h says where
 // each comes from), or those of a file that tutti-tune wrote for a kind of machine.
 #pragma once
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "base/costs.h"
@@ -29,19 +27,5 @@ struct Profile {
 
 // That of a transport between two ranks of one host, or of different ones; null where the profile has none for it.
 const LinkCost* linkOf(const Profile& profile, std::string_view transport, bool sameHost) noexcept;
-
-// The JSON of a file: every price by its name. `about` says what machine it is of, and how it was measured.
-std::string profileText(const Profile& profile, const std::string& about);
-
-// The other way. Prices that are not named keep the values that the library ships with. Throws
-// Error(kInvalidArgument), with `source` in front, for what is no such JSON, a price that there is none of, or one that
-// no machine has.
-Profile profileFromText(const std::string& text, const std::string& source);
-
-// Of a file; as profileFromText. Throws Error(kInvalidArgument) when it can not be read or has more than 64 KiB.
-Profile readProfile(const std::string& path);
-
-// Tells one profile from another, as ranks compare them: "shipped", or 16 hexadecimal digits.
-std::string digestOf(const Profile& profile);
 
 }  // namespace tutti::plan

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "link/registry.h"
+#include "plan/profile_file.h"
 
 namespace tutti::comm {
 namespace {

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "link/registry.h"
 #include "plan/plan.h"
+#include "plan/profile_file.h"
 #include "process/log.h"
 #include "settings/settings.h"
 

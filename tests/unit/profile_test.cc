@@ -1,5 +1,5 @@
 // The prices of the cost model: from a file and back, and what no file may say.
-#include "plan/profile.h"
+#include "plan/profile_file.h"
 
 #include <gtest/gtest.h>
 
