@@ -74,10 +74,10 @@ namespace {
 // this order; one that waits for room with two slots in between waits for the taker of the message before the last,
 // which stands earlier too.
 //
-// On one host a round is summed an iteration after it is fed, and its sums are taken an iteration after that: a rank
-// that is not running just now, as its core does something else, is no reason for the others to stop. Each way then has
-// the messages of one more iteration under way, and the same order shows that there is no deadlock when there is room
-// for these.
+// Without rings, in one group, a round is summed an iteration after it is fed, and its sums are taken an iteration
+// after that: a rank that is not running just now, as its core does something else, is no reason for the others to
+// stop. Each way then has the messages of one more iteration under way, and the same order shows that there is no
+// deadlock when there is room for these.
 class Grid {
  public:
   Grid(Builder& builder, const Hosts& hosts, bool segmentPerRank)

@@ -52,6 +52,7 @@ class Program(unittest.TestCase):
         self.profile.write_text("{}")
         self.expect_trouble("no sweep, which `tutti-tune measure` writes", "check", self.profile)
         self.expect_trouble("cannot be read", "check", "/")
+        self.expect_trouble("cannot be read", "check", f"{self.profile}/below/a/file")
         self.expect_trouble("cannot be read", "fit", self.sweep, "-o", self.profile)
         cell = {"operation": "all_reduce", "transport": "shm", "ranks": 2, "bytes": 8, "times_us": {"ring": [1], "tree": [2]}}
         for wrong in ({"operation": "sum"}, {"transport": "pigeons"}, {"ranks": 0}, {"bytes": "many"}, {"times_us": {"ring": []}},
@@ -69,9 +70,12 @@ class Program(unittest.TestCase):
 
     def test_a_program_that_fails_is_shown(self):
         code, _, errors = self.tune("measure", "-o", self.sweep, "--operations", "all_reduce", "--ranks", "2", "--max", "8",
-                                    TUTTI_CHANNELS="many")
+                                    TUTTI_VERIFY="many")
         self.assertEqual(code, 2)
         self.assertIn("all_reduce_perf --nthreads 2", errors)
+        code, _, errors = self.tune("measure", "-o", self.sweep, TMPDIR="/nowhere")
+        self.assertEqual(code, 2)
+        self.assertIn("no folder for temporary files (TMPDIR)", errors)
 
 
 if __name__ == "__main__":

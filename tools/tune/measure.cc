@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +37,9 @@ constexpr size_t kFactor = 8;
 class Folder {
  public:
   Folder() {
-    std::string pattern = fs::temp_directory_path() / "tutti-tune-XXXXXX";
+    std::error_code error;
+    std::string pattern = fs::temp_directory_path(error) / "tutti-tune-XXXXXX";
+    if (error) throw systemError("there is no folder for temporary files (TMPDIR)", error.value());
     if (::mkdtemp(pattern.data()) == nullptr) throw systemError(fmt::format("cannot make {}", pattern), errno);
     path_ = pattern;
   }
@@ -66,8 +69,10 @@ int run(std::vector<std::string> command, const fs::path& log) {
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) throw systemError(fmt::format("cannot start {}", command[0]), error);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
+  if (ended < 0) throw systemError(fmt::format("cannot wait for {}", command[0]), errno);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -99,7 +104,11 @@ size_t bytesOfRequest(Collective collective, size_t size, int ranks) {
 
 class Measuring {
  public:
-  explicit Measuring(const Wish& wish) : wish_(wish) {}
+  // What is set for other jobs would be measured, and the model knows nothing of it.
+  explicit Measuring(const Wish& wish) : wish_(wish) {
+    for (const char* name : {"TUTTI_CHANNELS", "TUTTI_GROUP_SIZE", "TUTTI_REPRODUCIBLE", "TUTTI_PROFILE"})
+      ::unsetenv(name);
+  }
 
   Sweep sweep() {
     Sweep sweep;
@@ -168,7 +177,12 @@ class Measuring {
     if (const int status = run(command, log); status != 0)
       throw Error(ErrorCode::kSystem,
                   fmt::format("this ended with {}: {}\n{}", status, fmt::join(command, " "), contentOf(log)));
-    take(series, algorithm, contentOf(report), cells);
+    try {
+      take(series, algorithm, contentOf(report), cells);
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(ErrorCode::kSystem, fmt::format("the report of this cannot be read: {}: {}\n{}",
+                                                  fmt::join(command, " "), error.what(), contentOf(log)));
+    }
   }
 
   // An algorithm that cannot do what is asked for is left out by the library, which takes another.

@@ -45,7 +45,8 @@ const plan::ClusterModel& Model::machineOf(const Cell& cell) const {
 double Model::predictedUs(const Cell& cell, schedule::Algorithm algorithm) const {
   const double alone = plan::predictUs(algorithm, cell.request(), machineOf(cell));
   if (!endsInBarrier(cell.collective)) return alone;
-  return alone + plan::choose({Collective::kBarrier}, machineOf(cell), std::nullopt, 0).best.predictedUs;
+  return alone +
+         plan::predictUs(schedule::Algorithm::kTree, {Collective::kBarrier}, machineOf(cell));  // as -z 1 has it
 }
 
 schedule::Algorithm Model::choice(const Cell& cell) const {

@@ -72,7 +72,9 @@ std::string toJson(const Sweep& sweep) {
 
 Sweep readSweep(const std::string& path) try {
   std::ifstream file(path, std::ios::binary);
-  if (!std::filesystem::is_regular_file(path) || !file) throw Error(ErrorCode::kInvalidArgument, "cannot be read");
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || !file)
+    throw Error(ErrorCode::kInvalidArgument, "cannot be read");
   const Json whole = Json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
   if (whole.at(kSweepFormat) != kSweepVersion) throw Error(ErrorCode::kInvalidArgument, "a sweep of another version");
   Sweep sweep{whole.at("about"), whole.at("cores"), {}};

@@ -294,6 +294,8 @@ void Backend::shutdown() {
     queue_->drain(kLastWords);
   }
   sent_->drain(time);
+  sent_->shutDown(why);
+  sent_->drain(kLastWords);
   if (!gpu_->drain(time)) gpu_->abort(why);
 }
 

@@ -54,8 +54,15 @@ tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout, const 
 tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout, const Stopped& stopped) {
   store.set(presence(rank), std::vector<uint8_t>{1});
   constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
-  if (!awaitKeys(store, {"id"}, timeout + kGrace, stopped))
-    fail("rank 0 did not come to make the group within " + std::to_string(timeout.count()) + " ms");
+  const std::string missing = "rank 0 did not come to make the group within " + std::to_string(timeout.count()) + " ms";
+  bool came = false;
+  try {
+    came = awaitKeys(store, {"id"}, timeout + kGrace, stopped);
+  } catch (...) {
+    if (const auto why = stopped ? stopped() : nullptr) std::rethrow_exception(why);
+    fail(missing + ": " + textOf(std::current_exception()));
+  }
+  if (!came) fail(missing);
   std::vector<uint8_t> answer = store.get("id");
   const uint8_t kind = answer.empty() ? kBad : answer.front();
   if (!answer.empty()) answer.erase(answer.begin());

@@ -56,7 +56,8 @@ void Messages::close() {
   std::vector<std::thread> threads;
   std::shared_ptr<Queue> late;
   {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    news_.wait(lock, [this] { return telling_ == 0; });
     late.swap(late_);
     threads.swap(relieved_);
     for (auto& [from, way] : in_) threads.push_back(std::move(way.thread));
@@ -386,35 +387,38 @@ Messages::Outcome Messages::deliver(Communicator& comm, int from, const Header& 
 
 // No deadline of tutti's sees to receives, and who awaits one by its future alone does not come to ask.
 void Messages::watch(TimePoint deadline) {
-  if (deadline >= watched_) return;
+  if (!alarms_.empty() && *alarms_.begin() <= deadline) return;  // at which this one is looked at, too
   setAlarm(deadline, [self = weak_from_this()] {
     if (const auto messages = self.lock()) messages->endLate();
   });
-  watched_ = deadline;
+  alarms_.insert(deadline);
 }
 
-// Callbacks may take their time: they run on the queue's thread.
+// Callbacks may take their time, and the last of a work may be Python's, which wants its lock: both are the queue's.
 void Messages::endLate() {
   Lock lock(mutex_);
-  const std::shared_ptr<Queue> queue = late_;
-  const std::list<Wanted> late = takeLate();
+  if (closed_) return;
+  std::list<Wanted> late = takeLate();
+  ++telling_;
   lock.unlock();
-  for (const Wanted& one : late) queue->submit(one.work, [why = lateness(one)] { std::rethrow_exception(why); });
+  for (Wanted& one : late) {
+    const auto why = lateness(one);
+    late_->submit(std::move(one.work), [why] { std::rethrow_exception(why); });
+  }
+  lock.lock();
+  --telling_;
+  news_.notify_all();
 }
 
 std::list<Messages::Wanted> Messages::takeLate() {
   std::list<Wanted> late;
   const auto now = steady_clock::now();
-  TimePoint next = TimePoint::max();
+  alarms_.erase(alarms_.begin(), alarms_.upper_bound(now));
   for (auto one = wanted_.begin(); one != wanted_.end();) {
     const auto here = one++;
-    if (here->deadline <= now)
-      late.splice(late.end(), wanted_, here);
-    else
-      next = std::min(next, here->deadline);
+    if (here->deadline <= now) late.splice(late.end(), wanted_, here);
   }
-  watched_ = TimePoint::max();
-  watch(next);
+  if (!wanted_.empty()) watch(std::ranges::min(wanted_, {}, &Wanted::deadline).deadline);
   return late;
 }
 
@@ -442,8 +446,6 @@ void Messages::fail(int from, const std::exception_ptr& why) {
   }
   for (const Wanted& one : failed) one.work->end(why);
 }
-
-void Messages::abort(const std::exception_ptr& why) { stop(why, true); }
 
 void Messages::stop(const std::exception_ptr& why, bool atOnce) {
   std::vector<std::shared_ptr<Communicator>> comms;

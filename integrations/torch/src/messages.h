@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -39,7 +40,9 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void send(const WorkPtr& work, int to, int tag);
   void recv(const WorkPtr& work, int from, int tag);
   // Fails everything, now and later. Any thread.
-  void abort(const std::exception_ptr& why);
+  void abort(const std::exception_ptr& why) { stop(why, true); }
+  // The same, but what has been sent still arrives unless it is under way.
+  void shutDown(const std::exception_ptr& why) { stop(why, false); }
   // What the library says of the ways.
   void addTo(Numbers& all) const;
   // Waits until what was sent has left, and the callbacks of receives that were late have returned, or the time is
@@ -119,8 +122,9 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::list<Aside> aside_;
   std::map<int, std::unique_ptr<WayOut>> out_;
   std::map<int, WayIn> in_;
-  std::vector<std::thread> relieved_;                        // by another, which receives
-  TimePoint watched_ = TimePoint::max();                     // when deadlines of receives are looked at next
+  std::vector<std::thread> relieved_;  // by another, which receives
+  std::set<TimePoint> alarms_;         // those that are set, for deadlines of receives
+  int telling_ = 0;                    // calls of endLate() that have yet to give what is late to its queue
   std::shared_ptr<Queue> late_ = std::make_shared<Queue>();  // tells of those that have passed; null when it is closed
   std::exception_ptr closed_;
 };

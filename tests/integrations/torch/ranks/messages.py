@@ -163,6 +163,14 @@ def awaited_by_their_futures():
         same(dist.irecv(torch.zeros(2), 1, group=group, tag=8).get_future().wait()[0], torch.ones(2))
 
 
+def shut_down():
+    """Also ends receives that are still wanted, which nobody would end later."""
+    group = dist.new_group()
+    future = dist.irecv(torch.zeros(1), (self() + 1) % size(), group=group).get_future()
+    group._get_backend(torch.device("cpu")).shutdown()
+    raises(ERROR, "shut down", future.wait)
+
+
 def asked_while_it_ends():
     """Works that are asked without end, and whose tensors nobody else keeps."""
     for _ in range(50):
@@ -231,5 +239,5 @@ def the_last_of_a_group():
 
 if __name__ == "__main__":
     main(of_every_type, with_gaps, by_tags, ring, from_any_rank, beside_collectives, in_subgroups, too_late, of_another_size, refused,
-         given_up, awaited_by_their_futures, asked_while_it_ends, under_way_while_a_group_is_made, received_in_a_callback, computed_in_a_callback,
+         given_up, awaited_by_their_futures, shut_down, asked_while_it_ends, under_way_while_a_group_is_made, received_in_a_callback, computed_in_a_callback,
          the_last_of_a_group)
