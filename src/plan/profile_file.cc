@@ -1,12 +1,14 @@
 #include "plan/profile_file.h"
 
-#include <bit>
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "plan/profile_prices.h"
 
 namespace tutti::plan {
@@ -80,15 +82,13 @@ Profile readProfile(const std::string& path) {
   return profileFromText(text, path);
 }
 
-// FNV-1a over the values' bits, for equality only.
 std::string digestOf(const Profile& profile) {
   if (profile == Profile()) return "shipped";
   Profile copy = profile;
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const Price& price : kPrices) {
-    const auto bits = std::bit_cast<uint64_t>(price.of(copy));
-    for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ (bits >> shift & 0xff)) * 0x100000001b3u;
-  }
+  std::array<double, kPrices.size()> values;
+  std::ranges::transform(kPrices, values.begin(), [&](const Price& price) { return price.of(copy); });
+  uint64_t hash = 0;
+  hashInto(&hash, sizeof hash, values.data(), sizeof values);
   return fmt::format("{:016x}", hash);
 }
 

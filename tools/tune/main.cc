@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/version.h"
+#include "command.h"
 #include "flushed.h"
 #include "plan/profile_file.h"
 #include "tune/fit.h"
@@ -17,7 +17,7 @@
 namespace tutti::tune {
 namespace {
 
-enum Status : int { kDone = 0, kTrouble = 2 };
+constexpr int kTrouble = 2;
 
 struct Options {
   Wish wish;
@@ -86,7 +86,6 @@ void describeMeasure(CLI::App& app, Options& options) {
 
 void describe(CLI::App& app, Options& options) {
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string(kVersion), "Say which version this is");
   describeMeasure(app, options);
   CLI::App* fit = app.add_subcommand("fit", "Find the prices that suit a sweep: a profile, for TUTTI_PROFILE");
   fit->add_option("SWEEP", options.sweep, "What `measure` wrote")->required();
@@ -109,22 +108,7 @@ int run(int argc, char** argv) {
       "them. Ends with 0, or with 2 when something cannot be read, measured or written.",
       "tutti-tune");
   describe(app, options);
-  try {
-    app.parse(argc, argv);
-    act(app, options);
-    return kDone;
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help("", CLI::AppFormatMode::All));
-    return kDone;
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("tutti-tune of tutti {}\n", kVersion);
-    return kDone;
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tutti-tune: {}\nTry --help.\n", error.what());
-  } catch (const Error& error) {
-    fmt::print(stderr, "tutti-tune: {}\n", error.what());
-  }
-  return kTrouble;
+  return tools::runCommand(app, argc, argv, kTrouble, [&] { act(app, options); });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace tutti::tune {
 
 class Model {
  public:
-  // `sweep` outlives it.
+  // Of the ranks and transports of all its cells.
   explicit Model(const Sweep& sweep);
   // All questions from here on are by these.
   void price(const plan::Profile& prices);

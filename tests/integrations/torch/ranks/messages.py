@@ -239,5 +239,6 @@ def the_last_of_a_group():
 
 if __name__ == "__main__":
     main(of_every_type, with_gaps, by_tags, ring, from_any_rank, beside_collectives, in_subgroups, too_late, of_another_size, refused,
-         given_up, awaited_by_their_futures, shut_down, asked_while_it_ends, under_way_while_a_group_is_made, received_in_a_callback, computed_in_a_callback,
+         given_up, awaited_by_their_futures, shut_down, asked_while_it_ends, under_way_while_a_group_is_made,
+         received_in_a_callback, computed_in_a_callback,
          the_last_of_a_group)
