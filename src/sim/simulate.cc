@@ -86,7 +86,7 @@ double eventsOf(const Job& job, size_t rounds) {
   return double(steps) * double(rounds) * job.network.cluster().channels;
 }
 
-constexpr double kQuick = 2e6;  // events: a second or two
+constexpr double kQuick = 1e7;  // events: a few seconds
 
 // The more rounds, the less it matters where in a pattern of several rounds the look begins and ends: eight times the
 // fewest, if these are quick to run and there are so many.

@@ -1,9 +1,12 @@
 """What tutti-sim says, of good and of bad arguments."""
 import os
 import re
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 
 BIN = os.environ["TUTTI_BIN_DIR"]
 
@@ -34,16 +37,32 @@ class Tool(unittest.TestCase):
         self.assertIn("p: before the run, the schedules of all ranks were proved", text)
 
     def test_it_says_what_it_left_out(self):
-        text = self.answer("--nodes", "32", "--size", "256M", "--system", "ethernet")
-        self.assertNotIn("p: ", text)
+        text = self.answer("--nodes", "32", "--size", "2G", "--system", "ethernet-host", "--ranks-per-node", "8")
+        self.assertIn("c: nothing was run", text)
         self.assertIn("h: one host was run", text)
         self.assertIn("x: a part of the message's rounds was run", text)
-        self.assertIn("Left out: ", self.answer("--nodes", "1"))
+        self.assertIn("Left out: hierarchical: ", self.answer("--nodes", "1"))
+
+    def test_what_is_not_proved_is_said(self):
+        text = self.answer("--nodes", "128", "--size", "1M", "--algo", "ring")
+        self.assertNotIn("\np: ", text)
+        self.assertIn("Without p: not proved before the run", text)
+        self.assertNotIn("Without p", self.answer("--nodes", "2"))
 
     def test_65536_ranks(self):
-        text = self.answer("--nodes", "8192", "--size", "1G", "--algo", "hierarchical")
-        self.assertIn("h: one host was run", text)
-        self.assertIn("The library's communicators have up to 16384 ranks", text)
+        for algo, mark in (("hierarchical", "h"), ("ring", "c")):
+            text = self.answer("--nodes", "8192", "--size", "1G", "--algo", algo)
+            self.assertRegex(text, rf"(?m)^ +1G  {algo} .* {mark} ")
+            self.assertIn("The library's communicators have up to 16384 ranks", text)
+
+    def test_figures_are_those_of_the_system(self):
+        text = self.answer("--system", "aws-p4d", "--nodes", "2", "--algo", "ring")
+        self.assertIn("ranks: 16 (nodes of aws-p4d: 2 of 8)", text)
+        self.assertIn("NICs of a node   4 of 12.0 GB/s", text)
+        self.assertIn("rdmap", text)
+
+    def test_an_operation_that_all_algorithms_do_badly(self):
+        self.assertIn("direct", self.answer("--op", "alltoall", "--nodes", "20"))
 
     def test_the_same_twice(self):
         self.assertEqual(self.answer("--nodes", "2"), self.answer("--nodes", "2"))
@@ -52,8 +71,22 @@ class Tool(unittest.TestCase):
         text = self.answer("--algo", "ring", "--sweep", "--size", "64K")
         self.assertEqual(re.findall(r"(?m)^ +(\w+)  ring", text), ["1K", "8K", "64K"])
 
+    def test_a_plot(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "plot.svg")
+            self.answer("--nodes", "2", "--sweep", "--size", "64K", "--plot", str(file))
+            root = xml.etree.ElementTree.fromstring(file.read_text(encoding="utf-8"))
+            texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+            self.assertIn("all-reduce, 16 ranks, nodes of hgx-h100: 2", texts)
+            self.assertIn("ring", texts)
+            done = run("--plot", folder + "/none/plot.svg")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("cannot write the plot to", done.stderr)
+            self.assertIn("No such file or directory", done.stderr)
+
     def test_bad_arguments(self):
-        self.refusal("'cray' is no system; choose one of: hgx-h100", "--system", "cray")
+        self.refusal('no system is known as "cray": name one of dgx-a100', "--system", "cray")
+        self.refusal("hgx-h100 has 8 GPUs, one for each rank", "--ranks-per-node", "9")
         self.refusal("'sum' is no operation; choose one of: all_reduce", "--op", "sum")
         self.refusal("'best' is no algorithm; choose one of: ring", "--algo", "best")
         self.refusal("broadcast has no algorithm bruck; choose one of: ", "--op", "broadcast", "--algo", "bruck")
