@@ -116,9 +116,7 @@ std::string HostExecutor::explain(const Call& call) const {
   std::string text = "chosen: " + plan::describe(plan.best);
   for (const plan::Choice& choice : plan.others) text += "\nnext: " + plan::describe(choice);
   for (const std::string& reason : plan.excluded) text += "\nnot: " + reason;
-  const std::string digest = plan::digestOf(state_.plans().prices());
-  text += "\nprices: " + (digest == "shipped" ? "shipped with the library" : "of TUTTI_PROFILE, " + digest);
-  return text;
+  return text + "\nprices: " + plan::originOf(state_.plans().prices());
 }
 
 Rows HostExecutor::describe() const { return {{"buffers", "in host memory"}}; }

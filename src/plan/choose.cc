@@ -4,6 +4,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "plan/cost.h"
+#include "plan/expected.h"
 #include "plan/plan.h"
 #include "schedule/algorithm.h"
 
@@ -42,7 +43,7 @@ std::string exclusion(Algorithm algorithm, std::string_view reason) {
 // All lanes of a host communicator run on the thread that calls, and a second TCP stream between two ranks gained
 // nothing (3.9 against 3.7 GB/s over loopback): more than one lane is for those who ask for it.
 Choice priced(Algorithm algorithm, const Request& request, const ClusterModel& machine, int forcedChannels) {
-  return {algorithm, std::max(1, forcedChannels), predictUs(algorithm, request, machine)};
+  return {algorithm, std::max(1, forcedChannels), expectedUs(algorithm, request, machine)};
 }
 
 // Sorts the candidates by predicted time, and moves the forced one, if any, to the front. Of two alike (2 ranks have

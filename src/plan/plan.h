@@ -1,8 +1,10 @@
-// The choice for one call: which algorithm, over how many channels. A small cost model; its prices are in one profile.
+// The choice for one call: which algorithm, over how many channels. A small cost model; its prices are
+// in one profile.
 #pragma once
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/slots.h"
@@ -18,6 +20,7 @@ using schedule::Request;
 struct ClusterModel : schedule::Scale {
   Profile prices;
   LinkCost local = costs::kShm, remote = costs::kTcpNetwork;  // between ranks of one host, and of different ones
+  std::string_view localOver;                                 // the transport of the former; "" where there is none
   uint32_t slotRoom = slots::kBytes;                          // bytes that a slot of the links really has
 };
 

@@ -1,9 +1,10 @@
 // The prices by which algorithms are compared on a host: those that the library ships with (base/costs.h says where
-// each comes from), or those of a file that tutti-tune wrote for a kind of machine.
+// each comes from), or those of a file that tutti-tune wrote for a kind of machine, with what it measured there.
 #pragma once
 #include <string_view>
 
 #include "base/costs.h"
+#include "plan/measured.h"
 
 namespace tutti::plan {
 
@@ -22,6 +23,7 @@ struct Profile {
   double skew = costs::kSkew;
   double fanLoss = costs::kFanLoss;
   LinkCost p2p = costs::kP2p, shm = costs::kShm, tcpLoopback = costs::kTcpLoopback, tcpNetwork = costs::kTcpNetwork;
+  Measurements measured;  // by which predictions are corrected (plan/expected.h)
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

@@ -1,7 +1,6 @@
 #include "plan/profile_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "plan/measured_json.h"
 #include "plan/profile_prices.h"
 
 namespace tutti::plan {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kFormat = "tutti_profile";
 constexpr int kVersion = 1;
-constexpr size_t kMostBytes = 64 << 10;
+constexpr size_t kMostBytes = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& why) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", source, why));
@@ -53,7 +53,8 @@ std::string profileText(const Profile& profile, const std::string& about) {
   Profile copy = profile;
   Json prices = Json::object();
   for (const Price& price : kPrices) prices[price.name] = price.of(copy);
-  const Json whole = {{kFormat, kVersion}, {"about", about}, {"prices", prices}};
+  Json whole = {{kFormat, kVersion}, {"about", about}, {"prices", prices}};
+  if (profile.measured != Measurements()) whole["measured"] = jsonOf(profile.measured);
   return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -67,6 +68,7 @@ Profile profileFromText(const std::string& text, const std::string& source) {
            fmt::format("a profile of version {}; this library reads version {}", whole[kFormat].dump(), kVersion));
   Profile profile;
   for (const auto& [name, value] : whole["prices"].items()) take(profile, name, value, source);
+  if (whole.contains("measured")) profile.measured = measuredFrom(whole["measured"], source);
   return profile;
 }
 
@@ -84,12 +86,18 @@ Profile readProfile(const std::string& path) {
 
 std::string digestOf(const Profile& profile) {
   if (profile == Profile()) return "shipped";
-  Profile copy = profile;
-  std::array<double, kPrices.size()> values;
-  std::ranges::transform(kPrices, values.begin(), [&](const Price& price) { return price.of(copy); });
+  const std::string text = profileText(profile, "");
   uint64_t hash = 0;
-  hashInto(&hash, sizeof hash, values.data(), sizeof values);
+  hashInto(&hash, sizeof hash, text.data(), text.size());
   return fmt::format("{:016x}", hash);
+}
+
+std::string originOf(const Profile& profile) {
+  const std::string digest = digestOf(profile);
+  if (digest == "shipped") return "shipped with the library";
+  const size_t series = profile.measured.series().size();
+  return fmt::format("of TUTTI_PROFILE, {}", digest) +
+         (series == 0 ? "" : fmt::format(", and {} series that were measured", series));
 }
 
 }  // namespace tutti::plan

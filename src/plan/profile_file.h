@@ -14,10 +14,13 @@ std::string profileText(const Profile& profile, const std::string& about);
 // no machine has.
 Profile profileFromText(const std::string& text, const std::string& source);
 
-// Of a file; as profileFromText. Throws Error(kInvalidArgument) when it can not be read or has more than 64 KiB.
+// Of a file; as profileFromText. Throws Error(kInvalidArgument) when it can not be read or has more than 1 MiB.
 Profile readProfile(const std::string& path);
 
 // Tells one profile from another, as ranks compare them: "shipped", or 16 hexadecimal digits.
 std::string digestOf(const Profile& profile);
+
+// "shipped with the library", or "of TUTTI_PROFILE, 0123456789abcdef, and 215 series that were measured".
+std::string originOf(const Profile& profile);
 
 }  // namespace tutti::plan

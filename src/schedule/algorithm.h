@@ -21,7 +21,8 @@ struct Shape {
   Collective collective = Collective::kAllReduce;
   int size = 1;
   int root = 0;  // rooted collectives only
-  // groupOf[r] numbers the host (or other island) of rank r, for the hierarchical algorithm; empty: one group.
+  // groupOf[r] numbers the host (or other island) of rank r, for the hierarchical algorithm, and for the order of
+  // rings and trees; empty: one group.
   std::vector<int> groupOf;
 };
 

@@ -6,19 +6,20 @@
 
 namespace tutti::schedule {
 
-Hosts Hosts::eachAlone(int size) {
+Hosts Hosts::together(int size) {
   Hosts hosts;
   hosts.ranks_.resize(size);
   std::iota(hosts.ranks_.begin(), hosts.ranks_.end(), 0);
   hosts.place_ = hosts.ranks_;
-  hosts.begin_.resize(size + 1);
-  std::iota(hosts.begin_.begin(), hosts.begin_.end(), 0);
+  hosts.begin_ = {0, size};
   return hosts;
 }
 
-Hosts Hosts::together(int size) {
-  Hosts hosts = eachAlone(size);
-  hosts.begin_ = {0, size};
+Hosts Hosts::eachAlone(const Row& row, int size) {
+  Hosts hosts = together(size);
+  for (int place = 0; place < size; ++place) hosts.place_[hosts.ranks_[place] = row.rankAt(place)] = place;
+  hosts.begin_.resize(size + 1);
+  std::iota(hosts.begin_.begin(), hosts.begin_.end(), 0);
   return hosts;
 }
 
@@ -56,6 +57,12 @@ int Hosts::smallest() const noexcept {
   int least = static_cast<int>(ranks_.size());
   for (int host = 0; host < count(); ++host) least = std::min(least, membersOf(host));
   return least;
+}
+
+uint16_t Hosts::digest() const noexcept {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) hosts.push_back(hostOf(rank));
+  return digestOf(hosts);
 }
 
 namespace {

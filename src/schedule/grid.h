@@ -17,15 +17,16 @@
 #include <vector>
 
 #include "schedule/builder.h"
+#include "schedule/row.h"
 
 namespace tutti::schedule {
 
 // Which ranks share a host. Hosts are numbered in the order of their first rank, members in the order of rank.
 class Hosts {
  public:
-  static Hosts eachAlone(int size);
   static Hosts together(int size);
   static Hosts of(std::span<const int> groupOf, int size);
+  static Hosts eachAlone(const Row& row, int size);
 
   int count() const noexcept { return static_cast<int>(begin_.size()) - 1; }
   int membersOf(int host) const noexcept { return begin_[host + 1] - begin_[host]; }
@@ -33,6 +34,8 @@ class Hosts {
   int hostOf(int rank) const noexcept;
   int memberOf(int rank) const noexcept;
   int smallest() const noexcept;
+  // Of which ranks are together.
+  uint16_t digest() const noexcept;
 
  private:
   std::vector<int> ranks_;  // host after host

@@ -35,15 +35,6 @@ TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
   return team;
 }
 
-// Which ranks are together, in few bits: ranks that see it differently find out by their slots. That is the second
-// look: what it is made of, what ranks tell of themselves and TUTTI_GROUP_SIZE, was handed to all alike or compared in
-// full when they joined (team/agreement.cc), so that two that have one digest by chance are refused there.
-uint16_t digestOf(const Hosts& hosts, int size) {
-  uint32_t hash = 0x811c9dc5;  // FNV-1a
-  for (int rank = 0; rank < size; ++rank) hash = (hash ^ static_cast<uint32_t>(hosts.hostOf(rank))) * 0x01000193;
-  return static_cast<uint16_t>((hash ^ hash >> 9 ^ hash >> 18) & Schedule::kMostGrouping);
-}
-
 Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
   if (!hasRoot(shape.collective)) return buildOnGrid(shape, rank, hosts);
   Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
@@ -59,7 +50,7 @@ Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
 Schedule buildHierarchical(const Shape& shape, int rank) {
   const Hosts hosts = Hosts::of(shape.groupOf, shape.size);
   Schedule schedule = buildOnHosts(shape, rank, hosts);
-  schedule.grouping = digestOf(hosts, shape.size);
+  schedule.grouping = hosts.digest();
   return schedule;
 }
 

@@ -9,6 +9,8 @@
 //                               ^-----------------|
 //                               0 --> 1 --> 2              as it is
 //
+// Around the ring ranks of one host follow one another, so that each host is entered and left once.
+//
 // Between n ranks: 2 (n - 1) steps, and 2 (n - 1)/n of the message sent by each; half of both for an all-gather or a
 // reduce-scatter. Broadcast and reduce go along the ring cut open at the root, a chain: n - 1 steps, and the whole
 // message once over each link.
@@ -21,10 +23,10 @@ constexpr Collective kRingHas[] = {Collective::kAllReduce, Collective::kAllGathe
                                    Collective::kBroadcast, Collective::kReduce};
 
 // The chain needs no lag: a rank sends a round on and turns to the next at once.
-Schedule buildChain(const Shape& shape, int rank) {
-  const int size = shape.size;
-  const int position = (rank - shape.root + size) % size;
-  const int after = (rank + 1) % size, before = (rank + size - 1) % size;
+Schedule buildChain(const Shape& shape, int rank, const Row& ring) {
+  const int size = shape.size, place = ring.placeOf(rank);
+  const int position = (place - ring.placeOf(shape.root) + size) % size;
+  const int after = ring.rankAt((place + 1) % size), before = ring.rankAt((place + size - 1) % size);
   Builder builder(shape, rank, SegmentMap::kSplit, 1);
   auto step = builder.at(0);
   if (shape.collective == Collective::kBroadcast) {
@@ -42,8 +44,11 @@ Schedule buildChain(const Shape& shape, int rank) {
 }
 
 Schedule buildRing(const Shape& shape, int rank) {
-  if (hasRoot(shape.collective)) return buildChain(shape, rank);
-  return buildOnGrid(shape, rank, Hosts::eachAlone(shape.size));
+  const Row ring(shape.groupOf);
+  Schedule schedule = hasRoot(shape.collective) ? buildChain(shape, rank, ring)
+                                                : buildOnGrid(shape, rank, Hosts::eachAlone(ring, shape.size));
+  schedule.grouping = ring.digest();
+  return schedule;
 }
 
 Workload workloadOfChain(double bytes, bool combines, const Scale& scale) {

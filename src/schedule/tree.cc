@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "schedule/row.h"
+
 namespace tutti::schedule {
 namespace {
 
@@ -132,41 +134,51 @@ void reduceOnTrees(Builder& builder, const TreeTeam& team) {
 namespace {
 
 // Up to the root, which turns the flow around in one step, and down again.
-void allReduceOnTrees(Builder& builder) {
+void allReduceOnTrees(Builder& builder, const Row& row) {
   const int size = builder.size(), depth = treeDepth(size);
   for (int tree = 0; tree < kTrees; ++tree) {
-    const TreeNode node = treeNode(tree, size, builder.rank());
+    const TreeNode node = treeNode(tree, size, row.placeOf(builder.rank()));
     const auto toChildren = [&](Builder::Draft step) {
-      for (int child : node.children) step.toRank(child);
+      for (int child : node.children) step.toRank(row.rankAt(child));
     };
     auto up = builder.at(tree).from(Operand::input()).lag(depth - node.level);
-    for (int child : node.children) up.fromRank(child);
+    for (int child : node.children) up.fromRank(row.rankAt(child));
     if (node.parent < 0) {
       toChildren(up.to(Operand::output()).finalise().directWrite());
     } else {
-      up.toRank(node.parent);
-      toChildren(builder.at(tree).fromRank(node.parent).to(Operand::output()).lag(depth + node.level).directWrite());
+      const int parent = row.rankAt(node.parent);
+      up.toRank(parent);
+      toChildren(builder.at(tree).fromRank(parent).to(Operand::output()).lag(depth + node.level).directWrite());
     }
   }
 }
 
-Schedule buildTree(const Shape& shape, int rank) {
-  Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
-  if (!hasRoot(shape.collective)) {
-    allReduceOnTrees(builder);
-    // On so few ranks a link carries the way up of one tree and the way down of the other.
-    return builder.finish(shape.size <= 3 ? 3 : 2);
-  }
+void rootedOnTrees(Builder& builder, const Shape& shape, const Row& row) {
+  const int size = shape.size, root = row.placeOf(shape.root);
   TreeTeam team;
-  team.size = shape.size;
-  team.position = (rank - shape.root + shape.size) % shape.size;
-  team.leaderOf = [&](int position) { return (position + shape.root) % shape.size; };
+  team.size = size;
+  team.position = (row.placeOf(builder.rank()) - root + size) % size;
+  team.leaderOf = [&row, root, size](int position) { return row.rankAt((position + root) % size); };
   if (shape.collective == Collective::kBroadcast) {
     broadcastOnTrees(builder, team);
   } else {
     reduceOnTrees(builder, team);
   }
-  return builder.finish(1);
+}
+
+Schedule buildTree(const Shape& shape, int rank) {
+  Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
+  const Row row(shape.groupOf);
+  const bool rooted = hasRoot(shape.collective);
+  if (rooted) {
+    rootedOnTrees(builder, shape, row);
+  } else {
+    allReduceOnTrees(builder, row);
+  }
+  // On so few ranks a link carries the way up of one tree and the way down of the other.
+  Schedule schedule = builder.finish(rooted ? 1 : shape.size <= 3 ? 3 : 2);
+  schedule.grouping = row.digest();
+  return schedule;
 }
 
 // A rank is an inner node for one half of the message and a leaf for the other. An inner node handles the messages of

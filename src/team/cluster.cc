@@ -17,15 +17,19 @@ std::vector<int> hostNumbers(std::span<const PeerInfo> infos) {
   return hosts;
 }
 
+struct Way {
+  std::string_view transport;
+  plan::LinkCost cost;
+};
+
 // By the profile, where it knows the transport; else what the transport says of itself.
-plan::LinkCost costOf(const PeerInfo& a, const PeerInfo& b, const link::Registry& registry,
-                      const plan::Profile& prices) {
+Way wayBetween(const PeerInfo& a, const PeerInfo& b, const link::Registry& registry, const plan::Profile& prices) {
   const auto candidates = registry.candidates(a, b);
-  if (candidates.empty()) return prices.shm;
-  const bool sameHost = a.hostId == b.hostId;
-  if (const auto* known = plan::linkOf(prices, candidates.front()->name(), sameHost)) return *known;
+  if (candidates.empty()) return {"", prices.shm};
+  const std::string_view name = candidates.front()->name();
+  if (const auto* known = plan::linkOf(prices, name, a.hostId == b.hostId)) return {name, *known};
   const link::Reachability reach = candidates.front()->reach(a, b);
-  return plan::LinkCost{reach.latencyUs, reach.bandwidthGBs};
+  return {name, {reach.latencyUs, reach.bandwidthGBs}};
 }
 
 void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, const std::vector<int>& groups) {
@@ -61,11 +65,13 @@ plan::ClusterModel machineOf(std::span<const PeerInfo> infos, const std::vector<
   machine.slotRoom = link::Edge{}.slotBytes;
   countRanks(machine, infos, groups);
   const auto fellow = std::find(groups.begin() + 1, groups.end(), groups[0]);
-  if (fellow != groups.end())
-    machine.local = costOf(infos[0], infos[static_cast<size_t>(fellow - groups.begin())], registry, prices);
+  if (fellow != groups.end()) {
+    const Way way = wayBetween(infos[0], infos[static_cast<size_t>(fellow - groups.begin())], registry, prices);
+    machine.local = way.cost, machine.localOver = way.transport;
+  }
   const auto other = std::find_if(groups.begin() + 1, groups.end(), [&](int group) { return group != groups[0]; });
   if (other != groups.end())
-    machine.remote = costOf(infos[0], infos[static_cast<size_t>(other - groups.begin())], registry, prices);
+    machine.remote = wayBetween(infos[0], infos[static_cast<size_t>(other - groups.begin())], registry, prices).cost;
   return machine;
 }
 

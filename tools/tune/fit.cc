@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/profile_prices.h"
+#include "tune/series.h"
 
 namespace tutti::tune {
 namespace {
@@ -76,5 +77,13 @@ Score scoreOf(const Sweep& sweep, Model& model, const plan::Profile& prices) {
 }
 
 plan::Profile fitted(const Sweep& sweep) { return Search(sweep).run(); }
+
+plan::Profile measuredProfile(const Sweep& sweep) {
+  plan::Profile profile = fitted(sweep);
+  Model model(sweep);
+  model.price(profile);
+  profile.measured = measurementsOf(sweep, model);
+  return profile;
+}
 
 }  // namespace tutti::tune

@@ -22,4 +22,7 @@ Score scoreOf(const Sweep& sweep, Model& model, const plan::Profile& prices);
 // own, so that what the sweep says nothing of keeps its value.
 plan::Profile fitted(const Sweep& sweep);
 
+// The same, and what was measured: where it fits, choices go by that.
+plan::Profile measuredProfile(const Sweep& sweep);
+
 }  // namespace tutti::tune

@@ -49,7 +49,7 @@ void measureTo(Options& options) {
 
 void fitTo(const Options& options) {
   const Sweep sweep = readSweep(options.sweep);
-  const plan::Profile prices = fitted(sweep);
+  const plan::Profile prices = measuredProfile(sweep);
   write(options.output, plan::profileText(prices, fmt::format("tutti-tune of tutti {}: {}", kVersion, sweep.about)));
   fmt::print("As shipped: {}With {}: {}", tableOf(sweep, {}, false), options.output, tableOf(sweep, prices, false));
 }

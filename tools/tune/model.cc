@@ -1,8 +1,10 @@
 #include "tune/model.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "plan/cost.h"
+#include "plan/expected.h"
 #include "team/cluster.h"
 #include "topology/peer_info.h"
 
@@ -43,10 +45,24 @@ const plan::ClusterModel& Model::machineOf(const Cell& cell) const {
 }
 
 double Model::predictedUs(const Cell& cell, schedule::Algorithm algorithm) const {
-  const double alone = plan::predictUs(algorithm, cell.request(), machineOf(cell));
-  if (!endsInBarrier(cell.collective)) return alone;
-  return alone +
-         plan::predictUs(schedule::Algorithm::kTree, {Collective::kBarrier}, machineOf(cell));  // as -z 1 has it
+  return plan::expectedUs(algorithm, cell.request(), machineOf(cell)) + barrierUs(cell);
+}
+
+double Model::barrierUs(const Cell& cell) const {
+  if (!endsInBarrier(cell.collective)) return 0;
+  return plan::predictUs(schedule::Algorithm::kTree, {Collective::kBarrier}, machineOf(cell));  // as -z 1 has it
+}
+
+// A call takes something, however wrong the prediction of the barrier is.
+double Model::withoutBarrier(const Cell& cell, schedule::Algorithm algorithm) const {
+  constexpr double kLeast = 0.1;
+  const double us = cell.us(algorithm);
+  return std::max(us - barrierUs(cell), kLeast * us);
+}
+
+plan::Place Model::placeOf(const Cell& cell) const {
+  const plan::ClusterModel& machine = machineOf(cell);
+  return {cell.transport, machine.ranks, machine.ranksPerCore};
 }
 
 schedule::Algorithm Model::choice(const Cell& cell) const {

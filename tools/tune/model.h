@@ -19,11 +19,15 @@ class Model {
 
   // With the barrier behind it, where it was measured with one.
   double predictedUs(const Cell& cell, schedule::Algorithm algorithm) const;
+  // What was measured, without that barrier.
+  double withoutBarrier(const Cell& cell, schedule::Algorithm algorithm) const;
+  plan::Place placeOf(const Cell& cell) const;
   // Among those that were measured.
   schedule::Algorithm choice(const Cell& cell) const;
 
  private:
   const plan::ClusterModel& machineOf(const Cell& cell) const;
+  double barrierUs(const Cell& cell) const;
 
   std::map<std::string, link::Registry> transports_;
   const uint32_t cores_;

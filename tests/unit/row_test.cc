@@ -1,0 +1,94 @@
+// The order of ranks in rings and trees, where launchers deal ranks to hosts one by one.
+#include "schedule/row.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "unit/every_schedule.h"
+
+namespace tutti::schedule {
+namespace {
+
+// Links from a host to another.
+int crossings(const std::vector<Schedule>& schedules, const std::vector<int>& hostOf) {
+  int count = 0;
+  for (const Schedule& schedule : schedules)
+    for (const int peer : schedule.outPeers)
+      if (hostOf[schedule.rank] != hostOf[peer]) ++count;
+  return count;
+}
+
+// As `mpirun --map-by node` places them: rank 0 on host 0, 1 on 1, …
+std::vector<int> dealt(int size, int hosts) {
+  std::vector<int> hostOf;
+  for (int rank = 0; rank < size; ++rank) hostOf.push_back(rank % hosts);
+  return hostOf;
+}
+
+std::vector<int> inBlocks(int size, int hosts) {
+  std::vector<int> hostOf = dealt(size, hosts);
+  std::ranges::sort(hostOf);
+  return hostOf;
+}
+
+std::vector<Schedule> built(Algorithm algorithm, Collective collective, const std::vector<int>& groupOf, int root = 0) {
+  Shape shape;
+  shape.collective = collective;
+  shape.size = static_cast<int>(groupOf.size());
+  shape.root = root;
+  shape.groupOf = groupOf;
+  return test::buildAll(algorithm, shape);
+}
+
+TEST(Row, PutsTheRanksOfAHostNextToEachOther) {
+  const Row row(dealt(6, 2));
+  std::vector<int> ranks;
+  for (int place = 0; place < 6; ++place) ranks.push_back(row.rankAt(place));
+  EXPECT_EQ(ranks, (std::vector<int>{0, 2, 4, 1, 3, 5}));
+  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(row.rankAt(row.placeOf(rank)), rank);
+  EXPECT_NE(row.digest(), 0);
+}
+
+TEST(Row, KeepsTheOrderWhereTheyAreNextToEachOther) {
+  for (const std::vector<int>& groupOf : {std::vector<int>{}, {7, 7, 3, 3, 9}, {0, 0, 0, 0, 0}}) {
+    const Row row(groupOf);
+    for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(row.rankAt(rank), rank);
+    EXPECT_EQ(row.digest(), 0);
+  }
+}
+
+TEST(Row, ARingEntersAndLeavesEachHostOnce) {
+  for (const int hosts : {2, 3, 4, 7}) {
+    const auto groupOf = dealt(28, hosts);
+    for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter})
+      EXPECT_EQ(crossings(built(Algorithm::kRing, collective, groupOf), groupOf), hosts) << nameOf(collective);
+    for (const int root : {0, 1, 27})
+      EXPECT_LE(crossings(built(Algorithm::kRing, Collective::kBroadcast, groupOf, root), groupOf), hosts);
+  }
+}
+
+TEST(Row, TreesCrossAsRarelyAsWhereRanksComeHostByHost) {
+  for (const int hosts : {2, 4, 8})
+    for (const Collective collective : {Collective::kAllReduce, Collective::kBroadcast, Collective::kReduce}) {
+      const auto dealtOut = dealt(32, hosts), blocks = inBlocks(32, hosts);
+      EXPECT_EQ(crossings(built(Algorithm::kTree, collective, dealtOut), dealtOut),
+                crossings(built(Algorithm::kTree, collective, blocks), blocks))
+          << nameOf(collective) << " over " << hosts;
+    }
+}
+
+TEST(Row, AllRanksHaveTheSameDigest) {
+  const auto groupOf = dealt(12, 3);
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree}) {
+    std::set<int> digests;
+    for (const Schedule& schedule : built(algorithm, Collective::kAllReduce, groupOf))
+      digests.insert(schedule.grouping);
+    EXPECT_EQ(digests.size(), 1u);
+    EXPECT_EQ(digests.count(0), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::schedule
