@@ -9,6 +9,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "base/slots.h"
+#include "sim/refuse.h"
 #include "topology/paths.h"
 #include "topology/speeds.h"
 
@@ -31,8 +32,6 @@ constexpr struct {
   int sm;
   double gbs;
 } kCombine[] = {{90, 1000}, {86, 230}, {80, 600}, {0, 300}};
-
-[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
 
 double combineGBsOf(int sm) {
   const auto row = std::ranges::find_if(kCombine, [&](const auto& each) { return sm >= each.sm; });

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sim/event_run.h"
+#include "sim/refuse.h"
 #include "sim/ring_form.h"
 #include "sim/wiring.h"
 
@@ -14,8 +15,6 @@ namespace tutti::sim {
 namespace {
 
 using schedule::Algorithm;
-
-[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
 
 // The builder itself: schedule::build() stops at the ranks that a communicator may have.
 Schedule built(Algorithm algorithm, const schedule::Shape& shape, int rank) {
@@ -215,13 +214,13 @@ void check(Algorithm algorithm, const Cluster& cluster, const Message& message) 
                        row.name, kMostRanksOfRuntime));
 }
 
-schedule::Shape shapeOf(const Cluster& cluster, const Message& message) {
+schedule::Shape shapeOf(Algorithm algorithm, const Cluster& cluster, const Message& message) {
   schedule::Shape shape;
   shape.collective = message.collective;
   shape.size = cluster.ranks();
   shape.root = message.root;
-  shape.groupOf.resize(static_cast<size_t>(shape.size));
-  for (int rank = 0; rank < shape.size; ++rank) shape.groupOf[static_cast<size_t>(rank)] = rank / cluster.ranksPerHost;
+  if (algorithm != Algorithm::kHierarchical) return shape;
+  for (int rank = 0; rank < shape.size; ++rank) shape.groupOf.push_back(rank / cluster.ranksPerHost);
   return shape;
 }
 
@@ -236,7 +235,7 @@ Result simulate(std::span<const Schedule> schedules, const Cluster& cluster, con
 Result simulate(Algorithm algorithm, const Cluster& cluster, const Message& message, const Ways& ways) {
   const Network network(cluster);
   check(algorithm, cluster, message);
-  const schedule::Shape shape = shapeOf(cluster, message);
+  const schedule::Shape shape = shapeOf(algorithm, cluster, message);
   const bool tooMany = cluster.ranks() > kMostRanksInFull;
   if (ways.fold == Shortcut::kAlways || (ways.fold == Shortcut::kWhereNeeded && tooMany)) {
     if (std::optional<Result> result = byOneHost(algorithm, shape, network, message, ways)) return *result;

@@ -43,7 +43,9 @@ struct Result {
 // room.
 inline constexpr int kMostRanksOfRuntime = schedule::Operand::kMaxIndex + 1;
 
-schedule::Shape shapeOf(const Cluster& cluster, const Message& message);
+// Who shares a host, for the algorithm that goes by it; for the order of the others ranks come host by host as it is,
+// and who builds for all ranks would look at all of them for each.
+schedule::Shape shapeOf(schedule::Algorithm algorithm, const Cluster& cluster, const Message& message);
 
 // Throws Error(kInvalidArgument) for an algorithm that the collective lacks, one rank alone, or a root that is none.
 void check(schedule::Algorithm algorithm, const Cluster& cluster, const Message& message);

@@ -49,7 +49,7 @@ Candidates candidatesOf(const std::string& name, const sim::Cluster& cluster, Co
 bool Prover::proves(schedule::Algorithm algorithm, const sim::Cluster& cluster, const sim::Message& message) {
   const auto place = proved_.find(algorithm);
   if (place != proved_.end()) return place->second;
-  const bool proved = prove(algorithm, sim::shapeOf(cluster, message), static_cast<int>(cluster.depth));
+  const bool proved = prove(algorithm, sim::shapeOf(algorithm, cluster, message), static_cast<int>(cluster.depth));
   return proved_[algorithm] = proved;
 }
 

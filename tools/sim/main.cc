@@ -1,6 +1,8 @@
 // tutti-sim: how long a collective would take on a cluster that need not be there.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "command.h"
 #include "flushed.h"
 #include "sim/candidates.h"
 #include "sim/options.h"
@@ -16,6 +19,8 @@
 
 namespace tutti::simtool {
 namespace {
+
+constexpr int kTrouble = 2;
 
 Table tableOf(const Candidates& candidates, const sim::Cluster& cluster, const sim::Message& message, Prover& prover) {
   Table table{cluster, message, {}, candidates.leftOut};
@@ -58,19 +63,19 @@ void simulateAll(const Options& options) {
   if (!options.plotFile.empty()) writePlot(options.plotFile, tables);
 }
 
+// Of so many ranks that memory runs out.
+void simulateWithinMemory(const Options& options) try { simulateAll(options); } catch (const std::bad_alloc&) {
+  throw Error(ErrorCode::kSystem, "there is not enough memory for so many ranks: simulate fewer nodes");
+}
+
 int run(int argc, char** argv) {
   Options options;
-  if (const auto status = parse(argc, argv, options)) return *status;
-  try {
-    simulateAll(options);
-    return kDone;
-  } catch (const Error& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "tutti-sim: {}\n", error.what());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "tutti-sim: there is not enough memory for so many ranks: simulate fewer nodes\n");
-  }
-  return kTrouble;
+  CLI::App app(
+      "Says how long a collective would take on a cluster that need not be there: runs the library's own schedules of "
+      "all ranks in simulated time. Ends with 0, or with 2 and the reason on standard error.",
+      "tutti-sim");
+  describe(app, options);
+  return tools::runCommand(app, argc, argv, kTrouble, [&] { simulateWithinMemory(options); });
 }
 
 }  // namespace

@@ -4,10 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
-#include "base/version.h"
 #include "catalog/known_systems.h"
 #include "sim/simulate.h"
 
@@ -53,6 +51,8 @@ std::string systemNames() {
   return text;
 }
 
+}  // namespace
+
 void describe(CLI::App& app, Options& options) {
   app.footer(systemNames());
   app.add_option("--system", options.system, "What each node is: one of the systems below")->capture_default_str();
@@ -70,29 +70,6 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--root", options.root, "The root, of operations that have one")->capture_default_str();
   app.add_flag("--sweep", options.sweep, "Also every eighth power of two from 1K up to --size");
   app.add_option("--plot", options.plotFile, "Draw bandwidth and time over size into this file, as SVG");
-  app.set_version_flag("--version", std::string(kVersion), "Say which version this is");
-}
-
-}  // namespace
-
-std::optional<int> parse(int argc, char** argv, Options& options) {
-  CLI::App app(
-      "Says how long a collective would take on a cluster that need not be there: runs the library's own schedules of "
-      "all ranks in simulated time. Ends with 0, or with 2 and the reason on standard error.",
-      "tutti-sim");
-  describe(app, options);
-  try {
-    app.parse(argc, argv);
-    return std::nullopt;
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("tutti-sim of tutti {}\n", kVersion);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tutti-sim: {}\nTry --help.\n", error.what());
-    return kTrouble;
-  }
-  return kDone;
 }
 
 sim::Cluster clusterOf(const Options& options) {

@@ -1,6 +1,6 @@
 // What tutti-sim is asked for.
 #pragma once
-#include <optional>
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -15,15 +15,13 @@ struct Options {
   bool sweep = false;
 };
 
-// The status to end with at once, after help, a version or a complaint; nullopt: go on.
-std::optional<int> parse(int argc, char** argv, Options& options);
+// Adds the options, which write into `options`.
+void describe(CLI::App& app, Options& options);
 
 // These throw Error(kInvalidArgument) that says what there is.
 sim::Cluster clusterOf(const Options& options);
 Collective collectiveOf(const Options& options);
 // Those of the table: one, or with --sweep all up to it.
 std::vector<size_t> sizesOf(const Options& options);
-
-enum Status : int { kDone = 0, kTrouble = 2 };
 
 }  // namespace tutti::simtool
