@@ -180,16 +180,17 @@ std::optional<Result> byOneHost(Algorithm algorithm, const schedule::Shape& shap
 }
 
 // Every rank's, where there is memory and time for them.
-std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shape, const Schedule& first) {
+std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shape, size_t mostBytes) {
+  const Schedule first = built(algorithm, shape, 0);
   const size_t one = sizeof(Schedule) + first.steps.size() * sizeof(schedule::Step) +
                      first.operands.size() * sizeof(schedule::Operand);
-  constexpr size_t kMostBytes = size_t{1} << 30;
+  const size_t bytes = one * static_cast<size_t>(shape.size);
   const bool looksAtAll = algorithm == Algorithm::kHierarchical;  // each rank's builder goes over all ranks
-  if (one * static_cast<size_t>(shape.size) > kMostBytes || (looksAtAll && shape.size > kMostRanksOfRuntime))
+  if (bytes > mostBytes || (looksAtAll && shape.size > kMostRanksOfRuntime))
     refuse(
-        fmt::format("the schedules of {} of {} for {} ranks are too much to build one by one, and no host stands for "
-                    "all others; simulate fewer nodes",
-                    nameOf(algorithm), nameOf(shape.collective), shape.size));
+        fmt::format("the schedules of {} for {} ranks would take {} MB to build one by one, and no host stands for all "
+                    "others; simulate fewer nodes, or this algorithm alone",
+                    nameOf(shape.collective), shape.size, bytes >> 20));
   std::vector<Schedule> all;
   all.reserve(static_cast<size_t>(shape.size));
   for (int rank = 0; rank < shape.size; ++rank) all.push_back(built(algorithm, shape, rank));
@@ -242,7 +243,7 @@ Result simulate(Algorithm algorithm, const Cluster& cluster, const Message& mess
     if (ways.fold == Shortcut::kAlways)
       refuse(fmt::format("no host stands for all others in {} of {}", nameOf(algorithm), nameOf(message.collective)));
   }
-  return simulate(everyRank(algorithm, shape, built(algorithm, shape, 0)), cluster, message, ways);
+  return simulate(everyRank(algorithm, shape, ways.mostBytes), cluster, message, ways);
 }
 
 }  // namespace tutti::sim

@@ -22,6 +22,7 @@ struct Ways {
   Shortcut ringForm = Shortcut::kWhereNeeded;     // wherever one host stands for all
   Shortcut extrapolate = Shortcut::kWhereNeeded;  // of the rounds
   uint64_t mostEvents = 120'000'000;
+  size_t mostBytes = size_t{1} << 30;  // of all schedules, where each rank's is run
 };
 inline constexpr int kMostRanksInFull = 64;
 

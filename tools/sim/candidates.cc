@@ -18,7 +18,7 @@ bool prove(schedule::Algorithm algorithm, const schedule::Shape& shape, int dept
     all.push_back(schedule::build(algorithm, shape, rank));
     steps += all.back().steps.size();
   }
-  if (steps > Prover::kMostSteps) return false;
+  if (steps > Prover::kMostSteps || all.size() * all[0].segments > Prover::kMostCells) return false;
   const proof::Verdict verdict = proof::verify(all, depth);
   if (verdict.ok) return true;
   throw Error(ErrorCode::kInternal, fmt::format("the schedules of {} on {} ranks are wrong, please report this: {}",

@@ -22,7 +22,8 @@ Candidates candidatesOf(const std::string& name, const sim::Cluster& cluster, Co
 // Proves schedules before they are simulated: for every message of a collective the same, so once.
 class Prover {
  public:
-  static constexpr size_t kMostSteps = 600'000;  // of all ranks: the proof of more takes longer than one waits
+  // Steps of all ranks, and segments of all their outputs: the proof of more takes longer than one waits.
+  static constexpr size_t kMostSteps = 600'000, kMostCells = 2'000'000;
 
   // Whether they were proved, being no more. Throws Error(kInternal) where they are wrong.
   bool proves(schedule::Algorithm algorithm, const sim::Cluster& cluster, const sim::Message& message);

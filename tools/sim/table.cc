@@ -97,8 +97,9 @@ std::string notesOf(const std::vector<Table>& tables) {
     return std::ranges::all_of(table.rows, [](const Row& row) { return row.proved; });
   });
   if (!all)
-    text += fmt::format("Without p: not proved before the run, as more than {} steps of all ranks take too long.\n",
-                        Prover::kMostSteps);
+    text += fmt::format(
+        "Without p: not proved before the run, as more than {} steps of all ranks, or {} segments, take too long.\n",
+        Prover::kMostSteps, Prover::kMostCells);
   if (tables.front().cluster.ranks() > sim::kMostRanksOfRuntime)
     text += fmt::format(
         "The library's communicators have up to {} ranks: these schedules are of the same builders, beyond that.\n",
