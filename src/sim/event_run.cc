@@ -131,7 +131,7 @@ class EventRun {
 
   size_t bytesOf(uint32_t number, const Step& step, size_t round) const {
     const auto& layout = layouts_[channelOf(number)];
-    return kernels::countOf(layout, step, rounds_.standsFor(round), false) * kElementBytes;
+    return countOf(layout, step, rounds_.standsFor(round)) * kElementBytes;
   }
 
   // Goes on to the next step that has something to do; false: there is none.
@@ -243,9 +243,9 @@ class EventRun {
 
   [[noreturn]] void refuseLength() const {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} on {} ranks takes more than {} events to simulate; try fewer nodes, fewer channels or "
-                            "another algorithm",
-                            nameOf(schedules_[0].algorithm), schedules_[0].size, limits_.events));
+                fmt::format("{} on {} ranks takes more than {:g} million events to simulate; try fewer nodes, fewer "
+                            "channels or another algorithm",
+                            nameOf(schedules_[0].algorithm), schedules_[0].size, double(limits_.events) / 1e6));
   }
 
   [[noreturn]] void reportStop() const {

@@ -21,6 +21,13 @@ size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes) {
   return bytes;
 }
 
+// How many of the step's segments are among the first `bound` of all.
+size_t spannedBelow(size_t bound, const schedule::Step& step, size_t segments) noexcept {
+  const size_t end = size_t{step.segment} + step.span;
+  const size_t wrapped = end > segments ? std::min(end - segments, bound) : 0;
+  return wrapped + std::min(end, bound) - std::min<size_t>(step.segment, bound);
+}
+
 }  // namespace
 
 kernels::Layout layoutOf(const Message& message, const schedule::Schedule& schedule, uint32_t slotBytes) {
@@ -35,6 +42,17 @@ kernels::Layout layoutOf(const Message& message, const schedule::Schedule& sched
   }
   layout.chunk = chunkBytesOf(schedule, slotBytes) / kElementBytes;
   return layout;
+}
+
+size_t countOf(const kernels::Layout& layout, const schedule::Step& step, size_t round) noexcept {
+  if (step.span == 1) return layout.piece(step.segment, round, false).count;
+  if (layout.perRank) return step.span * layout.piece(0, round, false).count;
+  const size_t full = std::min<size_t>(layout.total / layout.stride, layout.segments);
+  const size_t ofFull = spannedBelow(full, step, layout.segments);
+  const size_t ofShorter = full < layout.segments ? spannedBelow(full + 1, step, layout.segments) - ofFull : 0;
+  size_t count = ofFull == 0 ? 0 : ofFull * layout.piece(0, round, false).count;
+  if (ofShorter != 0) count += layout.piece(static_cast<uint32_t>(full), round, false).count;
+  return count;
 }
 
 double busFactor(Collective collective, int ranks) noexcept {

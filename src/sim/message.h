@@ -21,6 +21,10 @@ struct Message {
 // of each segment that it would carry.
 kernels::Layout layoutOf(const Message& message, const schedule::Schedule& schedule, uint32_t slotBytes);
 
+// What kernels::countOf() gives, in a time that does not grow with the step's span: as no lengths come from tables, all
+// segments are alike but for the shorter one, and the empty ones behind it.
+size_t countOf(const kernels::Layout& layout, const schedule::Step& step, size_t round) noexcept;
+
 // nccl-tests' ratio of the bandwidth of the busiest link to the bytes of the message a second.
 double busFactor(Collective collective, int ranks) noexcept;
 

@@ -78,11 +78,15 @@ struct Steady {
   }
 };
 
-// A step is about an event, or more.
+// A step is about an event, or one for each slot that it sends.
 double eventsOf(const Job& job, size_t rounds) {
-  size_t steps = 0;
-  for (const Schedule& schedule : job.schedules) steps += schedule.steps.size();
-  return double(steps) * double(rounds) * job.network.cluster().channels;
+  size_t events = 0;
+  for (const Schedule& schedule : job.schedules)
+    for (const schedule::Step& step : schedule.steps) {
+      const auto sent = std::ranges::count_if(schedule.to(step), &schedule::Operand::isLink);
+      events += std::max<size_t>(static_cast<size_t>(sent), 1);
+    }
+  return double(events) * double(rounds) * job.network.cluster().channels;
 }
 
 constexpr double kQuick = 1e7;  // events: a few seconds
@@ -102,7 +106,7 @@ void checkLength(const Job& job, size_t rounds, uint64_t mostEvents) {
   const double events = eventsOf(job, rounds);
   if (events > double(mostEvents))
     refuse(
-        fmt::format("{} on {} ranks takes about {:.0f} million events to simulate, and {:.0f} million are the most; "
+        fmt::format("{} on {} ranks takes about {:.3g} million events to simulate, and {:.3g} million are the most; "
                     "try fewer nodes, fewer channels or another algorithm",
                     nameOf(job.schedules[0].algorithm), job.schedules[0].size, events / 1e6, double(mostEvents) / 1e6));
 }
@@ -179,21 +183,27 @@ std::optional<Result> byOneHost(Algorithm algorithm, const schedule::Shape& shap
   return run(job, message, ways);
 }
 
+size_t bytesOf(const Schedule& schedule) {
+  return sizeof(Schedule) + schedule.steps.size() * sizeof(schedule::Step) +
+         schedule.operands.size() * sizeof(schedule::Operand);
+}
+
 // Every rank's, where there is memory and time for them.
 std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shape, size_t mostBytes) {
-  const Schedule first = built(algorithm, shape, 0);
-  const size_t one = sizeof(Schedule) + first.steps.size() * sizeof(schedule::Step) +
-                     first.operands.size() * sizeof(schedule::Operand);
-  const size_t bytes = one * static_cast<size_t>(shape.size);
-  const bool looksAtAll = algorithm == Algorithm::kHierarchical;  // each rank's builder goes over all ranks
-  if (bytes > mostBytes || (looksAtAll && shape.size > kMostRanksOfRuntime))
-    refuse(
-        fmt::format("the schedules of {} for {} ranks would take {} MB to build one by one, and no host stands for all "
-                    "others; simulate fewer nodes, or this algorithm alone",
-                    nameOf(shape.collective), shape.size, bytes >> 20));
+  if (!shape.groupOf.empty() && shape.size > kMostRanksOfRuntime)
+    refuse(fmt::format("each rank's part of {} is built from where all ranks are, which takes too long beyond {} ranks",
+                       nameOf(algorithm), kMostRanksOfRuntime));
   std::vector<Schedule> all;
-  all.reserve(static_cast<size_t>(shape.size));
-  for (int rank = 0; rank < shape.size; ++rank) all.push_back(built(algorithm, shape, rank));
+  size_t bytes = 0;
+  for (int rank = 0; rank < shape.size; ++rank) {
+    all.push_back(built(algorithm, shape, rank));
+    bytes += bytesOf(all.back());
+    if (bytes > mostBytes)
+      refuse(
+          fmt::format("the schedules of {} for {} ranks take more than {} MB, and no host stands for all others; "
+                      "simulate fewer nodes",
+                      nameOf(shape.collective), shape.size, mostBytes >> 20));
+  }
   return all;
 }
 

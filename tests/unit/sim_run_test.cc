@@ -88,6 +88,26 @@ TEST(SimRun, TwoFlowsThroughOneNicTakeTwiceAsLong) {
   EXPECT_DOUBLE_EQ(usOf(ofTwo, {{0, 2}, {1, 3}}, 8 * kSimSlot), alone);
 }
 
+// As in engine/lane.cc: round r of a lagging step comes lag iterations later, behind the steps that feed rounds which
+// come after r. Here the sender does not wait for what it is sent before it goes on, and only bandwidth counts.
+TEST(SimRun, AStepThatLagsTakesAnEarlierRound) {
+  for (const int lag : {0, 1, 3}) {
+    std::vector<Schedule> all;
+    for (int rank = 0; rank < 2; ++rank) {
+      schedule::Shape shape;
+      shape.size = 2;
+      schedule::Builder builder(shape, rank, schedule::SegmentMap::kSplit, 1);
+      builder.at(0).from(Operand::input()).toRank(1 - rank);
+      builder.at(0).fromRank(1 - rank).to(Operand::output()).lag(lag);
+      all.push_back(builder.finish(4));
+    }
+    Cluster cluster = simpleCluster(2, 1);
+    cluster.remoteUs = 7;
+    const double us = simulate(all, cluster, {Collective::kAllReduce, 5 * kSimSlot + kSimSlot / 2}).us;
+    EXPECT_DOUBLE_EQ(us, lag == 0 ? 5.5 * kSlotUs + 6 * 7 : 5.5 * kSlotUs + 7) << lag;
+  }
+}
+
 // Each of two ranks sends half to the other and adds up what came: twice half a message, and the addition once.
 TEST(SimRun, RingOfTwo) {
   Cluster cluster = simpleCluster(2, 1);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "kernels/walk.h"
+#include "proof/verify.h"
 #include "sim/simulate.h"
 #include "tests/unit/sim_clusters.h"
 
@@ -9,6 +11,7 @@ namespace tutti::sim {
 namespace {
 
 using schedule::Algorithm;
+using schedule::Schedule;
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr Ways kOneHost{.fold = Shortcut::kAlways, .ringForm = Shortcut::kNever, .extrapolate = Shortcut::kNever};
@@ -112,19 +115,69 @@ TEST(SimScale, TheSameQuestionHasTheSameAnswer) {
   }
 }
 
-// Every collective of every algorithm ends, with bytes that passed something.
-TEST(SimScale, EveryAlgorithmRuns) {
-  const Cluster cluster = knownCluster("dgx-a100", 2, 3);
-  for (const Collective collective :
-       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter, Collective::kBroadcast,
-        Collective::kReduce, Collective::kAllToAll, Collective::kGather, Collective::kScatter}) {
-    for (const Algorithm algorithm : schedule::algorithmsFor(collective)) {
-      const Result result = simulate(algorithm, cluster, {collective, kMiB, hasRoot(collective) ? 4 : 0});
-      EXPECT_GT(result.us, 0) << nameOf(algorithm) << " of " << nameOf(collective);
-      EXPECT_GT(result.busiestShare, 0);
-      EXPECT_LE(result.firstUs, result.us);
-    }
-  }
+constexpr Collective kSimulated[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
+                                     Collective::kBroadcast, Collective::kReduce,    Collective::kAllToAll,
+                                     Collective::kGather,    Collective::kScatter};
+
+std::vector<Schedule> schedulesOf(Algorithm algorithm, const Cluster& cluster, const Message& message) {
+  const schedule::Shape shape = shapeOf(algorithm, cluster, message);
+  std::vector<Schedule> all;
+  for (int rank = 0; rank < shape.size; ++rank) all.push_back(schedule::build(algorithm, shape, rank));
+  return all;
+}
+
+// Every collective of every algorithm ends, with bytes that passed something; and what is run is proved.
+TEST(SimScale, EveryAlgorithmRunsSchedulesThatAreProved) {
+  for (const Cluster& cluster : {knownCluster("dgx-a100", 2, 3), knownCluster("hgx-h100", 4)})
+    for (const Collective collective : kSimulated)
+      for (const Algorithm algorithm : schedule::algorithmsFor(collective)) {
+        SCOPED_TRACE(::testing::Message() << nameOf(algorithm) << " of " << nameOf(collective));
+        const Message message{collective, kMiB, hasRoot(collective) ? 4 : 0};
+        const std::vector<Schedule> schedules = schedulesOf(algorithm, cluster, message);
+        EXPECT_TRUE(proof::verify(schedules, static_cast<int>(cluster.depth)).ok);
+        const Result result = simulate(schedules, cluster, message);
+        EXPECT_EQ(result.us, simulate(algorithm, cluster, message).us);
+        EXPECT_GT(result.us, 0);
+        EXPECT_GT(result.busiestShare, 0);
+        EXPECT_LE(result.firstUs, result.us);
+      }
+}
+
+// Whoever it is that one host may stand for.
+TEST(SimScale, OneHostStandsForAllOfAnyAlgorithm) {
+  const Cluster cluster = knownCluster("hgx-h100", 4);
+  int folded = 0;
+  for (const Collective collective : kSimulated)
+    for (const Algorithm algorithm : schedule::algorithmsFor(collective)) try {
+        const Message message{collective, 32 * kMiB};
+        const double us = simulate(algorithm, cluster, message, kOneHost).us;
+        EXPECT_NEAR(us / inFull(algorithm, cluster, message).us, 1, 0.01)
+            << nameOf(algorithm) << " of " << nameOf(collective);
+        ++folded;
+      } catch (const Error&) {  // it does not
+      }
+  EXPECT_GE(folded, 8);
+}
+
+// Of uneven and of empty segments, on any channel, also where they wrap around.
+TEST(SimScale, CountsWhatTheLanesCount) {
+  for (const size_t bytes : {4, 100, 5000, 99'999, 3'000'000})
+    for (const Collective collective : {Collective::kAllReduce, Collective::kAllToAll})
+      for (const uint32_t segments : {1, 7, 16}) {
+        Schedule schedule;
+        schedule.segments = segments;
+        schedule.size = static_cast<int>(segments);
+        if (collective == Collective::kAllToAll) schedule.map = schedule::SegmentMap::kPerRank;
+        kernels::Layout layout = layoutOf({collective, bytes}, schedule, 64 << 10);
+        layout.channels = 3;
+        schedule::Step step;
+        for (layout.channel = 0; layout.channel < 3; ++layout.channel)
+          for (step.segment = 0; step.segment < segments; ++step.segment)
+            for (step.span = 1; step.span <= segments; ++step.span)
+              for (size_t round = 0; round <= layout.rounds(); ++round)
+                ASSERT_EQ(countOf(layout, step, round), kernels::countOf(layout, step, round, false))
+                    << bytes << " bytes, segments " << step.segment << " + " << step.span << " of " << segments;
+      }
 }
 
 TEST(SimScale, RefusesWhatMakesNoSense) {
