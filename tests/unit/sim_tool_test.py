@@ -83,6 +83,34 @@ class Tool(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("cannot write the plot to", done.stderr)
             self.assertIn("No such file or directory", done.stderr)
+            self.assertEqual(done.stdout, "")  # it is said before anything is run
+            self.refusal("cannot write the plot to ''", "--plot", "")
+            self.refusal("Is a directory", "--plot", folder)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_a_full_disk(self):
+        done = run("--nodes", "2", "--plot", "/dev/full")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot write the plot to '/dev/full': No space left on device", done.stderr)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([os.path.join(BIN, "tutti-sim")], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_a_comparison_leaves_out_what_takes_long(self):
+        text = self.answer("--nodes", "2048", "--channels", "8", "--size", "1G", "--op", "all_gather")
+        self.assertRegex(text, r"(?m)^ +1G  ring ")
+        self.assertRegex(text, r"(?m)^Left out of 1G: halving: .* million are the most")
+        self.assertIn("may still do by itself, with --algo", text)
+
+    def test_a_time_beyond_patience(self):
+        self.refusal("takes about", "--nodes", "8192", "--size", "1G", "--algo", "tree",
+                     "--channels", "64")
+        self.refusal("the schedules of all-to-all for 8192 ranks take more than 1024 MB", "--op", "alltoall", "--nodes",
+                     "1024")
+        self.refusal("which a schedule has no room for beyond 16384 ranks", "--op", "alltoall", "--nodes", "8192")
+        self.refusal("beyond 16384 ranks", "--op", "reduce", "--nodes", "8192", "--algo", "hierarchical")
 
     def test_bad_arguments(self):
         self.refusal('no system is known as "cray": name one of dgx-a100', "--system", "cray")
@@ -91,9 +119,14 @@ class Tool(unittest.TestCase):
         self.refusal("'best' is no algorithm; choose one of: ring", "--algo", "best")
         self.refusal("broadcast has no algorithm bruck; choose one of: ", "--op", "broadcast", "--algo", "bruck")
         self.refusal("is not one of 8 ranks", "--op", "broadcast", "--root", "8")
-        for size in ("much", "0", "-1", "1T", "1e30"):
+        for size in ("much", "0", "-1", "1T", "1e30", "nan", "inf", "1GG"):
             self.refusal(f"invalid size '{size}'", f"--size={size}")
-        self.refusal("hosts of 8 ranks are no cluster", "--nodes", "0")
+        for nodes in ("0", "-1", "131073"):
+            self.refusal("hosts of 8 ranks are no cluster: 1 to 1048576 ranks can be simulated", f"--nodes={nodes}")
+        for nodes in ("99999999999", "1.5", "many"):
+            self.refusal(f"Could not convert: --nodes = {nodes}", "--nodes", nodes)
+        for channels in ("0", "65"):
+            self.refusal("not in range 1 to 64", "--channels", channels)
         self.refusal("one rank alone has nothing to send", "--ranks-per-node", "1", "--algo", "ring")
         self.refusal("--what", "--what")
 

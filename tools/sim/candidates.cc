@@ -31,7 +31,7 @@ Candidates candidatesOf(const std::string& name, const sim::Cluster& cluster, Co
   Candidates candidates;
   if (name != "all") {
     candidates.run.push_back(schedule::algorithmByName(name));
-    candidates.named = true;
+    candidates.alone = true;
     return candidates;
   }
   plan::ClusterModel machine;
@@ -43,6 +43,7 @@ Candidates candidatesOf(const std::string& name, const sim::Cluster& cluster, Co
   candidates.run.push_back(plan.best.algorithm);
   for (const plan::Choice& other : plan.others) candidates.run.push_back(other.algorithm);
   candidates.leftOut = std::move(plan.excluded);
+  candidates.alone = candidates.run.size() == 1;
   return candidates;
 }
 

@@ -12,7 +12,7 @@ namespace tutti::simtool {
 struct Candidates {
   std::vector<schedule::Algorithm> run;
   std::vector<std::string> leftOut;  // "name: reason"
-  bool named = false;                // one that was asked for by name
+  bool alone = false;                // there is nothing to compare: it may take its time, and has to succeed
 };
 
 // Those that the library would choose among; one that is asked for by name is run whatever may be said against it.

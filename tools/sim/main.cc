@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <new>
 
@@ -22,35 +21,41 @@ namespace {
 
 constexpr int kTrouble = 2;
 
-// Where algorithms are compared none takes minutes; one that is asked for by name may.
+// Where algorithms are compared none takes minutes; one alone may.
 sim::Ways waysOf(const Candidates& candidates) {
   sim::Ways ways;
-  if (!candidates.named) ways.mostEvents = 40'000'000, ways.mostBytes = size_t{256} << 20;
+  if (!candidates.alone) ways.mostEvents = 25'000'000, ways.mostBytes = size_t{256} << 20;
   return ways;
 }
 
 Table tableOf(const Candidates& candidates, const sim::Cluster& cluster, const sim::Message& message, Prover& prover) {
-  Table table{cluster, message, {}, candidates.leftOut};
+  Table table{cluster, message, {}, candidates.leftOut, {}};
   for (const schedule::Algorithm each : candidates.run) try {
       sim::check(each, cluster, message);
       const bool proved = prover.proves(each, cluster, message);
       table.rows.push_back({each, proved, sim::simulate(each, cluster, message, waysOf(candidates))});
     } catch (const Error& error) {
-      if (candidates.named || error.code() != ErrorCode::kInvalidArgument) throw;
-      table.leftOut.push_back(fmt::format("{}: {}", nameOf(each), error.what()));
+      if (candidates.alone || error.code() != ErrorCode::kInvalidArgument) throw;
+      table.refused.push_back(fmt::format("{}: {}", nameOf(each), error.what()));
     }
   if (table.rows.empty())
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("no algorithm can do that; {}", table.leftOut.back()));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("no algorithm can do that; {}", table.refused.back()));
   std::ranges::stable_sort(table.rows, {}, [](const Row& row) { return row.result.us; });
   return table;
 }
 
+[[noreturn]] void refusePlot(const std::string& name) {
+  throw systemError(fmt::format("cannot write the plot to '{}'", name), errno);
+}
+
+// Asked before anything is run: that may take long.
+void requireWritable(const std::string& name) {
+  if (!std::ofstream(name, std::ios::app)) refusePlot(name);
+}
+
 void writePlot(const std::string& name, const std::vector<Table>& tables) {
-  errno = 0;
   std::ofstream file(name);
-  if (file << plotOf(tables) && file.flush()) return;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot write the plot to '{}'{}{}", name, errno ? ": " : "",
-                                                       errno ? std::strerror(errno) : ""));
+  if (!(file << plotOf(tables) << std::flush)) refusePlot(name);
 }
 
 void simulateAll(const Options& options) {
@@ -58,6 +63,7 @@ void simulateAll(const Options& options) {
   const Collective collective = collectiveOf(options);
   const std::vector<size_t> sizes = sizesOf(options);
   const Candidates candidates = candidatesOf(options.algo, cluster, collective);
+  if (options.plotFile) requireWritable(*options.plotFile);
   Prover prover;
   std::vector<Table> tables;
   for (const size_t bytes : sizes) {
@@ -67,7 +73,7 @@ void simulateAll(const Options& options) {
     std::fflush(stdout);
   }
   fmt::print("\n{}", notesOf(tables));
-  if (!options.plotFile.empty()) writePlot(options.plotFile, tables);
+  if (options.plotFile) writePlot(*options.plotFile, tables);
 }
 
 // Of so many ranks that memory runs out.

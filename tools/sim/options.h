@@ -1,6 +1,7 @@
 // What tutti-sim is asked for.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace tutti::simtool {
 
 struct Options {
-  std::string system = "hgx-h100", op = "all_reduce", size = "64M", algo = "all", plotFile;
+  std::string system = "hgx-h100", op = "all_reduce", size = "64M", algo = "all";
+  std::optional<std::string> plotFile;
   int nodes = 1, ranksPerNode = 0, channels = 0, root = 0;
   bool sweep = false;
 };

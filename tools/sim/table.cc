@@ -47,6 +47,37 @@ std::string bestOf(const Table& table) {
                      best.busiestShare < 0.5 ? ": most of it goes into latency and waiting" : "");
 }
 
+// Once for all sizes, or else with the sizes.
+std::string leftOutOf(const std::vector<Table>& tables) {
+  std::string text;
+  for (const std::string& each : tables.front().leftOut) text += fmt::format("Left out: {}.\n", each);
+  std::vector<std::pair<std::string, std::string>> refused;  // and of which sizes
+  for (const Table& table : tables)
+    for (const std::string& each : table.refused) {
+      auto found = std::ranges::find(refused, each, &std::pair<std::string, std::string>::first);
+      if (found == refused.end()) found = refused.insert(found, {each, ""});
+      found->second += (found->second.empty() ? "" : ", ") + sizeText(table.message.bytes);
+    }
+  for (const auto& [each, sizes] : refused) text += fmt::format("Left out of {}: {}.\n", sizes, each);
+  if (!refused.empty()) text += "What takes too much for a comparison may still do by itself, with --algo.\n";
+  return text;
+}
+
+std::string meaningsOf(const std::vector<Table>& tables) {
+  std::string text, seen;
+  for (const Table& table : tables)
+    for (const Row& row : table.rows) seen += marksOf(row);
+  for (const auto& mark : kMarks)
+    if (seen.find(mark.letter) != std::string::npos) text += fmt::format("{}.\n", mark.meaning);
+  return text;
+}
+
+bool allProved(const std::vector<Table>& tables) {
+  return std::ranges::all_of(tables, [](const Table& table) {
+    return std::ranges::all_of(table.rows, [](const Row& row) { return row.proved; });
+  });
+}
+
 }  // namespace
 
 std::string sizeText(size_t bytes) {
@@ -82,21 +113,10 @@ std::string linesOf(const Table& table) {
 }
 
 std::string notesOf(const std::vector<Table>& tables) {
-  std::string text, seen;
-  std::vector<std::string> leftOut;
-  for (const Table& table : tables) {
-    if (!table.rows.empty()) text += bestOf(table);
-    for (const Row& row : table.rows) seen += marksOf(row);
-    for (const std::string& each : table.leftOut)
-      if (std::ranges::find(leftOut, each) == leftOut.end()) leftOut.push_back(each);
-  }
-  for (const std::string& each : leftOut) text += fmt::format("Left out: {}.\n", each);
-  for (const auto& mark : kMarks)
-    if (seen.find(mark.letter) != std::string::npos) text += fmt::format("{}.\n", mark.meaning);
-  const bool all = std::ranges::all_of(tables, [](const Table& table) {
-    return std::ranges::all_of(table.rows, [](const Row& row) { return row.proved; });
-  });
-  if (!all)
+  std::string text;
+  for (const Table& table : tables) text += bestOf(table);
+  text += leftOutOf(tables) + meaningsOf(tables);
+  if (!allProved(tables))
     text += fmt::format(
         "Without p: not proved before the run, as more than {} steps of all ranks, or {} segments, take too long.\n",
         Prover::kMostSteps, Prover::kMostCells);

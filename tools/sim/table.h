@@ -17,7 +17,8 @@ struct Table {
   sim::Cluster cluster;
   sim::Message message;
   std::vector<Row> rows;             // the fastest first
-  std::vector<std::string> leftOut;  // "name: reason"
+  std::vector<std::string> leftOut;  // "name: reason", whatever the size
+  std::vector<std::string> refused;  // the same, of those that the simulator would not run
 };
 
 std::string headOf(const sim::Cluster& cluster, Collective collective);
