@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
+#include "exchange/system_file.h"
+#include "exchange/xml_text.h"
 #include "topology/paths.h"
 #include "topology/warnings.h"
 
@@ -45,7 +47,7 @@ TEST(HostileXml, IsNoXml) {
 
 TEST(HostileXml, IsLarge) {
   expectRefusal(std::string(kMostXmlBytes + 1, ' '), "more than 4194304 bytes");
-  expectRefusal(inSystem(repeated("<a/>", kMostXmlElements)), "more than 16384 elements");
+  expectRefusal(inSystem(repeated("<a/>", kMostXmlElements)), "more than 65536 elements");
   std::string nodes;
   for (size_t i = 0; i <= kMostNumaNodes; ++i) nodes += fmt::format("<cpu numaid=\"{}\"/>", i);
   expectRefusal("<system version=\"1\">" + nodes + "</system>", "256 memory nodes at most");
@@ -115,7 +117,7 @@ TEST(HostileXml, DoesNotReachTheTerminal) {
 
 TEST(HostileXml, IsNoFile) {
   try {
-    readNcclXmlFile("/nowhere/topology.xml");
+    readSystemFile("/nowhere/topology.xml");
     FAIL() << "it was read";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kSystem);

@@ -9,7 +9,7 @@
 #include "catalog/known_systems.h"
 #include "flushed.h"
 #include "topo/show.h"
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
 
 namespace tutti::topo {
 namespace {

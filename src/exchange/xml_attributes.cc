@@ -1,4 +1,4 @@
-#include "topology/xml_attributes.h"
+#include "exchange/xml_attributes.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,83 @@
+#include "exchange/hwloc_interfaces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/plain_text.h"
+
+namespace tutti::topology {
+namespace {
+
+// hwloc's numbers for kinds of objects of the system.
+constexpr std::string_view kNetwork = "2", kRdma = "3";
+constexpr int kMostPorts = 8;
+constexpr size_t kLongestName = 64;
+
+std::string_view kindOf(const pugi::xml_node& element) { return element.attribute("osdev_type").value(); }
+
+std::optional<std::string> infoOf(const pugi::xml_node& element, const std::string& name) {
+  for (const pugi::xml_node& info : element.children("info"))
+    if (info.attribute("name").value() == name) return info.attribute("value").value();
+  return std::nullopt;
+}
+
+// "506b:4b03:00f3:a1c2" as NCCL writes it.
+std::string guidOf(const pugi::xml_node& element) {
+  std::string guid = infoOf(element, "NodeGUID").value_or("");
+  guid.erase(std::remove(guid.begin(), guid.end(), ':'), guid.end());
+  return guid.empty() ? guid : "0x" + guid;
+}
+
+std::vector<Port> rdmaPorts(const pugi::xml_node& element, std::vector<std::string>& remarks) {
+  constexpr std::string_view kActive = "4";
+  Port port;
+  port.name = element.attribute("name").value();
+  port.guid = guidOf(element);
+  std::vector<Port> ports;
+  bool told = false;
+  for (port.ofNic = 1; port.ofNic <= kMostPorts; ++port.ofNic) {
+    const auto state = infoOf(element, fmt::format("Port{}State", port.ofNic));
+    if (!state) continue;
+    told = true;
+    if (state->starts_with(kActive))
+      ports.push_back(port);
+    else
+      remarks.push_back(fmt::format("port {} of {} is not active: it is left out", port.ofNic,
+                                    plainText(port.name, kLongestName)));
+  }
+  port.ofNic = 1;
+  if (!told) ports.push_back(port);
+  return ports;
+}
+
+void collect(const pugi::xml_node& nic, std::string_view kind, std::vector<pugi::xml_node>& found) {
+  for (const pugi::xml_node& child : nic.children("object")) {
+    if (child.attribute("type").value() == std::string_view("OSDev") && kindOf(child) == kind) found.push_back(child);
+    collect(child, kind, found);
+  }
+}
+
+}  // namespace
+
+bool isInterface(const pugi::xml_node& element) { return kindOf(element) == kNetwork || kindOf(element) == kRdma; }
+
+std::vector<Port> portsOfInterface(const pugi::xml_node& element, std::vector<std::string>& remarks) {
+  if (kindOf(element) == kRdma) return rdmaPorts(element, remarks);
+  Port port;
+  port.name = element.attribute("name").value();
+  return {port};
+}
+
+std::vector<Port> portsOfHwloc(const pugi::xml_node& nic, std::vector<std::string>& remarks) {
+  std::vector<pugi::xml_node> interfaces;
+  collect(nic, kRdma, interfaces);
+  if (interfaces.empty()) collect(nic, kNetwork, interfaces);
+  std::vector<Port> all;
+  for (const pugi::xml_node& one : interfaces)
+    for (Port& port : portsOfInterface(one, remarks)) all.push_back(std::move(port));
+  return all;
+}
+
+}  // namespace tutti::topology
