@@ -11,11 +11,18 @@
 namespace tutti::topology {
 namespace {
 
+System devicesByHwloc(const pugi::xml_document& document) {
+  System system = devicesOfHwlocXml(document);
+  if (const size_t gpus = devicesOf(system, DeviceKind::kGpu).size())
+    system.remarks.push_back(fmt::format("hwloc tells no NVLinks: those of its {} GPUs are unknown", gpus));
+  return system;
+}
+
 // The first element tells the formats apart.
-System devicesOf(const pugi::xml_document& document) {
+System devicesIn(const pugi::xml_document& document) {
   const pugi::xml_node root = document.document_element();
   if (root.name() == std::string_view("system")) return devicesOfNcclXml(document);
-  if (root.name() == std::string_view("topology")) return devicesOfHwlocXml(document);
+  if (root.name() == std::string_view("topology")) return devicesByHwloc(document);
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("it begins with {}: a description of a system begins with <system>, as NCCL writes it, or "
                           "with <topology>, as hwloc does",
@@ -27,7 +34,7 @@ System devicesOf(const pugi::xml_document& document) {
 System readDevices(std::string_view text, const std::string& source) {
   const pugi::xml_document document = parseXml(text, source);
   try {
-    return devicesOf(document);
+    return devicesIn(document);
   } catch (const Error& error) {
     refuseXml(source, error.what());
   }
