@@ -111,7 +111,7 @@ Json memoryOf(const Report& report) {
   Json list = Json::array();
   for (const MemoryInfo& info : report.memory) {
     list.push_back({{"rank", info.rank},
-                    {"library_bytes", info.tuttiBytes},
+                    {"tutti_bytes", info.tuttiBytes},
                     {"connected_peers", info.peers},
                     {"resident_bytes", info.residentBytes}});
   }

@@ -12,8 +12,12 @@ void Worker::forEach(const char* call, const std::function<tuttiResult_t(Member&
   if (grouped) require(tuttiGroupEnd(), call, front.rank, nullptr);
 }
 
+// Where barriers are part of what is measured, they are the same ones whatever algorithm is forced, so that times can
+// be compared.
 void Worker::barrier() {
-  forEach("tuttiBarrier", [](Member& member) { return tuttiBarrier(member.control, nullptr); });
+  tuttiCallConfig_t config = TUTTI_CALL_CONFIG_INITIALIZER;
+  if (options_.blocking == Blocking::kEachWithBarrier && !options_.algorithm.empty()) config.algorithm = "tree";
+  forEach("tuttiBarrier", [&](Member& member) { return tuttiBarrierConfig(member.control, nullptr, &config); });
 }
 
 double Worker::agree(std::vector<double> values, tuttiRedOp_t op) {

@@ -335,8 +335,9 @@ TUTTI_API tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanosecond
 /* How the communicator would run a collective of `count` elements (as its call counts them), and why: writes lines of
  * text to `text`, cut at `room` bytes with the final 0. On the host the first line is the choice, "chosen: ring over 1
  * channel, predicted 12.3 us"; then come "next: …", the others from the cheapest on, and "not: tree: …", what was left
- * out with the reason. `collective` is its name in error texts: "all-reduce", "all-gather", "barrier"; a v-variant runs
- * as the plain one. Runs nothing, and needs no other rank. */
+ * out with the reason; the last line, "prices: …", says whether the predictions go by the prices that the library ships
+ * with or by a profile (TUTTI_PROFILE). `collective` is its name in error texts: "all-reduce", "all-gather", "barrier";
+ * a v-variant runs as the plain one. Runs nothing, and needs no other rank. */
 TUTTI_API tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type,
                                          char* text, size_t room);
 

@@ -4,7 +4,8 @@
 //
 // Measured on a virtual machine with 2 cores of an Intel Xeon (AVX-512, 2 MiB of L2 a core), Linux 6.18, 4 KiB pages,
 // gcc -O3; medians of 3 rounds. Where a constant is a fit or a judgement and no measurement, it says so. Only ratios
-// decide between algorithms, and most of them carry over; a measured profile of the machine will replace the values.
+// decide between algorithms, and most of them carry over; a profile of the machine replaces the values
+// (plan/profile.h).
 #pragma once
 #include <cstddef>
 
@@ -27,6 +28,7 @@ inline constexpr double kHotBytes = 1 << 20;
 // Latency is one slot of a few bytes from post to ready, bandwidth a long message in one direction.
 struct Link {
   double latencyUs, bandwidthGBs;
+  friend bool operator==(const Link&, const Link&) = default;
 };
 inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{8.0, 3.0}, kTcpNetwork{20.0, 1.2};
 

@@ -26,8 +26,8 @@ inline constexpr uint32_t kPricedBytesOnGpu = 256 << 10;
 inline constexpr uint32_t kScratchBytesOnGpu = 32 << 10;
 
 // --- links between GPUs whose streams wait ---
-// Each slot is a copy and two words for the driver, some ten microseconds: long ones; and deeper than any schedule
-// needs, so that they overlap.
+// Each slot is a copy and two words for the driver, some ten microseconds: long ones; and as many as the deepest
+// schedule needs, so that rounds overlap.
 inline constexpr size_t kMostBytesInStreams = 4 << 20;
 inline constexpr uint32_t kDepthInStreams = 4;
 inline constexpr uint32_t kPricedBytesInStreams = 1 << 20;

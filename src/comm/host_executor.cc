@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/task.h"
+#include "plan/profile_file.h"
 
 namespace tutti::comm {
 namespace {
@@ -115,6 +116,8 @@ std::string HostExecutor::explain(const Call& call) const {
   std::string text = "chosen: " + plan::describe(plan.best);
   for (const plan::Choice& choice : plan.others) text += "\nnext: " + plan::describe(choice);
   for (const std::string& reason : plan.excluded) text += "\nnot: " + reason;
+  const std::string digest = plan::digestOf(state_.plans().prices());
+  text += "\nprices: " + (digest == "shipped" ? "shipped with the library" : "of TUTTI_PROFILE, " + digest);
   return text;
 }
 

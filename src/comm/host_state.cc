@@ -9,8 +9,8 @@ namespace {
 
 Plans plansFor(Team& team, Links& links) {
   const auto groups = groupsOf(team.infos(), team.config().groupSize);
-  return Plans(team.rank(), team.size(), team.config(), machineOf(team.infos(), groups, team.registry()), groups,
-               links);
+  return Plans(team.rank(), team.size(), team.config(),
+               machineOf(team.infos(), groups, team.registry(), team.config().prices), groups, links);
 }
 
 }  // namespace

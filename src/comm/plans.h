@@ -46,6 +46,7 @@ class Plans {
   // All that choose() weighs for a collective of so many bytes, and what it would take. Any thread.
   plan::Plan weigh(const Call& call) const;
   plan::Choice foresee(const Call& call) const;
+  const plan::Profile& prices() const noexcept { return machine_.prices; }
 
   // Any thread.
   schedule::Algorithm lastAlgorithm() const noexcept { return last_.load(std::memory_order_relaxed); }

@@ -238,12 +238,12 @@ bool Task::overNetwork() const noexcept {
   return any;
 }
 
-// For the flight recorder: how far the call is.
+// For the flight recorder: how far the call is. A round is done when the steps are that lag furthest behind.
 void Task::note() noexcept {
   if (phase_ == Phase::kTurn || plan_ == nullptr) return;
   uint64_t done = 0, all = 0;
   if (phase_ == Phase::kRunning || phase_ == Phase::kHeld)
-    for (const auto& lane : plan_->lanes) done += std::min(lane.round(), lane.rounds()), all += lane.rounds();
+    for (const auto& lane : plan_->lanes) done += lane.roundsDone(), all += lane.rounds();
   team().recorder().progressed(record_, waitingFor(), done, all);
 }
 

@@ -1,5 +1,7 @@
 #include "diagnose/draft.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -7,8 +9,8 @@
 
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -48,20 +50,31 @@ std::optional<pid_t> writerOf(std::string_view name, std::string_view home) {
 
 bool hasEnded(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
+bool isFile(int folder, const char* name) noexcept {
+  struct stat there {};
+  return ::fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(there.st_mode);
+}
+
+struct Closing {
+  void operator()(DIR* folder) const noexcept { ::closedir(folder); }
+};
+
 }  // namespace
 
 std::string draftOf(const std::string& path) {
   return fmt::format("{}.{}.{}.{:016x}{}", path, home(), ::getpid(), randomNumber(), kEnd);
 }
 
+// Not by std::filesystem, whose iterators end the process where memory runs out.
 void removeOrphans(const std::string& folder) noexcept try {
   const std::string here = home();
   if (here == kSomewhere) return;  // so may others be, on any host
-  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder)) {
-    const auto writer = writerOf(entry.path().filename().string(), here);
-    if (!writer || !hasEnded(*writer) || !entry.is_regular_file()) continue;
-    std::error_code ignored;
-    std::filesystem::remove(entry.path(), ignored);
+  const std::unique_ptr<DIR, Closing> entries(::opendir(folder.empty() ? "." : folder.c_str()));
+  if (!entries) return;
+  const int there = ::dirfd(entries.get());
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const auto writer = writerOf(entry->d_name, here);
+    if (writer && hasEnded(*writer) && isFile(there, entry->d_name)) ::unlinkat(there, entry->d_name, 0);
   }
 } catch (const std::exception&) {  // the record that is to be written matters more
 }

@@ -7,16 +7,14 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/version.h"
 #include "diagnose/draft.h"
+#include "diagnose/json_writer.h"
 #include "process/private_file.h"
 
 namespace tutti::comm {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* nameOf(CallLine line) noexcept {
   constexpr const char* kNames[] = {"collective", "send", "receive"};
@@ -45,72 +43,97 @@ const char* nameOf(ErrorCode code) noexcept {
   return "unknown";
 }
 
-Json describeRanks(const Team& team) {
-  Json ranks = Json::array();
+void describeRanks(JsonWriter& json, const Team& team) {
   for (int rank = 0; rank < team.size(); ++rank) {
     const topology::PeerInfo& info = team.info(rank);
-    ranks.push_back({{"rank", rank}, {"host", info.hostName}, {"pid", info.pid}});
+    json.object([&] {
+      json.field("rank", rank);
+      json.field("host", info.hostName);
+      json.field("pid", info.pid);
+    });
   }
-  return ranks;
 }
 
-Json describeCall(const CallRecord& record, const Timeline& timeline) {
+void describeOperation(JsonWriter& json, const CallRecord& record) {
   const auto& mark = record.fingerprint;
   const auto kind = collectiveOf(mark);
   const auto type = typeOf(mark);
-  Json call = {{"order", record.order},
-               {"line", nameOf(record.line)},
-               {"number", mark.operation},
-               {"kind", nameOf(kind)},
-               {"type", nameOf(type)},
-               {"count", mark.count},
-               {"bytes", mark.count * sizeOf(type)}};
-  if (reduces(kind)) call["op"] = nameOf(static_cast<ReduceOp>(mark.op));
-  if (hasRoot(kind)) call["root"] = mark.root;
-  if (record.peer >= 0) call["peer"] = record.peer;
-  if (record.tag != 0) call["tag"] = record.tag;
-  call["state"] = nameOf(record.state);
-  if (record.algorithm) call["algorithm"] = nameOf(*record.algorithm);
-  const bool ended = record.state == CallState::kDone || record.state == CallState::kFailed;
-  if (record.waitingFor >= 0 && record.state != CallState::kDone) call["waitingFor"] = record.waitingFor;
-  call["roundsDone"] = record.roundsDone;
-  call["rounds"] = record.rounds;
-  call["queuedNs"] = timeline.wallNs(record.queuedTicks);
-  if (ended && record.endedTicks != 0) call["endedNs"] = timeline.wallNs(record.endedTicks);
-  return call;
+  json.field("number", mark.operation);
+  json.field("kind", nameOf(kind));
+  json.field("type", nameOf(type));
+  json.field("count", mark.count);
+  json.field("bytes", mark.count * sizeOf(type));
+  if (reduces(kind)) json.field("op", nameOf(static_cast<ReduceOp>(mark.op)));
+  if (hasRoot(kind)) json.field("root", mark.root);
 }
 
-Json describeError(const Team& team) {
-  if (!team.broken()) return nullptr;
+void describeCall(JsonWriter& json, const CallRecord& record, const Timeline& timeline) {
+  json.field("order", record.order);
+  json.field("line", nameOf(record.line));
+  describeOperation(json, record);
+  if (record.peer >= 0) json.field("peer", record.peer);
+  if (record.tag != 0) json.field("tag", record.tag);
+  json.field("state", nameOf(record.state));
+  if (record.algorithm) json.field("algorithm", nameOf(*record.algorithm));
+  const bool ended = record.state == CallState::kDone || record.state == CallState::kFailed;
+  if (record.waitingFor >= 0 && record.state != CallState::kDone) json.field("waitingFor", record.waitingFor);
+  json.field("roundsDone", record.roundsDone);
+  json.field("rounds", record.rounds);
+  json.field("queuedNs", timeline.wallNs(record.queuedTicks));
+  if (ended && record.endedTicks != 0) json.field("endedNs", timeline.wallNs(record.endedTicks));
+}
+
+void describeError(JsonWriter& json, const Team& team) {
+  if (!team.broken()) return json.null();
   const Error error = team.failure();
-  return {{"code", nameOf(error.code())}, {"text", error.what()}};
+  json.object([&] {
+    json.field("code", nameOf(error.code()));
+    json.field("text", error.what());
+  });
+}
+
+void describeCommunicator(JsonWriter& json, const Team& team) {
+  const topology::PeerInfo& self = team.info(team.rank());
+  json.field("id", fmt::format("{:016x}", team.id()));
+  json.field("name", team.config().name);
+  json.field("rank", team.rank());
+  json.field("size", team.size());
+  json.field("host", self.hostName);
+  json.field("pid", self.pid);
+}
+
+void describeVersion(JsonWriter& json) {
+  json.field("version", kVersion);
+  json.field("format", kDumpFormat);
+}
+
+int64_t nowNs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+void describeAll(JsonWriter& json, Executor& executor, const std::string& why) {
+  const Team& team = executor.team();
+  json.key("tutti").object([&] { describeVersion(json); });
+  json.key("communicator").object([&] { describeCommunicator(json, team); });
+  json.key("ranks").array([&] { describeRanks(json, team); });
+  json.field("why", why);
+  describeError(json.key("error"), team);
+  json.field("writtenNs", nowNs());
+  executor.note();
+  const Recorder& recorder = team.recorder();
+  json.key("calls").array([&] {
+    for (const CallRecord& record : recorder.records())
+      json.object([&] { describeCall(json, record, recorder.timeline()); });
+  });
 }
 
 }  // namespace
 
 std::string toJson(Executor& executor, const std::string& why) {
-  const Team& team = executor.team();
-  const topology::PeerInfo& self = team.info(team.rank());
-  Json root;
-  root["tutti"] = {{"version", kVersion}, {"format", kDumpFormat}};
-  root["communicator"] = {{"id", fmt::format("{:016x}", team.id())},
-                          {"name", team.config().name},
-                          {"rank", team.rank()},
-                          {"size", team.size()},
-                          {"host", self.hostName},
-                          {"pid", self.pid}};
-  root["ranks"] = describeRanks(team);
-  root["why"] = why;
-  root["error"] = describeError(team);
-  root["writtenNs"] =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  executor.note();
-  Json calls = Json::array();
-  const Recorder& recorder = team.recorder();
-  for (const CallRecord& record : recorder.records()) calls.push_back(describeCall(record, recorder.timeline()));
-  root["calls"] = std::move(calls);
-  // Host names and texts come from outside: what is no UTF-8 is replaced, not thrown at.
-  return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  JsonWriter json;
+  json.object([&] { describeAll(json, executor, why); });
+  return json.take();
 }
 
 std::string dumpName(const Team& team) { return fmt::format("tutti-{:016x}-rank{}.json", team.id(), team.rank()); }

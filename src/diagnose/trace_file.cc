@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "diagnose/json_writer.h"
 #include "net/network.h"
 #include "process/log.h"
 #include "process/process_object.h"
@@ -104,10 +104,9 @@ int TraceFile::newTrack(std::string_view name) {
 }
 
 void TraceFile::describe(int track, std::string_view name) {
-  using Json = nlohmann::ordered_json;
   const auto meta = [](const char* what, int at, std::string_view text) {
-    const Json event = {{"ph", "M"}, {"pid", ::getpid()}, {"tid", at}, {"name", what}, {"args", {{"name", text}}}};
-    return event.dump(-1, ' ', true, Json::error_handler_t::replace);
+    return fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":{}}}}})", ::getpid(), at, what,
+                       jsonText(text, true));
   };
   if (!std::exchange(named_, true)) line(meta("process_name", 0, fmt::format("{}, pid {}", hostName(), ::getpid())));
   line(meta("thread_name", track, name));

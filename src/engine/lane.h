@@ -2,6 +2,7 @@
 // proceed returns to the caller, so that lanes of channels, of a group's calls and of several communicators advance
 // side by side on one thread.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -70,7 +71,8 @@ class Lane {
       if (end->driver) visit(*end->driver);
   }
   bool hasDrivers() const noexcept { return binding_->hasDrivers; }
-  size_t round() const noexcept { return iteration_; }
+  // Those of which all steps are done, those that lag furthest behind too.
+  size_t roundsDone() const noexcept { return iteration_ - std::min<size_t>(iteration_, binding_->schedule->maxLag); }
   // Changes with every step that is done.
   uint64_t position() const noexcept { return uint64_t{iteration_} << 24 ^ step_; }
   size_t rounds() const noexcept { return rounds_; }

@@ -46,7 +46,7 @@ Choice priced(Algorithm algorithm, const Request& request, const ClusterModel& m
 }
 
 // Sorts the candidates by predicted time, and moves the forced one, if any, to the front. Of two alike (2 ranks have
-// one neighbour only, whatever the pattern) the one without pipelining has the shorter schedule.
+// one neighbour only, whatever the pattern) the one without a pipeline along ranks has the shorter schedule.
 void rank(std::vector<Choice>& choices, std::optional<Algorithm> forced) {
   const auto key = [&](const Choice& choice) {
     return std::tuple(choice.algorithm != forced, choice.predictedUs, !schedule::rowOf(choice.algorithm).linksToAll);

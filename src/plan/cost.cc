@@ -27,33 +27,35 @@ Workload oneMessage(double bytes) {
 }
 
 // Above the size of a core's cache each further byte costs more; continuous, so that times grow with size.
-double coldness(double messageBytes) {
-  if (messageBytes <= kHotBytes) return 1;
-  return (kHotBytes + (messageBytes - kHotBytes) * kColdFactor) / messageBytes;
+double coldness(double messageBytes, const Profile& prices) {
+  if (messageBytes <= prices.hotBytes) return 1;
+  return (prices.hotBytes + (messageBytes - prices.hotBytes) * prices.coldFactor) / messageBytes;
 }
 
 double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1e3 * gigabytesPerSecond); }
 
 double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
   const Workload work = workOf(algorithm, request, machine);
+  const Profile& prices = machine.prices;
   const bool spread = machine.hosts > 1;
   const LinkCost& link = spread ? machine.remote : machine.local;
   const bool network = link.latencyUs >= kNetworkLatencyUs;
   const double crowd = std::max(1.0, machine.ranksPerCore);
-  const double fanLoss = network ? 1 + kFanLoss * (work.fan - 1) : 1;
+  const double fanLoss = network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
   const double arrivalGBs = spread ? machine.local.bandwidthGBs : machine.local.bandwidthGBs / fanLoss;
-  const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1));
+  const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1), prices);
 
   const auto busyUs = [&](const Load& load) {
-    return cold * (microseconds(load.sent, kCopyGBs) + microseconds(load.received, arrivalGBs) +
-                   microseconds(load.combined, kCombineGBs)) +
-           load.messages * (network ? kNetworkMessageUs : kMappedMessageUs);
+    return cold * (microseconds(load.sent, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
+                   microseconds(load.combined, prices.combineGBs)) +
+           load.messages * (network ? prices.networkMessageUs : prices.mappedMessageUs);
   };
+  const double waiting = waitedFor(work, prices);
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  return work.steps * (link.latencyUs + (crowd - 1) * kTurnUs) +
+  return work.steps * (link.latencyUs + (crowd - 1) * prices.turnUs) +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs +
-         cold * (microseconds(work.waiting, kCopyGBs) + microseconds(work.waiting, link.bandwidthGBs));
+         cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }
 
 }  // namespace

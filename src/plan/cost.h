@@ -8,6 +8,11 @@ namespace tutti::plan {
 // What the algorithm gives the ranks to do; nothing where there is one rank only, or its cost is not known.
 schedule::Workload workOf(schedule::Algorithm algorithm, const Request& request, const schedule::Scale& scale);
 
+// Bytes of which ranks wait for the passage beside their own work.
+inline double waitedFor(const schedule::Workload& work, const Profile& prices) noexcept {
+  return work.filling + prices.skew * work.skewed;
+}
+
 // Whether one slot carries a segment of nearly every rank.
 bool packsAllRanks(schedule::Algorithm algorithm, Collective collective);
 

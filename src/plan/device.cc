@@ -29,7 +29,7 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = slots::kPricedBytesOnGpu;
   const schedule::Workload work = workOf(algorithm, request, model);
-  const double moved = std::max(work.busiest.sent, work.busiest.received) + work.waiting;
+  const double moved = std::max(work.busiest.sent, work.busiest.received) + waitedFor(work, {});
   const int channels =
       forcedChannels > 0 ? std::min(forcedChannels, machine.channels) : channelsFor(moved, cost, machine.channels);
   const double bytesPerUs = cost.channelGBs * channels * 1e3;
@@ -41,7 +41,7 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
   model.ranks = model.ranksPerHost = machine.ranks;
   model.slotBytes = slots::kPricedBytesInStreams;
   const schedule::Workload work = workOf(algorithm, request, model);
-  const double moved = work.busiest.sent + work.busiest.received + work.waiting;  // one copy after the other
+  const double moved = work.busiest.sent + work.busiest.received + waitedFor(work, {});  // one copy after the other
   return {algorithm, Protocol::kSimple, 1,
           work.steps * kStreamedHopUs + work.busiest.messages * kStreamedCopyUs + moved / (kStreamedGBs * 1e3)};
 }

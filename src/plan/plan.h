@@ -1,4 +1,4 @@
-// The choice for one call: which algorithm, over how many channels. A small cost model; its constants are in one file.
+// The choice for one call: which algorithm, over how many channels. A small cost model; its prices are in one profile.
 #pragma once
 #include <optional>
 #include <span>
@@ -7,22 +7,18 @@
 
 #include "base/slots.h"
 #include "base/types.h"
+#include "plan/profile.h"
 #include "schedule/algorithm.h"
 
 namespace tutti::plan {
-
-// What the model needs to know about one kind of link.
-struct LinkCost {
-  double latencyUs = 0.3;   // a slot of a few bytes, from post to ready
-  double bandwidthGBs = 7;  // a long message
-};
 
 using schedule::Request;
 
 // The communicator, as far as cost goes. Made once, the same on every rank (so that all choose alike).
 struct ClusterModel : schedule::Scale {
-  LinkCost local, remote;             // between ranks of one host, and of different ones
-  uint32_t slotRoom = slots::kBytes;  // bytes that a slot of the links really has
+  Profile prices;
+  LinkCost local = costs::kShm, remote = costs::kTcpNetwork;  // between ranks of one host, and of different ones
+  uint32_t slotRoom = slots::kBytes;                          // bytes that a slot of the links really has
 };
 
 struct Choice {

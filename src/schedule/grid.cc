@@ -73,6 +73,11 @@ namespace {
 // phase, position, and then feed < pass < take. A step that waits for a slot waits for a step that stands earlier in
 // this order; one that waits for room with two slots in between waits for the taker of the message before the last,
 // which stands earlier too.
+//
+// Without rings, in one group, a round is summed an iteration after it is fed, and its sums are taken an iteration
+// after that: a rank that is not running just now, as its core does something else, is no reason for the others to
+// stop. Each way then has the messages of one more iteration under way, and the same order shows that there is no
+// deadlock when there is room for these.
 class Grid {
  public:
   Grid(Builder& builder, const Hosts& hosts, bool segmentPerRank)
@@ -125,6 +130,8 @@ class Grid {
   }
 
  private:
+  // Iterations from one hand-over of a round to the next.
+  int behind() const { return hosts_.count() == 1 ? 1 : 0; }
   bool runsLane() const { return member_ < lanes_; }
   int local(int member) const { return hosts_.rankOf(host_, member); }
   int neighbour(int by) const { return hosts_.rankOf((host_ + by + hosts_.count()) % hosts_.count(), member_); }
@@ -155,6 +162,7 @@ class Grid {
   void pass(int k, int target, int entry, bool thenGather) {
     auto step = builder_.at(segmentOf(member_, target, entry));
     if (k > 0) step.fromRank(neighbour(-1));
+    step.lag(behind());
     for (int member = 0; member < members_; ++member) fromMember(step, member);
     if (k < hosts_.count() - 1) {
       step.toRank(neighbour(+1));
@@ -205,10 +213,11 @@ class Grid {
   }
 
   void take(int source, int entry) {
+    const int takeBehind = behind() * (perRank_ ? 1 : 2);
     forOtherLanes(-1, [&](int lane) {
       const bool mine = perRank_ && source == host_ && ownerOf(lane, entry) == member_;
       if (mine || !has(lane, source, entry)) return;
-      builder_.at(segmentOf(lane, source, entry)).fromRank(local(lane)).to(Operand::output());
+      builder_.at(segmentOf(lane, source, entry)).fromRank(local(lane)).to(Operand::output()).lag(takeBehind);
     });
   }
 
@@ -233,7 +242,8 @@ Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts) {
     }
     if (!perRank || !reduces(shape.collective)) grid.gatherOthers(entry);
   }
-  return builder.finish(perRank && hosts.count() <= 2 ? 1 : 2);
+  if (hosts.count() == 1) return builder.finish(perRank ? 2 : 4);
+  return builder.finish(perRank && hosts.count() == 2 ? 1 : 2);
 }
 
 }  // namespace tutti::schedule

@@ -177,7 +177,7 @@ void addPartners(Workload& work, double bytes, const Scale& scale) {
     load->sent += share * bytes, load->received += share * bytes, load->combined += share * bytes;
     load->messages += share;
   }
-  work.waiting += std::min<double>(bytes, scale.slotBytes);
+  work.filling += std::min<double>(bytes, scale.slotBytes);
 }
 
 Workload workloadOfHalving(const Request& request, const Scale& scale) {

@@ -46,7 +46,7 @@ Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double b
   work.fan = pattern.fan;
   work.busiest = {bytes, bytes, combined, passes * pattern.messages};
   work.mean = work.busiest;
-  work.waiting = costs::kSkew * (work.steps - 1) * std::min<double>(bytes / work.steps, scale.slotBytes);
+  work.skewed = (work.steps - 1) * std::min<double>(bytes / work.steps, scale.slotBytes);
   work.crossings = pattern.crossings;
   return work;
 }
@@ -60,7 +60,7 @@ Workload inParts(const Request& request, const Scale& scale, const Pattern& patt
 
 void fillPipeline(Workload& work, const Scale& scale, double depth, double chunk) {
   work.steps = depth;
-  work.waiting = std::max(0.0, depth - 1) * std::min<double>(chunk, scale.slotBytes);
+  work.filling = std::max(0.0, depth - 1) * std::min<double>(chunk, scale.slotBytes);
 }
 
 // What the others do at the far ends counts as well: the last of them ends after the root.

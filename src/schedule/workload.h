@@ -43,7 +43,8 @@ struct Workload {
   double steps = 0;      // dependent hand-overs, one after the other
   Load busiest;          // of the rank with most to do
   Load mean;             // over all ranks: what counts when ranks share the cores
-  double waiting = 0;    // bytes of which ranks wait for the passage beside their own work: filling a pipeline, skew
+  double filling = 0;    // bytes of which ranks wait for the passage beside their own work, while a pipeline fills
+  double skewed = 0;     // bytes that steps wait for after other steps: of some of them, as ranks are never in step
   double fan = 1;        // peers whose flows meet on the way to one rank
   double crossings = 1;  // the busiest host's outgoing bytes in units of busiest.sent
 };

@@ -83,6 +83,9 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "The algorithm of every collective that has it, in any case of letters. Default: the fastest by the cost model."},
     {"TUTTI_CHANNELS", For::kRunning, Type::kNumber, "0", 0, 64, "0: as many as pay",
      "Into how many lanes a collective is split."},
+    {"TUTTI_PROFILE", For::kRunning, Type::kPath, "", 0, 0, "",
+     "A file with the prices by which algorithms on host memory are compared, as tutti-tune writes it for a kind of "
+     "machine. The same prices on every rank. Default: those that the library ships with."},
     {"TUTTI_REPRODUCIBLE", For::kRunning, Type::kSwitch, "0", 0, 1, "",
      "Whether a number of ranks always gets the same bits of the same floating-point values, whatever the sizes, "
      "algorithms, channels, hosts and GPUs: all are added in the order of the ranks. TUTTI_ALGO holds where its "

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "link/registry.h"
+#include "plan/profile_file.h"
 
 namespace tutti::comm {
 namespace {
@@ -31,6 +32,7 @@ control::Agreement agreementOf(const Config& config) {
       {"TUTTI_TRANSPORT (config.transports)", transportsOf(config)},
       {"TUTTI_GROUP_SIZE", orChosen(config.groupSize)},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", std::to_string(config.heartbeat.count())},
+      {"TUTTI_PROFILE", plan::digestOf(config.prices)},
       {"TUTTI_REPRODUCIBLE (config.reproducible)", config.reproducible ? "1" : "0"},
   };
   if (config.device < 0) return all;

@@ -17,9 +17,13 @@ std::vector<int> hostNumbers(std::span<const PeerInfo> infos) {
   return hosts;
 }
 
-plan::LinkCost costOf(const PeerInfo& a, const PeerInfo& b, const link::Registry& registry) {
+// By the profile, where it knows the transport; else what the transport says of itself.
+plan::LinkCost costOf(const PeerInfo& a, const PeerInfo& b, const link::Registry& registry,
+                      const plan::Profile& prices) {
   const auto candidates = registry.candidates(a, b);
-  if (candidates.empty()) return plan::LinkCost{};
+  if (candidates.empty()) return prices.shm;
+  const bool sameHost = a.hostId == b.hostId;
+  if (const auto* known = plan::linkOf(prices, candidates.front()->name(), sameHost)) return *known;
   const link::Reachability reach = candidates.front()->reach(a, b);
   return plan::LinkCost{reach.latencyUs, reach.bandwidthGBs};
 }
@@ -49,17 +53,19 @@ std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
 
 // The costs of the first pair of each kind stand for all of them.
 plan::ClusterModel machineOf(std::span<const PeerInfo> infos, const std::vector<int>& groups,
-                             const link::Registry& registry) {
+                             const link::Registry& registry, const plan::Profile& prices) {
   plan::ClusterModel machine;
+  machine.prices = prices;
+  machine.local = prices.shm, machine.remote = prices.tcpNetwork;
   machine.ranks = static_cast<int>(infos.size());
   machine.slotRoom = link::Edge{}.slotBytes;
   countRanks(machine, infos, groups);
   const auto fellow = std::find(groups.begin() + 1, groups.end(), groups[0]);
   if (fellow != groups.end())
-    machine.local = costOf(infos[0], infos[static_cast<size_t>(fellow - groups.begin())], registry);
+    machine.local = costOf(infos[0], infos[static_cast<size_t>(fellow - groups.begin())], registry, prices);
   const auto other = std::find_if(groups.begin() + 1, groups.end(), [&](int group) { return group != groups[0]; });
   if (other != groups.end())
-    machine.remote = costOf(infos[0], infos[static_cast<size_t>(other - groups.begin())], registry);
+    machine.remote = costOf(infos[0], infos[static_cast<size_t>(other - groups.begin())], registry, prices);
   return machine;
 }
 

@@ -13,6 +13,6 @@ namespace tutti::comm {
 std::vector<int> groupsOf(std::span<const topology::PeerInfo> infos, int groupSize);
 // `groups`: what groupsOf() returned.
 plan::ClusterModel machineOf(std::span<const topology::PeerInfo> infos, const std::vector<int>& groups,
-                             const link::Registry& registry);
+                             const link::Registry& registry, const plan::Profile& prices);
 
 }  // namespace tutti::comm

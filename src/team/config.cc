@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "link/registry.h"
 #include "plan/plan.h"
+#include "plan/profile_file.h"
 #include "process/log.h"
 #include "settings/settings.h"
 
@@ -70,6 +71,7 @@ Config Config::fromEnvironment() {
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
   config.reproducible = settings::isOn("TUTTI_REPRODUCIBLE");
   config.provesPlans = settings::isOn("TUTTI_VERIFY");
+  if (const auto file = settings::find("TUTTI_PROFILE")) config.prices = parsed("TUTTI_PROFILE", plan::readProfile);
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
   config.traceFile = settings::text("TUTTI_TRACE");
   config.device = parsed("TUTTI_DEVICE", deviceByName);

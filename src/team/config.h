@@ -8,6 +8,7 @@
 #include <string>
 
 #include "device/protocol.h"
+#include "plan/profile.h"
 #include "schedule/algorithm.h"
 
 namespace tutti::comm {
@@ -30,6 +31,7 @@ struct Config {
   bool provesPlans = false;   // each schedule is proved before it runs
   std::string dumpDirectory;  // TUTTI_DUMP_DIR; empty: no dumps
   std::string traceFile;      // TUTTI_TRACE; empty: no trace
+  plan::Profile prices;       // of TUTTI_PROFILE
   std::string name;
   bool nonBlocking = false;  // it is made in the background
   int device = -1;           // the GPU where all buffers are, by its number in this process; -1: host memory
@@ -48,8 +50,8 @@ struct Config {
 
   // The defaults, with TUTTI_JOIN_TIMEOUT_MS, TUTTI_CONNECT_TIMEOUT_MS, TUTTI_OPERATION_TIMEOUT_MS, TUTTI_CHANNELS,
   // TUTTI_TRANSPORT, TUTTI_ALGO, TUTTI_PROTOCOL, TUTTI_GROUP_SIZE, TUTTI_HEARTBEAT_MS, TUTTI_ENCRYPT,
-  // TUTTI_REPRODUCIBLE, TUTTI_VERIFY, TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and TUTTI_GPU_BUFFER_MIB. Throws
-  // Error(kInvalidArgument).
+  // TUTTI_REPRODUCIBLE, TUTTI_VERIFY, TUTTI_PROFILE, TUTTI_DUMP_DIR, TUTTI_DEVICE, TUTTI_ENGINE and
+  // TUTTI_GPU_BUFFER_MIB. Throws Error(kInvalidArgument).
   static Config fromEnvironment();
 };
 

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <new>
 #include <span>
@@ -15,6 +17,7 @@
 #include "support/every_call.h"
 #include "support/lacking.h"
 #include "support/patience.h"
+#include "support/record_folder.h"
 #include "support/sanitized.h"
 #include "support/scarce_memory.h"
 #include "support/variables.h"
@@ -310,6 +313,25 @@ TEST_P(ScarceMemory, AnOperatorIsMadeAsAWhole) {
   CHECK_TUTTI(tuttiRedOpCreatePreMulSum(&op, &factor, tuttiFloat32, tuttiScalarHostImmediate, comm));
   CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiFloat32, op, comm, nullptr));
   EXPECT_EQ(value, 6);
+}
+
+// The record has what it is made for: a call, texts, more than one rank's worth of brackets.
+TEST_P(ScarceMemory, ARecordIsWrittenAsAWholeOrNotAtAll) {
+  const auto folder = std::filesystem::temp_directory_path() / ("tutti-scarce-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "record.json";
+  const Alone comm;
+  int value = 1;
+  CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr));
+  EXPECT_GT(failEachAllocation([&] {
+              const tuttiResult_t result = tuttiCommDump(comm, path.c_str());
+              const Unlimited memory;
+              EXPECT_EQ(std::filesystem::remove(path), result == tuttiSuccess);
+              EXPECT_TRUE(std::filesystem::is_empty(folder)) << "a draft is left";
+              return result;
+            }),
+            20);
+  removeRecordFolder(folder);
 }
 
 // The first call makes plans and links; and each is one of two, so that the other rank has to be told.

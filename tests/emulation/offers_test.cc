@@ -58,19 +58,21 @@ class Offers : public device::test::OnGpu {
   }
   // What rank 0 answers; kNothing, when it says nothing to the question that only an end that listens answers, either.
   uint8_t answerTo(const Bytes& message) {
-    ends_[1].plane->post(0, kMailbox, message);
-    ends_[1].plane->post(0, kMark, {});
-    const auto deadline = soon();
-    while (!ends_[0].plane->poll(1, kMark) && !deadline.passed()) std::this_thread::yield();
+    arrive(message);
     if (const auto lie = windows_->look(true)) {
       EXPECT_FALSE(lied_) << "it is told once";
       lied_ = lie->peer;
     }
     ends_[0].plane->post(1, kMark, {});
-    while (!ends_[1].plane->poll(0, kMark) && !deadline.passed()) std::this_thread::yield();
-    EXPECT_FALSE(deadline.passed());
+    awaitMark(1);
     const auto answer = ends_[1].plane->poll(0, kMailbox);
     return answer ? Reader(*answer).value<uint8_t>() : kNothing;
+  }
+  // Rank 1 says it, and it has come: rank 0 hears it when it looks next.
+  void arrive(const Bytes& message) {
+    ends_[1].plane->post(0, kMailbox, message);
+    ends_[1].plane->post(0, kMark, {});
+    awaitMark(0);
   }
   MappedWindow told(int rank, uint16_t window) {
     MappedWindow there;
@@ -94,6 +96,12 @@ class Offers : public device::test::OnGpu {
     std::shared_ptr<control::Plane> plane;
     std::unique_ptr<DevicePeers> peers;
   };
+  void awaitMark(int rank) {
+    const auto deadline = soon();
+    control::Plane& here = *ends_[static_cast<size_t>(rank)].plane;
+    while (!here.poll(1 - rank, kMark) && !deadline.passed()) std::this_thread::yield();
+    EXPECT_FALSE(deadline.passed());
+  }
   void begin(int rank, const control::UniqueId& id) try {
     End& end = ends_[static_cast<size_t>(rank)];
     control::JoinRequest request;
@@ -189,12 +197,8 @@ TEST_F(Offers, AreNotAnsweredBeforeTheirDescriptorHasBeenPassed) {
   emulation::setSharing(Sharing::kVirtual);  // whose buffers go by descriptors, over streams
   const auto memory = device_->allocateForUsers(kBytes);
   addOwn({memory->data, kBytes});
-  plane(1).post(0, kMailbox, saying(kTaken, 1));
-  std::optional<RemoteBuffers::Lie> lie;
-  for (const auto deadline = soon(); !lie && !deadline.passed();) {
-    std::this_thread::yield();
-    lie = look();
-  }
+  arrive(saying(kTaken, 1));  // before rank 0 has looked for the stream that its descriptor goes over
+  const auto lie = look();
   ASSERT_TRUE(lie);
   EXPECT_EQ(lie->peer, 1);
   EXPECT_NE(lie->what.find("the buffer 1, whose descriptor it has not been given"), std::string::npos) << lie->what;

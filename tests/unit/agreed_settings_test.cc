@@ -34,6 +34,7 @@ TEST(AgreedSettings, HaveAllThatRanksOnGpusMustShare) {
       {"TUTTI_TRANSPORT (config.transports)", [](Config& config) { config.transports = "tcp"; }},
       {"TUTTI_GROUP_SIZE", [](Config& config) { config.groupSize = 2; }},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", [](Config& config) { config.heartbeat *= 2; }},
+      {"TUTTI_PROFILE", [](Config& config) { config.prices.skew *= 2; }},
       {"TUTTI_REPRODUCIBLE (config.reproducible)", [](Config& config) { config.reproducible = true; }},
       {"TUTTI_PROTOCOL", [](Config& config) { config.protocol = Protocol::kSimple; }},
       {"TUTTI_GPU_BUFFER_MIB", [](Config& config) { config.deviceSlotBytes *= 2; }},

@@ -260,7 +260,7 @@ TEST(DirectLinks, LandOnlyWhereTheValueStays) {
   shape.size = 3;
   auto schedules = buildAll(Algorithm::kTwoShot, shape);
   schedules[0].steps[0].flags |= kDirectWrite;  // a contribution, which its receiver adds up
-  const Verdict verdict = verify(schedules, 2);
+  const Verdict verdict = verify(schedules, schedules[0].depth);
   ASSERT_FALSE(verdict.ok);
   EXPECT_NE(verdict.problems[0].find("should land in its output"), std::string::npos) << verdict.problems[0];
 }

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/version.h"
 #include "catalog/known_systems.h"
+#include "command.h"
 #include "flushed.h"
 #include "topo/show.h"
 #include "exchange/nccl_xml.h"
@@ -14,7 +14,7 @@
 namespace tutti::topo {
 namespace {
 
-enum Status : int { kDone = 0, kTrouble = 2 };
+constexpr int kTrouble = 2;
 
 struct Options {
   std::string file, system, format = "text", made;
@@ -49,7 +49,6 @@ std::string names() {
 void describe(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   app.footer(names());
-  app.set_version_flag("--version", std::string(kVersion), "Say which version this is");
   CLI::App* show = app.add_subcommand("show", "Show a system: its tree, paths between GPUs and NICs, and warnings");
   CLI::Option* file = show->add_option("FILE", options.file, "A system in NCCL's XML (NCCL_TOPO_FILE)");
   show->add_option("--system", options.system, "One that is known by this name")->excludes(file);
@@ -67,22 +66,9 @@ int run(int argc, char** argv) {
       "cannot be read, is unknown or cannot be written.",
       "tutti-topo");
   describe(app, options);
-  try {
-    app.parse(argc, argv);
+  return tools::runCommand(app, argc, argv, kTrouble, [&] {
     fmt::print("{}", app.got_subcommand("make") ? xmlOf(topology::makeKnownSystem(options.made)) : show(options));
-    return kDone;
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help("", CLI::AppFormatMode::All));
-    return kDone;
-  } catch (const CLI::CallForVersion&) {
-    fmt::print("tutti-topo of tutti {}\n", kVersion);
-    return kDone;
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tutti-topo: {}\nTry --help.\n", error.what());
-  } catch (const Error& error) {
-    fmt::print(stderr, "tutti-topo: {}\n", error.what());
-  }
-  return kTrouble;
+  });
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 namespace tutti_torch {
 namespace {
 
-constexpr milliseconds kLeave(10'000);  // what runs gets so long to end when the group is destroyed
+constexpr milliseconds kLeave(10'000);     // what runs gets so long to end when the group is destroyed
+constexpr milliseconds kLastWords(1'000);  // and its callbacks, once it has been aborted
 
 tuttiUniqueId idFor(c10d::Store& store, int rank, int size, milliseconds timeout) {
   return size == 1 ? newId() : agreeOnId(store, rank, size, timeout);
@@ -49,7 +50,6 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
       gpu_(std::make_unique<Gpu>(store_, rank, size, timeout, group_)) {
   comm_->awaitAll();
   init();
-  Groups::ofThisProcess().add(*this);
 }
 
 // The last reference may go while Python's lock is held; threads that are waited for may be about to take it.
@@ -243,8 +243,10 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
   const auto found = std::find(ranks.begin(), ranks.end(), rank_);
   if (found == ranks.end()) return nullptr;
   const auto timeout = options ? options->timeout : milliseconds(timeoutMs_);
-  return c10::make_intrusive<Backend>(store, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()),
-                                      timeout, group_ + ", a part of it");
+  const auto part = c10::make_intrusive<Backend>(store, static_cast<int>(found - ranks.begin()),
+                                                 static_cast<int>(ranks.size()), timeout, group_ + ", a part of it");
+  Groups::ofThisProcess().add(part);
+  return part;
 }
 
 GroupNumbers Backend::tell() const {
@@ -287,8 +289,13 @@ void Backend::shutdown() {
   const auto why = failure("the process group has been shut down");
   const milliseconds time = std::min(kLeave, milliseconds(timeoutMs_));
   stop(why);
-  if (!queue_->drain(time)) comm_->abort();
+  if (!queue_->drain(time)) {
+    comm_->abort();
+    queue_->drain(kLastWords);
+  }
   sent_->drain(time);
+  sent_->shutDown(why);
+  sent_->drain(kLastWords);
   if (!gpu_->drain(time)) gpu_->abort(why);
 }
 

@@ -22,18 +22,14 @@ std::string missingOf(c10d::Store& store, int size) {
 }
 
 // Why the group cannot be made; empty when all have come.
-std::string waitForAll(c10d::Store& store, int size, milliseconds timeout) {
+std::string waitForAll(c10d::Store& store, int size, milliseconds timeout, const Stopped& stopped) {
   std::vector<std::string> keys;
   for (int rank = 1; rank < size; ++rank) keys.push_back(presence(rank));
-  try {
-    if (!keys.empty()) store.wait(keys, timeout);
-    return "";
-  } catch (const std::exception& error) {
-    const std::string missing = missingOf(store, size);
-    if (missing.empty()) return "";
-    return "these ranks did not come to make the group within " + std::to_string(timeout.count()) + " ms: " + missing +
-           " (of " + std::to_string(size) + ")";
-  }
+  if (awaitKeys(store, keys, timeout, stopped)) return "";
+  const std::string missing = missingOf(store, size);
+  if (missing.empty()) return "";
+  return "these ranks did not come to make the group within " + std::to_string(timeout.count()) + " ms: " + missing +
+         " (of " + std::to_string(size) + ")";
 }
 
 template <class Bytes>
@@ -43,9 +39,9 @@ void answerAll(c10d::Store& store, uint8_t kind, const Bytes& bytes) {
   store.set("id", answer);
 }
 
-tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout) {
+tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout, const Stopped& stopped) {
   try {
-    if (const std::string why = waitForAll(store, size, timeout); !why.empty()) fail(why);
+    if (const std::string why = waitForAll(store, size, timeout, stopped); !why.empty()) fail(why);
     const tuttiUniqueId id = newId();
     answerAll(store, kGood, toBytes(id));
     return id;
@@ -55,15 +51,18 @@ tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout) {
   }
 }
 
-tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout) {
+tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout, const Stopped& stopped) {
   store.set(presence(rank), std::vector<uint8_t>{1});
   constexpr milliseconds kGrace(2'000);  // rank 0 gives up first, and says who is missing
+  const std::string missing = "rank 0 did not come to make the group within " + std::to_string(timeout.count()) + " ms";
+  bool came = false;
   try {
-    store.wait({"id"}, timeout + kGrace);
+    came = awaitKeys(store, {"id"}, timeout + kGrace, stopped);
   } catch (...) {
-    fail("rank 0 did not come to make the group within " + std::to_string(timeout.count()) +
-         " ms: " + textOf(std::current_exception()));
+    if (const auto why = stopped ? stopped() : nullptr) std::rethrow_exception(why);
+    fail(missing + ": " + textOf(std::current_exception()));
   }
+  if (!came) fail(missing);
   std::vector<uint8_t> answer = store.get("id");
   const uint8_t kind = answer.empty() ? kBad : answer.front();
   if (!answer.empty()) answer.erase(answer.begin());
@@ -92,8 +91,8 @@ tuttiUniqueId fromBytes(const std::vector<uint8_t>& bytes) {
   return id;
 }
 
-tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds timeout) {
-  return rank == 0 ? offerId(store, size, timeout) : awaitId(store, rank, timeout);
+tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds timeout, const Stopped& stopped) {
+  return rank == 0 ? offerId(store, size, timeout, stopped) : awaitId(store, rank, timeout, stopped);
 }
 
 Communicator::Communicator(const tuttiUniqueId& id, int rank, int size, milliseconds timeout, const std::string& name,

@@ -10,9 +10,9 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-namespace tutti_torch {
+#include "store_wait.h"
 
-using std::chrono::milliseconds;
+namespace tutti_torch {
 
 // As tutti counts them: an int, at least 1.
 int toMs(milliseconds time);
@@ -48,7 +48,8 @@ std::vector<uint8_t> toBytes(const tuttiUniqueId& id);
 tuttiUniqueId fromBytes(const std::vector<uint8_t>& bytes);
 
 // The id for all ranks of a group: rank 0 makes it once all are there, so that it cannot expire before the last has
-// come. Throws DistBackendError naming those who are missing after `timeout`.
-tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds timeout);
+// come. Throws DistBackendError naming those who are missing after `timeout`, and what `stopped` tells; where that is
+// rank 0's, the others hear of it.
+tuttiUniqueId agreeOnId(c10d::Store& store, int rank, int size, milliseconds timeout, const Stopped& stopped = {});
 
 }  // namespace tutti_torch

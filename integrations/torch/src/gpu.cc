@@ -124,11 +124,17 @@ void Gpu::open(Line& line, const std::string& name, int rank, int size) {
   }
 }
 
-// Whoever stops everything finds it in its place, and ends joining with it.
+std::exception_ptr Gpu::closed() const {
+  const Lock lock(commsMutex_);
+  return closed_;
+}
+
+// Whoever stops everything finds it in its place, and ends joining with it; or else the wait for the others.
 std::shared_ptr<Communicator> Gpu::join(const std::string& name, int rank, int size) {
   const auto store = c10::make_intrusive<c10d::PrefixStore>("gpu/" + name, store_);
   const milliseconds timeout(timeoutMs_);
-  const tuttiUniqueId id = size == 1 ? newId() : agreeOnId(*store, rank, size, timeout);
+  const Stopped stopped = [this] { return closed(); };
+  const tuttiUniqueId id = size == 1 ? newId() : agreeOnId(*store, rank, size, timeout, stopped);
   const auto comm =
       std::make_shared<Communicator>(id, rank, size, timeout, c10::str(group_, " on GPUs, ", name), device_->str());
   add(comm);
@@ -175,10 +181,7 @@ bool Gpu::drain(milliseconds time) const {
 // ---- Streams -----------------------------------------------------------------------------------------------------
 
 void Gpu::queue(Line& line, GpuWork& work, const std::vector<Body>& bodies) {
-  {
-    const Lock lock(commsMutex_);
-    if (closed_) std::rethrow_exception(closed_);
-  }
+  if (const auto why = closed()) std::rethrow_exception(why);
   const c10::Stream& own = *line.stream;
   const c10::Stream callers = gpus().getStream(*device_);
   const Tensors outputs = work.about().outputs;

@@ -70,6 +70,7 @@ class Gpu {
   void open(Line& line, const std::string& name, int rank, int size);
   std::shared_ptr<Communicator> join(const std::string& name, int rank, int size);
   void add(const std::shared_ptr<Communicator>& comm);
+  std::exception_ptr closed() const;
   void queue(Line& line, GpuWork& work, const std::vector<Body>& bodies);
 
   const c10::intrusive_ptr<c10d::Store> store_;

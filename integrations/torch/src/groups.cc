@@ -20,21 +20,33 @@ Groups& Groups::ofThisProcess() {
   return *groups;
 }
 
-void Groups::add(const Backend& backend) {
+void Groups::add(const c10::intrusive_ptr<Backend>& backend) {
   const std::lock_guard lock(mutex_);
-  backends_.push_back(&backend);
+  members_.push_back(
+      {backend.get(), c10::weak_intrusive_ptr<c10d::Backend>(c10::intrusive_ptr<c10d::Backend>(backend))});
 }
 
 void Groups::remove(const Backend& backend) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase(backends_, &backend);
+  std::erase_if(members_, [&](const Member& member) { return member.backend == &backend; });
 }
 
 std::vector<GroupNumbers> Groups::read() const {
   const std::lock_guard lock(mutex_);
   std::vector<GroupNumbers> all;
-  for (const Backend* const backend : backends_) all.push_back(backend->tell());
+  for (const Member& member : members_) all.push_back(member.backend->tell());
   return all;
+}
+
+// One that is being destroyed ends by itself.
+void Groups::endAll() {
+  std::vector<c10::intrusive_ptr<c10d::Backend>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Member& member : members_)
+      if (auto backend = member.kept.lock()) all.push_back(std::move(backend));
+  }
+  for (const auto& backend : all) static_cast<Backend&>(*backend).shutdown();
 }
 
 }  // namespace tutti_torch

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
 #include "numbers.h"
 
 namespace tutti_torch {
@@ -20,15 +22,24 @@ class Groups {
   // A child made by fork begins with none.
   static Groups& ofThisProcess();
 
-  void add(const Backend& backend);
+  void add(const c10::intrusive_ptr<Backend>& backend);
   // Waits for who reads it. Once more does no harm.
   void remove(const Backend& backend) noexcept;
   // Any thread. In the order in which they were made.
   std::vector<GroupNumbers> read() const;
 
+  // Before the interpreter ends: it ends threads that want its lock in the midst of what they do, and what tells of
+  // operations may be about to run callbacks in Python. What of a group does not end in time (see
+  // Backend::shutdown) is aborted.
+  void endAll();
+
  private:
+  struct Member {
+    const Backend* backend;  // as long as it is in the list
+    c10::weak_intrusive_ptr<c10d::Backend> kept;
+  };
   mutable std::mutex mutex_;  // guards what follows, and that they live
-  std::vector<const Backend*> backends_;
+  std::vector<Member> members_;
 };
 
 }  // namespace tutti_torch

@@ -21,7 +21,8 @@ using std::chrono::steady_clock;
 // own.
 constexpr milliseconds kForEver = milliseconds::max();
 constexpr milliseconds kFirstLook(1), kLongestLook(20);
-constexpr milliseconds kJoin(60'000);  // both ends are there
+constexpr milliseconds kJoin(60'000);                            // both ends are there
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // clocks end somewhere
 
 int64_t bytesOf(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 
@@ -53,8 +54,11 @@ Messages::Messages(c10::intrusive_ptr<c10d::Store> store, int rank, int size, st
 void Messages::close() {
   stop(failure("the process group was destroyed"), false);
   std::vector<std::thread> threads;
+  std::shared_ptr<Queue> late;
   {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    news_.wait(lock, [this] { return telling_ == 0; });
+    late.swap(late_);
     threads.swap(relieved_);
     for (auto& [from, way] : in_) threads.push_back(std::move(way.thread));
   }
@@ -150,14 +154,15 @@ void Messages::join(std::shared_ptr<Communicator>& place, const tuttiUniqueId& i
 }
 
 void Messages::drain(milliseconds time) {
-  std::vector<WayOut*> ways;
+  std::vector<Queue*> queues;
   {
     const Lock lock(mutex_);
-    for (const auto& [to, way] : out_) ways.push_back(way.get());
+    for (const auto& [to, way] : out_) queues.push_back(&way->queue);
+    if (late_) queues.push_back(late_.get());
   }
   const auto limit = steady_clock::now() + time;
-  for (WayOut* const way : ways)
-    way->queue.drain(std::max(std::chrono::duration_cast<milliseconds>(limit - steady_clock::now()), milliseconds(0)));
+  for (Queue* const queue : queues)
+    queue->drain(std::max(std::chrono::duration_cast<milliseconds>(limit - steady_clock::now()), milliseconds(0)));
 }
 
 void Messages::addTo(Numbers& all) const {
@@ -174,18 +179,25 @@ void Messages::addTo(Numbers& all) const {
 // ---- Receiving ---------------------------------------------------------------------------------------------------
 
 void Messages::recv(const WorkPtr& work, int from, int tag) {
-  const Wanted wanted{work, from, tag};
-  work->onDeadline([self = weak_from_this(), of = work.get()] {
-    if (const auto messages = self.lock()) messages->expire(of);
-  });
+  const Wanted wanted{work, from, tag, steady_clock::now() + std::min(work->about().timeout, kLongest)};
   Lock lock(mutex_);
   if (const auto aside = takeAside(lock, wanted)) return aside->work->end(aside->error);
-  const std::exception_ptr why = closed_ ? closed_ : openWays(from);
-  if (!why) wanted_.push_back(wanted);
+  const std::exception_ptr why = want(wanted);
   lock.unlock();
   if (why) return work->end(why);
   news_.notify_all();
   Turn::passOn();
+}
+
+// What stands against it, or null.
+std::exception_ptr Messages::want(const Wanted& wanted) try {
+  if (closed_) return closed_;
+  if (const auto broken = openWays(wanted.from)) return broken;
+  watch(wanted.deadline);
+  wanted_.push_back(wanted);
+  return nullptr;
+} catch (const std::exception&) {
+  return std::current_exception();
 }
 
 // Why a message can come by none of them.
@@ -373,18 +385,47 @@ Messages::Outcome Messages::deliver(Communicator& comm, int from, const Header& 
   return outcome;
 }
 
-void Messages::expire(const OperationWork* work) {
+// No deadline of tutti's sees to receives, and who awaits one by its future alone does not come to ask.
+void Messages::watch(TimePoint deadline) {
+  if (!alarms_.empty() && *alarms_.begin() <= deadline) return;  // at which this one is looked at, too
+  setAlarm(deadline, [self = weak_from_this()] {
+    if (const auto messages = self.lock()) messages->endLate();
+  });
+  alarms_.insert(deadline);
+}
+
+// Callbacks may take their time, and the last of a work may be Python's, which wants its lock: both are the queue's.
+void Messages::endLate() {
   Lock lock(mutex_);
-  const auto found =
-      std::find_if(wanted_.begin(), wanted_.end(), [=](const Wanted& one) { return one.work.get() == work; });
-  if (found == wanted_.end()) return;
-  const Wanted wanted = std::move(*found);
-  wanted_.erase(found);
+  if (closed_) return;
+  std::list<Wanted> late = takeLate();
+  ++telling_;
   lock.unlock();
+  for (Wanted& one : late) {
+    const auto why = lateness(one);
+    late_->submit(std::move(one.work), [why] { std::rethrow_exception(why); });
+  }
+  lock.lock();
+  --telling_;
+  news_.notify_all();
+}
+
+std::list<Messages::Wanted> Messages::takeLate() {
+  std::list<Wanted> late;
+  const auto now = steady_clock::now();
+  alarms_.erase(alarms_.begin(), alarms_.upper_bound(now));
+  for (auto one = wanted_.begin(); one != wanted_.end();) {
+    const auto here = one++;
+    if (here->deadline <= now) late.splice(late.end(), wanted_, here);
+  }
+  if (!wanted_.empty()) watch(std::ranges::min(wanted_, {}, &Wanted::deadline).deadline);
+  return late;
+}
+
+std::exception_ptr Messages::lateness(const Wanted& wanted) const {
   const std::string who = wanted.from == kAnySource ? "no rank has" : c10::str("rank ", wanted.from, " has not");
-  wanted.work->end(
-      failure(c10::str("timeout: ", who, " sent rank ", rank_, " a message with tag ", wanted.tag, " within ",
-                       wanted.work->about().timeout.count(), " ms, the timeout of this receive in group ", group_)));
+  return failure(c10::str("timeout: ", who, " sent rank ", rank_, " a message with tag ", wanted.tag, " within ",
+                          wanted.work->about().timeout.count(), " ms, the timeout of this receive in group ", group_));
 }
 
 // ---- The end -----------------------------------------------------------------------------------------------------
@@ -405,8 +446,6 @@ void Messages::fail(int from, const std::exception_ptr& why) {
   }
   for (const Wanted& one : failed) one.work->end(why);
 }
-
-void Messages::abort(const std::exception_ptr& why) { stop(why, true); }
 
 void Messages::stop(const std::exception_ptr& why, bool atOnce) {
   std::vector<std::shared_ptr<Communicator>> comms;

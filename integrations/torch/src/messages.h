@@ -15,9 +15,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "alarm.h"
 #include "communicator.h"
 #include "numbers.h"
 #include "queue.h"
@@ -38,10 +40,13 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void send(const WorkPtr& work, int to, int tag);
   void recv(const WorkPtr& work, int from, int tag);
   // Fails everything, now and later. Any thread.
-  void abort(const std::exception_ptr& why);
+  void abort(const std::exception_ptr& why) { stop(why, true); }
+  // The same, but what has been sent still arrives unless it is under way.
+  void shutDown(const std::exception_ptr& why) { stop(why, false); }
   // What the library says of the ways.
   void addTo(Numbers& all) const;
-  // Waits until what was sent has left, or the time is over.
+  // Waits until what was sent has left, and the callbacks of receives that were late have returned, or the time is
+  // over.
   void drain(milliseconds time);
 
  private:
@@ -52,6 +57,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
     WorkPtr work;
     int from;
     int64_t tag;
+    TimePoint deadline;
   };
   struct Aside {
     int from;
@@ -90,7 +96,11 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::optional<Outcome> takeAside(Lock& lock, const Wanted& wanted);
   bool isWanted(int from) const;
   std::list<Wanted>::iterator findWanted(int from, int64_t tag);
-  void expire(const OperationWork* work);
+  std::exception_ptr want(const Wanted& wanted);
+  void watch(TimePoint deadline);
+  void endLate();
+  std::list<Wanted> takeLate();
+  std::exception_ptr lateness(const Wanted& wanted) const;
   void fail(int from, const std::exception_ptr& why);
   void stop(const std::exception_ptr& why, bool atOnce);
 
@@ -113,6 +123,9 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::map<int, std::unique_ptr<WayOut>> out_;
   std::map<int, WayIn> in_;
   std::vector<std::thread> relieved_;  // by another, which receives
+  std::set<TimePoint> alarms_;         // those that are set, for deadlines of receives
+  int telling_ = 0;                    // calls of endLate() that have yet to give what is late to its queue
+  std::shared_ptr<Queue> late_ = std::make_shared<Queue>();  // tells of those that have passed; null when it is closed
   std::exception_ptr closed_;
 };
 

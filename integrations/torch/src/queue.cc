@@ -17,21 +17,21 @@ constexpr milliseconds kPatience(2'000);  // with callbacks that neither return 
 
 }  // namespace
 
-void Queue::submit(const WorkPtr& work, Body body) {
+void Queue::submit(WorkPtr work, Body body) {
   Lock lock(state_->mutex);
   if (state_->closed) {
     lock.unlock();
     return work->end(state_->closed);
   }
   if (!work->about().async && state_->jobs.empty() && !state_->busy)
-    return runHere(state_, lock, {work, std::move(body)});
+    return runHere(state_, lock, {std::move(work), std::move(body)});
   try {
     if (state_->threads.empty()) addThread(state_);
   } catch (...) {
     lock.unlock();
     return work->end(std::current_exception());
   }
-  state_->jobs.push_back({work, std::move(body)});
+  state_->jobs.push_back({std::move(work), std::move(body)});
   if (!state_->busy) callForHelp(state_);
   lock.unlock();
   Turn::passOn();

@@ -33,7 +33,7 @@ class Queue {
 
   // Runs it here and now where the caller would wait for it anyway and nothing is before it, else on a thread. Where
   // the system refuses the first one, the operation fails.
-  void submit(const WorkPtr& work, Body body);
+  void submit(WorkPtr work, Body body);
   // Waits until nothing is left to do, or the time is over: then false.
   bool drain(milliseconds time);
   // Fails what has not begun and all that comes later.

@@ -44,30 +44,15 @@ void OperationWork::endSpan() {
 // Inputs are free again for who kept them only for this.
 void OperationWork::letGo() {
   Tensors inputs;  // the last of one may be Python's, which wants its lock: not under the mutex
-  std::function<void()> expire;
   const std::lock_guard lock(mutex_);
   inputs.swap(about_.inputs);
-  expire.swap(expire_);
-}
-
-void OperationWork::onDeadline(std::function<void()> expire) {
-  std::lock_guard lock(mutex_);
-  expire_ = std::move(expire);
 }
 
 bool OperationWork::ends(std::unique_lock<std::mutex>& lock, milliseconds timeout) {
   const auto done = [this] { return completed_; };
-  const auto limit = steady_clock::now() + std::min(timeout, kLongest);
-  if (expire_ && (timeout == kNoTimeout || begun_ + about_.timeout < limit)) {
-    if (cv_.wait_until(lock, begun_ + about_.timeout, done)) return true;
-    if (const auto expire = expire_) {
-      lock.unlock();
-      expire();
-      lock.lock();
-    }
-  }
-  if (timeout == kNoTimeout) cv_.wait(lock, done);
-  return cv_.wait_until(lock, limit, done);
+  if (timeout != kNoTimeout) return cv_.wait_for(lock, std::min(timeout, kLongest), done);
+  cv_.wait(lock, done);
+  return true;
 }
 
 // PyTorch calls it with Python's lock held.

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,9 +24,6 @@ class OperationWork : public c10d::Work {
   void end(const std::exception_ptr& error = nullptr) noexcept;
   // Of a receive from any rank.
   void cameFrom(int rank) { source_ = rank; }
-  // Asked when the operation's own time has passed and nobody has ended it: to do so. For what no deadline of tutti's
-  // sees to.
-  void onDeadline(std::function<void()> expire);
 
   const About& about() const { return about_; }
 
@@ -45,8 +41,6 @@ class OperationWork : public c10d::Work {
 
   About about_;
   const std::shared_ptr<Tally> tally_;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::function<void()> expire_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::atomic<int> source_{-1};
 };

@@ -7,6 +7,9 @@ def create(options: Any, backend_options: Any) -> Any:
     Raises torch.distributed.DistBackendError naming those who have not within the group's timeout.
     """
 
+def end() -> None:
+    """Has all groups leave, before the interpreter ends. What of a group does not end within ten seconds is aborted."""
+
 def groups() -> list[tuple[str, str, dict[str, float]]]:
     """Of each process group of tutti that this process is in: its name and description, and what it has done."""
 

@@ -7,6 +7,8 @@ entry point `torch.backends`). With TORCH_DEVICE_BACKEND_AUTOLOAD=0 in the envir
 """
 from __future__ import annotations
 
+import atexit
+import sys
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -28,6 +30,13 @@ def _create(options: Any, backend_options: Any) -> Any:
     from . import _C
 
     return _C.create(options, backend_options)
+
+
+def _end() -> None:
+    """Groups that nobody has destroyed leave while their callbacks can still run: the interpreter ends after this."""
+    extension = sys.modules.get(f"{__name__}._C")
+    if extension is not None:
+        extension.end()
 
 
 def register() -> None:
@@ -67,3 +76,4 @@ def monitored_barrier(
 
 
 register()
+atexit.register(_end)

@@ -8,6 +8,7 @@ import unittest
 
 import jobs
 
+from tutti.hvd._engine import Engine
 from tutti.hvd._fusion import LARGE_BYTES, batches
 from tutti.hvd._negotiation import Negotiation, Ready
 from tutti.hvd._request import Request
@@ -207,6 +208,39 @@ class Groups(unittest.TestCase):
             for name in "abc":
                 ranks.submit(wish(name, group="g", group_size=3))
             self.assertEqual(sorted(ranks.names() + ranks.names()), ["a", "b", "c"])
+
+    def test_who_has_not_submitted_it_has_none_to_end(self):
+        """It may hand one of that name over as soon as it hears how the others of the group have ended."""
+        ranks = Ranks(2)
+        for rank in range(2):
+            for name in "abc"[: 2 + rank]:
+                ranks[rank].submit(wish(name, group="g", group_size=2 + rank))
+        (left,) = [ready for ready in ranks.round_of_each()[0] if ready.request.name == "c"]
+        self.assertEqual([request is None for request in left.requests], [True, False])
+
+    def test_what_it_has_not_said_in_full_is_its_own(self):
+        """Though others have."""
+        ranks = Ranks(2)
+        for name in "abc":
+            ranks.submit(wish(name, group="g", group_size=3))
+        self.assertEqual(sorted(ranks.names()), ["a", "b", "c"])
+        for name in "abcd":
+            ranks[0].submit(wish(name, group="g", group_size=4))
+        for name in "abc":
+            ranks[1].submit(wish(name, (4,) if name == "c" else (5,), group="g", group_size=3))
+        ended = {ready.request.name: ready for ready in ranks.round_of_each()[1]}
+        self.assertTrue(ended["c"].error)
+        self.assertIsNotNone(ended["c"].requests[1])
+        self.assertFalse(ranks[1].has((0, "c")))
+
+
+class Tasks(unittest.TestCase):
+    def test_a_later_one_of_a_name_is_not_taken_for_what_ends(self):
+        engine = Engine.__new__(Engine)
+        engine.rank, engine._wake = 0, threading.Condition()
+        engine._tasks = {(0, "c"): "a task"}
+        self.assertIsNone(engine._task(Ready((None, wish("c")), "of its group")))
+        self.assertEqual(engine._task(Ready((wish("c"), wish("c")))), "a task")
 
 
 class Joined(unittest.TestCase):

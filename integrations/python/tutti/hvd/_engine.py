@@ -244,6 +244,10 @@ class Engine:
         return self._execution.run(batch, tasks)
 
     def _task(self, ready: Ready) -> Optional[Task]:
+        """This rank's. Where it has not submitted what ends, one of that name is another, which was handed over as soon
+        as its caller had heard of an error in the same round."""
+        if ready.requests[self.rank] is None:
+            return None
         with self._wake:
             return self._tasks.pop(ready.request.key, None)
 

@@ -272,9 +272,10 @@ class Negotiation:
 
     def _waiting_requests(self) -> dict[Key, tuple[Optional[Request], ...]]:
         """Of each rank's what this one knows."""
-        known = {key: Entry(since, {self.rank: request}) for key, (request, since) in self._own.items()}
-        known.update(self._table)
-        return {key: tuple(entry.requests.get(rank) for rank in range(self.size)) for key, entry in known.items()}
+        known = {key: dict(entry.requests) for key, entry in self._table.items()}
+        for key, (request, _) in self._own.items():
+            known.setdefault(key, {})[self.rank] = request
+        return {key: tuple(requests.get(rank) for rank in range(self.size)) for key, requests in known.items()}
 
     def _forget(self, key: Key) -> None:
         for keyed in (self._own, self._table, self._news.requests):

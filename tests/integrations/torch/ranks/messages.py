@@ -146,6 +146,31 @@ def given_up():
     raises(ERROR, "process group", work.wait)
 
 
+def awaited_by_their_futures():
+    """Which have no time of their own: a receive ends for them too, and its callbacks hold up no other's."""
+    group = dist.new_group(timeout=timedelta(milliseconds=300))
+    if self() == 0:
+        words = ["rank 1 has not sent rank 0 a message with tag", "300 ms, the timeout of this receive"]
+        raises(ERROR, [*words, "tag 5 "], dist.irecv(torch.zeros(2), 1, group=group, tag=5).get_future().wait)
+        first, second = (dist.irecv(torch.zeros(2), 1, group=group, tag=tag).get_future() for tag in (6, 7))
+        told = first.then(lambda _: raises(ERROR, words, second.wait))
+        assert "with tag 7" in told.wait()
+        raises(ERROR, "no rank has sent rank 0", dist.irecv(torch.zeros(2), group=group).get_future().wait)
+    dist.barrier()
+    if self() == 1:
+        dist.send(torch.ones(2), 0, group=group, tag=8)
+    elif self() == 0:
+        same(dist.irecv(torch.zeros(2), 1, group=group, tag=8).get_future().wait()[0], torch.ones(2))
+
+
+def shut_down():
+    """Also ends receives that are still wanted, which nobody would end later."""
+    group = dist.new_group()
+    future = dist.irecv(torch.zeros(1), (self() + 1) % size(), group=group).get_future()
+    group._get_backend(torch.device("cpu")).shutdown()
+    raises(ERROR, "shut down", future.wait)
+
+
 def asked_while_it_ends():
     """Works that are asked without end, and whose tensors nobody else keeps."""
     for _ in range(50):
@@ -214,5 +239,6 @@ def the_last_of_a_group():
 
 if __name__ == "__main__":
     main(of_every_type, with_gaps, by_tags, ring, from_any_rank, beside_collectives, in_subgroups, too_late, of_another_size, refused,
-         given_up, asked_while_it_ends, under_way_while_a_group_is_made, received_in_a_callback, computed_in_a_callback,
+         given_up, awaited_by_their_futures, shut_down, asked_while_it_ends, under_way_while_a_group_is_made,
+         received_in_a_callback, computed_in_a_callback,
          the_last_of_a_group)

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import time
 from datetime import timedelta
 
 import torch
@@ -237,6 +238,16 @@ def groups():
         dist.destroy_process_group(group)
 
 
+def aborted_while_the_others_do_not_come():
+    group = dist.new_group()
+    if dist.get_rank() == 0:
+        threading.Timer(0.3, group._get_backend(torch.device("cpu")).abort).start()
+        since = time.monotonic()
+        raises(dist.DistBackendError, "aborted", dist.all_reduce, on_gpu(own(1.0)), group=group)
+        say(f"an all-reduce that was aborted before the others had come ended after {time.monotonic() - since:.1f} s")
+    dist.barrier()
+
+
 def mismatches():
     """The last case: the communicator is of no use afterwards, and says why."""
     rank = dist.get_rank()
@@ -256,4 +267,4 @@ if __name__ == "__main__":
         torch.cuda.set_device(0)
     say(f"rank {os.environ['RANK']} runs")
     main(reductions, everything_that_moves, gaps, coalesced, messages, order, barriers, futures, temporaries, both_devices, groups,
-         mismatches)
+         aborted_while_the_others_do_not_come, mismatches)
