@@ -13,7 +13,8 @@ struct SeenGpu {
   topology::Gpu gpu;
 };
 
-// All GPUs of the host. What is missing or odd is added to the remarks, for lack of NVML itself too. `library`: the file.
+// All GPUs of the host. What is missing or odd is added to the remarks, for lack of NVML itself too. `library`: the
+// file.
 std::vector<SeenGpu> seenByNvml(const char* library, std::vector<std::string>& remarks);
 
 // Adds what was seen to the GPUs of a system without links. One that the system does not have, as it may be in a

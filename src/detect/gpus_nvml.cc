@@ -94,7 +94,8 @@ void Looking::addNvLinks(Handle handle, const SeenGpu& seen, topology::Gpu& gpu)
   const std::string name = fmt::format("GPU {} ({})", gpu.number, seen.busId);
   if (links.down > 0) remark(fmt::format("{}: {} of its NVLinks are down", name, links.down));
   if (links.unclear > 0)
-    remark(fmt::format("{}: NVML does not tell where {} of its NVLinks lead; they are not counted", name, links.unclear));
+    remark(
+        fmt::format("{}: NVML does not tell where {} of its NVLinks lead; they are not counted", name, links.unclear));
 }
 
 SeenGpu Looking::gpu(unsigned index) const {

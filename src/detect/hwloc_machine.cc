@@ -19,10 +19,15 @@ struct Destroy {
 };
 using Loaded = std::unique_ptr<hwloc_topology, Destroy>;
 
+// Plug-ins that ask GPUs' runtimes, which would take memory on each GPU and time.
+constexpr const char* kUnwanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
+
 Loaded load() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Loaded topology(raw);
+  for (const char* const one : kUnwanted)
+    hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, one);
   // All bridges: the way from a device to the processor says through which switches it goes.
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);

@@ -1,15 +1,16 @@
 #include "detect/machine_at_hand.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "detect/functions.h"
 #include "detect/gpus.h"
 #include "detect/hwloc_machine.h"
 #include "detect/interfaces.h"
 #include "detect/pci_links.h"
 #include "detect/rdma.h"
+#include "exchange/hwloc_sets.h"
 #include "exchange/hwloc_xml.h"
 #include "exchange/xml_text.h"
 #include "topology/machine.h"
@@ -23,6 +24,8 @@ using topology::Device;
 using topology::DeviceKind;
 using topology::System;
 
+constexpr const char *kPci = "/sys/bus/pci/devices", *kNet = "/sys/class/net";
+
 // Where hwloc has nothing to say.
 System coresOnly() {
   System system;
@@ -31,6 +34,7 @@ System coresOnly() {
     one.kind = DeviceKind::kNuma;
     one.numa.emplace();
     one.numa->number = node.number;
+    one.numa->affinity = topology::affinityOf(topology::setOf(node.cores));
   }
   return system;
 }
@@ -44,21 +48,33 @@ System byHwloc(const Sources& sources) try {
   return system;
 }
 
-bool hasNvidia(const System& system) {
-  return std::any_of(system.devices.begin(), system.devices.end(), [](const Device& one) {
-    return one.kind == DeviceKind::kGpu && one.pci && one.pci->vendor == "0x10de";
-  });
+std::vector<std::string> nvidiasWithoutNumber(const System& system) {
+  std::vector<std::string> names;
+  for (const int gpu : devicesOf(system, DeviceKind::kGpu)) {
+    const Device& one = system.devices[gpu];
+    if (one.pci && one.pci->vendor == "0x10de" && one.gpu->number < 0) names.push_back(nameOf(system, gpu));
+  }
+  return names;
 }
 
 // Nobody misses NVML on a host without NVIDIA's GPUs.
 void byNvml(System& system, const char* library) {
+  const bool wanted = !nvidiasWithoutNumber(system).empty();
   std::vector<std::string> remarks;
-  addGpus(system, seenByNvml(library, remarks));
-  if (hasNvidia(system)) system.remarks.insert(system.remarks.end(), remarks.begin(), remarks.end());
+  const std::vector<SeenGpu> seen = seenByNvml(library, remarks);
+  addGpus(system, seen);
+  if (wanted || !seen.empty()) system.remarks.insert(system.remarks.end(), remarks.begin(), remarks.end());
+  if (const auto unseen = nvidiasWithoutNumber(system); !seen.empty() && !unseen.empty())
+    system.remarks.push_back(
+        fmt::format("NVML does not show {}: it has failed, or this container may not use it", fmt::join(unseen, ", ")));
 }
 
-void sayWhatIsMissing(System& system) {
-  if (devicesOf(system, DeviceKind::kNic).empty()) system.remarks.emplace_back("no NIC that is up was found");
+void sayWhatIsMissing(System& system, const Sysfs& sysfs) {
+  if (!sysfs.has(kPci) && !sysfs.has(kNet))
+    system.remarks.emplace_back(
+        "/sys tells of no devices here, as in some containers: switches, GPUs and NICs are unknown");
+  else if (devicesOf(system, DeviceKind::kNic).empty())
+    system.remarks.emplace_back("no NIC that is up was found");
 }
 
 }  // namespace
@@ -71,10 +87,11 @@ System detectDevices(const Sources& sources) {
   addPciLinks(system, sysfs);
   addRdma(system, sysfs);
   addInterfaces(system, sysfs);
+  removeVirtualFunctions(system, sysfs);
   byNvml(system, sources.nvml);
   removeIdle(system);
   numberPorts(system);
-  sayWhatIsMissing(system);
+  sayWhatIsMissing(system, sysfs);
   return system;
 }
 

@@ -9,13 +9,14 @@ namespace tutti::detect {
 
 // Where the facts come from. For tests, another machine's can be given.
 struct Sources {
-  std::string hwlocXml;                  // hwloc's description; "": that of this machine
-  std::string root;                      // below which /sys is
-  const char* nvml = kNvmlLibrary;       // the file of NVML
+  std::string hwlocXml;             // hwloc's description; "": that of this machine
+  std::string root;                 // below which /sys is
+  const char* nvml = kNvmlLibrary;  // the file of NVML
 };
 
-// With links; each source that is missing is told in the remarks, as is what it would have said. Throws nothing for lack
-// of sources: in the least it is one memory node with the cores of this process. Takes a tenth of a second and more.
+// With links; each source that is missing is told in the remarks, as is what it would have said. Throws nothing for
+// lack of sources: in the least it is one memory node with the cores of this process. Takes a tenth of a second and
+// more.
 topology::System detectSystem(const Sources& sources = {});
 
 // The same without links, for who adds to it.

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 
 #include "base/plain_text.h"
 #include "topology/prune.h"
@@ -10,18 +13,30 @@
 namespace tutti::detect {
 namespace {
 
+using topology::Gid;
 using topology::Port;
 
 constexpr size_t kLongestText = 64;
 
-// An address of zeros is none.
-int gidsIn(const Sysfs& sysfs, const std::string& folder) {
-  int count = 0;
-  for (const std::string& name : sysfs.names(folder)) {
-    const std::string gid = sysfs.line(folder + "/" + name).value_or("");
-    count += gid.find_first_not_of("0:") != std::string::npos;
+// The table has room for more than there are: an address of zeros is none.
+std::vector<Gid> gidsOf(const Sysfs& sysfs, const std::string& folder) {
+  std::vector<Gid> gids;
+  for (const std::string& name : sysfs.names(folder + "/gids")) {
+    const std::string address = sysfs.line(folder + "/gids/" + name).value_or("");
+    if (address.find_first_not_of("0:") == std::string::npos) continue;
+    const std::string type = sysfs.line(folder + "/gid_attrs/types/" + name).value_or("");
+    gids.push_back({std::atoi(name.c_str()), plainText(address, kLongestText), plainText(type, kLongestText)});
   }
-  return count;
+  std::ranges::sort(gids, {}, &Gid::index);
+  return gids;
+}
+
+// Of "200 Gb/sec (4X HDR)" and "2.5 Gb/sec (1X SDR)"; 0 where it is unknown.
+int64_t megabitsOf(const std::string& rate) {
+  constexpr double kPerGigabit = 1000, kMost = 1e5;
+  double gigabits = 0;
+  std::from_chars(rate.data(), rate.data() + rate.size(), gigabits);
+  return gigabits > 0 && gigabits < kMost ? std::llround(gigabits * kPerGigabit) : 0;
 }
 
 // "506b:4b03:00f3:a1c2" as NCCL writes it.
@@ -37,10 +52,9 @@ bool isIdle(const Sysfs& sysfs, const std::string& folder) {
 }
 
 void lookAt(Port& port, const Sysfs& sysfs, const std::string& device, const std::string& folder) {
-  constexpr int64_t kPerGigabit = 1000;
-  port.megabits = std::max<int64_t>(0, sysfs.number(folder + "/rate").value_or(0)) * kPerGigabit;
+  port.megabits = megabitsOf(sysfs.line(folder + "/rate").value_or(""));
   port.layer = plainText(sysfs.line(folder + "/link_layer").value_or(""), kLongestText);
-  port.gids = gidsIn(sysfs, folder + "/gids");
+  port.gids = gidsOf(sysfs, folder);
   if (port.guid.empty()) port.guid = guidOf(sysfs.line(device + "/node_guid").value_or(""));
 }
 

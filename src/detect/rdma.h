@@ -5,8 +5,8 @@
 
 namespace tutti::detect {
 
-// Adds to each RDMA device's ports their rate, their layer and how many addresses they have, and takes out those that
-// are not active. For systems without links.
+// Adds to each RDMA device's ports their rate, their layer and their addresses, and takes out those that are not
+// active. For systems without links.
 void addRdma(topology::System& system, const Sysfs& sysfs);
 
 }  // namespace tutti::detect

@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "base/plain_text.h"
+#include "exchange/xml_attributes.h"
 
 namespace tutti::topology {
 namespace {
 
-// hwloc's numbers for kinds of objects of the system.
-constexpr std::string_view kNetwork = "2", kRdma = "3";
-constexpr int kMostPorts = 8;
-constexpr size_t kLongestName = 64;
+constexpr std::string_view kActive = "4";
+constexpr int kMostPorts = 8, kMostGpus = 1024;
 
 std::string_view kindOf(const pugi::xml_node& element) { return element.attribute("osdev_type").value(); }
 
@@ -31,7 +31,6 @@ std::string guidOf(const pugi::xml_node& element) {
 }
 
 std::vector<Port> rdmaPorts(const pugi::xml_node& element, std::vector<std::string>& remarks) {
-  constexpr std::string_view kActive = "4";
   Port port;
   port.name = element.attribute("name").value();
   port.guid = guidOf(element);
@@ -44,8 +43,8 @@ std::vector<Port> rdmaPorts(const pugi::xml_node& element, std::vector<std::stri
     if (state->starts_with(kActive))
       ports.push_back(port);
     else
-      remarks.push_back(fmt::format("port {} of {} is not active: it is left out", port.ofNic,
-                                    plainText(port.name, kLongestName)));
+      remarks.push_back(
+          fmt::format("port {} of {} is not active: it is left out", port.ofNic, plainText(port.name, kLongestShown)));
   }
   port.ofNic = 1;
   if (!told) ports.push_back(port);
@@ -61,10 +60,12 @@ void collect(const pugi::xml_node& nic, std::string_view kind, std::vector<pugi:
 
 }  // namespace
 
-bool isInterface(const pugi::xml_node& element) { return kindOf(element) == kNetwork || kindOf(element) == kRdma; }
+bool isInterface(const pugi::xml_node& element) {
+  return kindOf(element) == kNetworkInterface || kindOf(element) == kRdmaInterface;
+}
 
 std::vector<Port> portsOfInterface(const pugi::xml_node& element, std::vector<std::string>& remarks) {
-  if (kindOf(element) == kRdma) return rdmaPorts(element, remarks);
+  if (kindOf(element) == kRdmaInterface) return rdmaPorts(element, remarks);
   Port port;
   port.name = element.attribute("name").value();
   return {port};
@@ -72,12 +73,39 @@ std::vector<Port> portsOfInterface(const pugi::xml_node& element, std::vector<st
 
 std::vector<Port> portsOfHwloc(const pugi::xml_node& nic, std::vector<std::string>& remarks) {
   std::vector<pugi::xml_node> interfaces;
-  collect(nic, kRdma, interfaces);
-  if (interfaces.empty()) collect(nic, kNetwork, interfaces);
+  collect(nic, kRdmaInterface, interfaces);
+  if (interfaces.empty()) collect(nic, kNetworkInterface, interfaces);
   std::vector<Port> all;
   for (const pugi::xml_node& one : interfaces)
     for (Port& port : portsOfInterface(one, remarks)) all.push_back(std::move(port));
   return all;
+}
+
+void setPortOfHwloc(pugi::xml_node& element, const Port& port) {
+  const auto info = [&](const std::string& name, const std::string& value) {
+    pugi::xml_node added = element.append_child("info");
+    added.append_attribute("name") = name.c_str();
+    added.append_attribute("value") = value.c_str();
+  };
+  if (port.ofNic < 0) return;
+  const std::string digits = port.guid.starts_with("0x") ? port.guid.substr(2) : "";
+  if (digits.size() == 16 && !infoOf(element, "NodeGUID"))
+    info("NodeGUID",
+         fmt::format("{}:{}:{}:{}", digits.substr(0, 4), digits.substr(4, 4), digits.substr(8, 4), digits.substr(12)));
+  info(fmt::format("Port{}State", port.ofNic), std::string(kActive));
+}
+
+int gpuNumberOfHwloc(const pugi::xml_node& gpu) {
+  constexpr std::string_view kStart = "nvml";
+  std::vector<pugi::xml_node> found;
+  collect(gpu, kGpuInterface, found);
+  for (const pugi::xml_node& one : found) {
+    const std::string_view name = one.attribute("name").value();
+    int number = -1;
+    if (name.starts_with(kStart)) std::from_chars(name.data() + kStart.size(), name.data() + name.size(), number);
+    if (number >= 0 && number < kMostGpus) return number;
+  }
+  return -1;
 }
 
 }  // namespace tutti::topology

@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/error.h"
-#include "base/plain_text.h"
 #include "exchange/hwloc_interfaces.h"
 #include "exchange/hwloc_pci.h"
 #include "exchange/hwloc_sets.h"
+#include "exchange/xml_attributes.h"
 #include "topology/pci_kinds.h"
 
 namespace tutti::topology {
 namespace {
-
-constexpr size_t kLongestValue = 64;
 
 std::string_view typeOf(const pugi::xml_node& element) { return element.attribute("type").value(); }
 
@@ -33,7 +33,7 @@ class Devices {
   };
   int add(DeviceKind kind, int parent);
   void remark(std::string text) { system_.remarks.push_back(std::move(text)); }
-  int nodeOf(const pugi::xml_node& part, const pugi::xml_node& device);
+  int nodeOf(const pugi::xml_node& part);
   void io(const pugi::xml_node& element, Place place);
   void all(const pugi::xml_node& element, Place place);
   void bridge(const pugi::xml_node& element, Place place);
@@ -55,31 +55,29 @@ int Devices::add(DeviceKind kind, int parent) {
 }
 
 // hwloc has devices below the part of the machine that they are near; that they are near one node may be unknown.
-int Devices::nodeOf(const pugi::xml_node& part, const pugi::xml_node& device) {
+int Devices::nodeOf(const pugi::xml_node& part) {
+  std::set<int> near, all;
+  for (const auto& [number, node] : nodes_) all.insert(node);
   const auto groups = parseHwlocSet(part.attribute("nodeset").value());
-  int found = -1;
-  bool several = !groups;
-  for (const int member : membersOf(groups.value_or(std::vector<uint32_t>{}))) {
-    const auto node = nodes_.find(member);
-    if (node == nodes_.end() || node->second == found) continue;
-    several |= found >= 0;
-    if (found < 0) found = node->second;
-  }
-  if (found < 0) found = nodes_.begin()->second;
-  if (several && system_.devices[nodes_.rbegin()->second].numa != system_.devices[nodes_.begin()->second].numa)
-    remark(fmt::format("the memory node of the devices below {} is unknown; {} is assumed",
-                       plainText(device.attribute(isHostBridge(device) ? "bridge_pci" : "name").value(), kLongestValue),
-                       nameOf(system_, found)));
+  for (const int member : membersOf(groups.value_or(std::vector<uint32_t>{})))
+    if (const auto node = nodes_.find(member); node != nodes_.end()) near.insert(node->second);
+  const int found = near.empty() ? *all.begin() : *near.begin();
+  if (near.size() != 1 && all.size() > 1)
+    remark(fmt::format("hwloc does not tell which memory node the devices of {} are near; {} is assumed",
+                       describe(part), nameOf(system_, found)));
   return found;
 }
 
 void Devices::below(const pugi::xml_node& part) {
+  int node = -1;  // looked up once, and only where there is a device: a set may be long
   for (const pugi::xml_node& child : part.children("object")) {
     const std::string_view type = typeOf(child);
-    if (type == "Bridge" || type == "PCIDev")
-      io(child, {nodeOf(part, child), 0});
-    else if (type == "OSDev" && isInterface(child))
-      offTheBus(child, nodeOf(part, child));
+    const bool onTheBus = type == "Bridge" || type == "PCIDev", interface = type == "OSDev" && isInterface(child);
+    if ((onTheBus || interface) && node < 0) node = nodeOf(part);
+    if (onTheBus)
+      io(child, {node, 0});
+    else if (interface)
+      offTheBus(child, node);
     else if (type != "OSDev")
       below(child);
   }
@@ -94,8 +92,8 @@ void Devices::all(const pugi::xml_node& element, Place place) {
   for (const pugi::xml_node& child : element.children("object")) io(child, place);
 }
 
-// The ports of PCI Express are bridges of their own to hwloc: the processor's, and of each switch one up and one down to
-// every device. The one up stands for the switch.
+// The ports of PCI Express are bridges of their own to hwloc: the processor's, and of each switch one up and one down
+// to every device. The one up stands for the switch.
 void Devices::bridge(const pugi::xml_node& element, Place place) {
   if (place.bridges == 0) return all(element, {place.parent, 1});
   const int device = add(DeviceKind::kPci, place.parent);
@@ -111,7 +109,7 @@ void Devices::pciDevice(const pugi::xml_node& element, Place place) {
   const int device = add(*kind, place.parent);
   Device& one = system_.devices[device];
   one.pci = std::move(pci);
-  if (kind == DeviceKind::kGpu) one.gpu.emplace();
+  if (kind == DeviceKind::kGpu) one.gpu.emplace().number = gpuNumberOfHwloc(element);
   if (kind == DeviceKind::kNic) {
     one.nic.emplace();
     ports(element, device);

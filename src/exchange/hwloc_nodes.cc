@@ -11,7 +11,7 @@
 namespace tutti::topology {
 namespace {
 
-constexpr Bounds kNumber{0, 1 << 20};
+constexpr Bounds kNodeNumbers{0, 1 << 20};
 
 // hwloc tells what is common to all processors at the machine, or at each package.
 std::string infoAbove(const pugi::xml_node& element, std::string_view name) {
@@ -52,7 +52,7 @@ Numa numaOfObject(const pugi::xml_node& element, int number) {
 void collect(const pugi::xml_node& above, std::map<int, pugi::xml_node>& found) {
   for (const pugi::xml_node& child : above.children("object")) {
     if (child.attribute("type").value() == std::string_view("NUMANode")) {
-      const int number = static_cast<int>(XmlAttributes(child).number("os_index", kNumber).value_or(0));
+      const int number = static_cast<int>(XmlAttributes(child).number("os_index", kNodeNumbers).value_or(0));
       if (!found.emplace(number, child).second)
         throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: the memory node {} is there twice: give each its own "
                                                              "os_index",
@@ -71,26 +71,33 @@ int add(System& system, Numa numa) {
   return static_cast<int>(system.devices.size()) - 1;
 }
 
+std::vector<int> coresOf(const pugi::xml_node& element) {
+  return membersOf(parseHwlocSet(element.attribute("cpuset").value()).value_or(std::vector<uint32_t>{}));
+}
+
+// The node that one stands for that has no cores of its own; -1 where it has some, or is the first.
+int standIn(const std::vector<int>& cores, const std::map<int, int>& byCore) {
+  if (byCore.empty()) return -1;
+  for (const int core : cores)
+    if (!byCore.contains(core)) return -1;
+  return byCore.at(cores.empty() ? byCore.begin()->first : cores.front());
+}
+
 }  // namespace
 
 HwlocNodes addHwlocNodes(const pugi::xml_node& root, System& system) {
   std::map<int, pugi::xml_node> elements;
   collect(root, elements);
   HwlocNodes nodes;
-  std::map<std::string, int> byCores;
+  std::map<int, int> byCore;
   for (const auto& [number, element] : elements) {
-    Numa numa = numaOfObject(element, number);
-    const auto same = numa.affinity.empty() ? byCores.end() : byCores.find(numa.affinity);
-    if (same != byCores.end()) {
-      nodes[number] = same->second;
-      continue;
-    }
-    const std::string affinity = numa.affinity;
-    nodes[number] = byCores[affinity] = add(system, std::move(numa));
+    const auto cores = coresOf(element);
+    nodes[number] = standIn(cores, byCore);
+    if (nodes[number] < 0) nodes[number] = add(system, numaOfObject(element, number));
+    for (const int core : cores) byCore.emplace(core, nodes[number]);
   }
   if (!nodes.empty()) return nodes;
-  const pugi::xml_node machine = root.child("object");
-  nodes[0] = add(system, numaOfObject(machine, 0));
+  nodes[0] = add(system, numaOfObject(root.child("object"), 0));
   system.remarks.emplace_back("no memory node is told of: one is assumed, with all cores");
   return nodes;
 }

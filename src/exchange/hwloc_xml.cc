@@ -13,8 +13,6 @@
 namespace tutti::topology {
 namespace {
 
-constexpr size_t kLongestValue = 64;
-
 // hwloc 1 says none.
 void requireKnown(const pugi::xml_node& root) {
   const std::string_view version = root.attribute("version").value();
@@ -22,7 +20,7 @@ void requireKnown(const pugi::xml_node& root) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the version \"{}\" of hwloc's format is unknown: write it as version 2 (lstopo "
                             "--export-xml-flags v2)",
-                            plainText(version, kLongestValue)));
+                            plainText(version, kLongestShown)));
 }
 
 }  // namespace

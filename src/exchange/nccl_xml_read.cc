@@ -12,7 +12,6 @@
 namespace tutti::topology {
 namespace {
 
-constexpr size_t kLongestValue = 64;
 constexpr Bounds kFlag{0, 1}, kCount{0, 1 << 16}, kSmall{0, 1 << 20}, kNumber{-1, 1 << 20}, kMegabits{0, 100'000'000};
 
 class Reading {
@@ -118,12 +117,7 @@ DeviceKind Reading::kindOf(const pugi::xml_node& element, const Pci& pci) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} is both a GPU and a NIC: give each a <pci> of its own", describe(element)));
   if (gpu || nic) return gpu ? DeviceKind::kGpu : DeviceKind::kNic;
-  const DeviceKind kind = kindOfClass(pci.classCode);
-  if (kind == DeviceKind::kGpu || kind == DeviceKind::kNic)
-    remark(fmt::format("{}: nothing is said of it but its place on the bus", plainText(pci.busId, kLongestValue)));
-  if (pci.classCode.empty())
-    remark(fmt::format("{}: no class; it is taken for a switch", plainText(pci.busId, kLongestValue)));
-  return kind;
+  return kindOfClass(pci.classCode);
 }
 
 void Reading::pci(const pugi::xml_node& element, int parent) {
@@ -221,7 +215,7 @@ System Reading::run(const pugi::xml_node& root) {
   system_.version = said.text("version").value_or("");
   if (system_.version != "1" && system_.version != "2")
     remark(fmt::format("the version \"{}\" of the format is unknown; it is read as version 1",
-                       plainText(system_.version, kLongestValue)));
+                       plainText(system_.version, kLongestShown)));
   finish(said, system_.extras);
   for (const pugi::xml_node& child : root.children()) {
     if (child.name() == std::string_view("cpu"))

@@ -50,6 +50,8 @@ System readSystem(std::string_view text, const std::string& source) {
   return system;
 }
 
+System readDevicesFile(const std::string& path) { return readDevices(readXmlFile(path), path); }
+
 System readSystemFile(const std::string& path) { return readSystem(readXmlFile(path), path); }
 
 }  // namespace tutti::topology

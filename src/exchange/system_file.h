@@ -15,7 +15,8 @@ System readDevices(std::string_view text, const std::string& source);
 // The same with links. What is missing in it or unknown is told in the remarks.
 System readSystem(std::string_view text, const std::string& source);
 
-// The same of a file. Throws Error(kSystem) where it cannot be read.
+// The same of a file. Throw Error(kSystem) where it cannot be read.
+System readDevicesFile(const std::string& path);
 System readSystemFile(const std::string& path);
 
 }  // namespace tutti::topology

@@ -12,8 +12,6 @@
 namespace tutti::topology {
 namespace {
 
-constexpr size_t kLongestShown = 64;
-
 std::optional<int64_t> wholeNumber(std::string_view text) {
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   if (hexadecimal) text.remove_prefix(2);

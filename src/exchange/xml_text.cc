@@ -34,7 +34,8 @@ void requireModest(pugi::xml_document& document, const std::string& source) {
   document.traverse(measure);
   if (measure.doctype) refuseXml(source, "it has a DOCTYPE, which no description of a system needs: remove it");
   if (measure.deep) refuseXml(source, fmt::format("its elements are nested more than {} deep", kMostXmlDepth));
-  if (measure.nodes > kMostXmlElements) refuseXml(source, fmt::format("it has more than {} elements", kMostXmlElements));
+  if (measure.nodes > kMostXmlElements)
+    refuseXml(source, fmt::format("it has more than {} elements", kMostXmlElements));
 }
 
 int lineAt(std::string_view text, ptrdiff_t offset) {

@@ -34,6 +34,7 @@ class Connecting {
     system_.links.push_back({a, b, kind, gigabytes, count});
   }
   void index(int device);
+  void unsaid(int device);
   // Hosts of one file may have the same bus ids.
   std::string hostOf(int device) const {
     const int numa = numaOf(system_, device);
@@ -67,6 +68,16 @@ void Connecting::index(int device) {
   if (!byBusId_.emplace(std::pair(hostOf(device), *id), device).second)
     throw Error(ErrorCode::kInvalidArgument, fmt::format("two devices have the bus id {}: give each its own",
                                                          plainText(one.pci->busId, kLongestText)));
+}
+
+void Connecting::unsaid(int device) {
+  const Device& one = system_.devices[device];
+  if (!one.pci) return;
+  const std::string busId = plainText(one.pci->busId, kLongestText);
+  if ((one.kind == DeviceKind::kGpu && !one.gpu) || (one.kind == DeviceKind::kNic && !one.nic))
+    remark(fmt::format("{}: nothing is said of it but its place on the bus", busId));
+  if (one.kind == DeviceKind::kPci && one.pci->classCode.empty())
+    remark(fmt::format("{}: no class; it is taken for a switch", busId));
 }
 
 int Connecting::find(const std::string& host, const std::string& busId) const {
@@ -227,6 +238,7 @@ void Connecting::run() {
   requireRoom(system_.devices.size(), kMostDevices, "devices");
   requireRoom(devicesOf(system_, DeviceKind::kNuma).size(), kMostNumaNodes, "memory nodes");
   for (int i = 0; i < count; ++i) index(i);
+  for (int i = 0; i < count; ++i) unsaid(i);
   for (int i = 0; i < count; ++i) up(i);
   for (int i = 0; i < count; ++i) peers(i);
   for (int i = 0; i < count; ++i) nvlinks(i);

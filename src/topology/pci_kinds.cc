@@ -5,9 +5,10 @@ namespace {
 
 constexpr std::string_view kNvidia = "0x10de", kAmd = "0x1002";
 
-// A display controller of NVIDIA or AMD; AMD's newest are accelerators ("12").
+// A 3D controller, or a display controller of NVIDIA or AMD; AMD's newest are accelerators ("12").
 bool isGpu(std::string_view start, std::string_view vendor) {
-  if (vendor == kNvidia) return start == "0x0300" || start == "0x0302";
+  if (start == "0x0302") return true;
+  if (vendor == kNvidia) return start == "0x0300";
   return vendor == kAmd && (start.starts_with("0x03") || start == "0x1200");
 }
 

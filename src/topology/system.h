@@ -82,6 +82,14 @@ struct Nic {
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
+// An address of an RDMA port.
+struct Gid {
+  int index = 0;
+  std::string address;  // "fe80:0000:0000:0000:0202:c9ff:fe00:0001"
+  std::string type;     // "IB/RoCE v1" or "RoCE v2"; "" where unknown
+  friend bool operator==(const Gid&, const Gid&) = default;
+};
+
 // A NIC's way into the network.
 struct Port {
   std::string name;      // "mlx5_0"
@@ -90,7 +98,7 @@ struct Port {
   int ofNic = -1;        // which of the NIC's ports, from 1 on; -1 where unknown
   std::string guid;      // of an RDMA device ("0x506b4b0300f3a1c2"); "" where unknown
   std::string layer;     // "InfiniBand" or "Ethernet" of an RDMA port; "" where unknown
-  int gids = -1;         // addresses of an RDMA port; -1 where unknown
+  std::vector<Gid> gids;
   std::optional<bool> direct;
   Extras extras;
   friend bool operator==(const Port&, const Port&) = default;

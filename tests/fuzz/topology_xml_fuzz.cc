@@ -1,7 +1,7 @@
 // A system in NCCL's XML, as users bring it: what is read can be written, read again, and looked at.
 #include "base/error.h"
-#include "fuzz/input.h"
 #include "exchange/nccl_xml.h"
+#include "fuzz/input.h"
 #include "topology/paths.h"
 #include "topology/warnings.h"
 

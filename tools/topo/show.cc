@@ -39,6 +39,7 @@ int nvlinksOf(const System& system, int gpu) {
 // "PCI 16 GT/s x16, 24 GB/s"
 std::string linkText(const System& system, int device) {
   const topology::Pci& pci = *system.devices[device].pci;
+  if (pci.speed.empty() && pci.width == 0) return "PCI link unknown";
   const Link* link = upLink(system, device);
   return fmt::format("PCI {} {}, {:.4g} GB/s", pci.speed.empty() ? "of unknown speed" : plain(pci.speed),
                      pci.width > 0 ? fmt::format("x{}", pci.width) : "of unknown width", link ? link->gigabytes : 0);
