@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "detect/functions.h"
 #include "detect/gpus.h"
@@ -13,6 +15,7 @@
 #include "exchange/hwloc_sets.h"
 #include "exchange/hwloc_xml.h"
 #include "exchange/xml_text.h"
+#include "topology/bus_id.h"
 #include "topology/machine.h"
 #include "topology/ports.h"
 #include "topology/prune.h"
@@ -48,23 +51,30 @@ System byHwloc(const Sources& sources) try {
   return system;
 }
 
-std::vector<std::string> nvidiasWithoutNumber(const System& system) {
-  std::vector<std::string> names;
-  for (const int gpu : devicesOf(system, DeviceKind::kGpu)) {
-    const Device& one = system.devices[gpu];
-    if (one.pci && one.pci->vendor == "0x10de" && one.gpu->number < 0) names.push_back(nameOf(system, gpu));
+std::vector<int> nvidiaGpus(const System& system) {
+  std::vector<int> found = devicesOf(system, DeviceKind::kGpu);
+  std::erase_if(found, [&](int gpu) { return system.devices[gpu].pci->vendor != "0x10de"; });
+  return found;
+}
+
+std::vector<std::string> unseenOf(const System& system, const std::vector<SeenGpu>& seen) {
+  std::vector<std::string> unseen;
+  for (const int gpu : nvidiaGpus(system)) {
+    const auto busId = topology::parseBusId(system.devices[gpu].pci->busId);
+    const auto same = [&](const SeenGpu& one) { return topology::parseBusId(one.busId) == busId; };
+    if (std::none_of(seen.begin(), seen.end(), same)) unseen.push_back(nameOf(system, gpu));
   }
-  return names;
+  return unseen;
 }
 
 // Nobody misses NVML on a host without NVIDIA's GPUs.
 void byNvml(System& system, const char* library) {
-  const bool wanted = !nvidiasWithoutNumber(system).empty();
+  const bool wanted = !nvidiaGpus(system).empty();
   std::vector<std::string> remarks;
   const std::vector<SeenGpu> seen = seenByNvml(library, remarks);
   addGpus(system, seen);
   if (wanted || !seen.empty()) system.remarks.insert(system.remarks.end(), remarks.begin(), remarks.end());
-  if (const auto unseen = nvidiasWithoutNumber(system); !seen.empty() && !unseen.empty())
+  if (const auto unseen = unseenOf(system, seen); !seen.empty() && !unseen.empty())
     system.remarks.push_back(
         fmt::format("NVML does not show {}: it has failed, or this container may not use it", fmt::join(unseen, ", ")));
 }
@@ -72,7 +82,7 @@ void byNvml(System& system, const char* library) {
 void sayWhatIsMissing(System& system, const Sysfs& sysfs) {
   if (!sysfs.has(kPci) && !sysfs.has(kNet))
     system.remarks.emplace_back(
-        "/sys tells of no devices here, as in some containers: switches, GPUs and NICs are unknown");
+        "/sys tells of no devices here, as in some containers: memory nodes, switches, GPUs and NICs are unknown");
   else if (devicesOf(system, DeviceKind::kNic).empty())
     system.remarks.emplace_back("no NIC that is up was found");
 }

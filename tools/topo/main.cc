@@ -1,5 +1,6 @@
 // tutti-topo: shows what a machine looks like, and how far it is from each GPU to each NIC.
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -95,6 +96,7 @@ void describe(CLI::App& app, Options& options) {
 }
 
 int run(int argc, char** argv) {
+  ::setenv("HWLOC_HIDE_ERRORS", "2", 0);  // where hwloc finds nothing, a remark says so
   Options options;
   CLI::App app(
       "Shows what a machine looks like to who plans collectives on it. Ends with 0, or with 2 when something "

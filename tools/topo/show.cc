@@ -39,7 +39,7 @@ int nvlinksOf(const System& system, int gpu) {
 // "PCI 16 GT/s x16, 24 GB/s"
 std::string linkText(const System& system, int device) {
   const topology::Pci& pci = *system.devices[device].pci;
-  if (pci.speed.empty() && pci.width == 0) return "PCI link unknown";
+  if (pci.speed.empty() && pci.width == 0) return "PCI of unknown speed and width";
   const Link* link = upLink(system, device);
   return fmt::format("PCI {} {}, {:.4g} GB/s", pci.speed.empty() ? "of unknown speed" : plain(pci.speed),
                      pci.width > 0 ? fmt::format("x{}", pci.width) : "of unknown width", link ? link->gigabytes : 0);
@@ -63,13 +63,18 @@ std::string gpuText(const System& system, int device) {
   return text;
 }
 
+std::string speedText(const topology::Port& port) {
+  if (port.megabits == 0) return "of unknown speed";
+  return fmt::format("{:g} Gb/s", static_cast<double>(port.megabits) / 1000);
+}
+
 std::string nicText(const System& system, int device) {
   const Device& one = system.devices[device];
   std::string text = "NIC";
   if (one.pci) text += fmt::format("  {}  {}", plain(one.pci->busId), linkText(system, device));
   for (const int port : childrenOf(system, device))
     if (const auto& is = system.devices[port].port)
-      text += fmt::format("  {} {:g} Gb/s", nameOf(system, port), static_cast<double>(is->megabits) / 1000);
+      text += fmt::format("  {} {}", nameOf(system, port), speedText(*is));
   return text;
 }
 
