@@ -1,5 +1,5 @@
 // hwloc's description of a machine in XML, as `lstopo machine.xml` writes it and hwloc_topology_export_xml(), of hwloc
-// 1 and 2. It is read here, and not by hwloc, which trusts its files more than one from outside should be.
+// 1 and 2. It is read here, and not by hwloc, whose reader is made for what hwloc wrote.
 #pragma once
 #include <pugixml.hpp>
 #include <string>
