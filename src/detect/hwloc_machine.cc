@@ -19,8 +19,9 @@ struct Destroy {
 };
 using Loaded = std::unique_ptr<hwloc_topology, Destroy>;
 
-// Plug-ins that ask GPUs' runtimes, which would take memory on each GPU and time.
-constexpr const char* kUnwanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
+// Plug-ins that ask GPUs' runtimes, which would take memory on each GPU and time; and libpciaccess, which leaks: what
+// hwloc reads from /sys by itself is enough.
+constexpr const char* kUnwanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl", "pci"};
 
 Loaded load() {
   hwloc_topology_t raw = nullptr;
