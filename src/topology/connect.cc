@@ -29,6 +29,11 @@ class Connecting {
 
  private:
   std::string name(int device) const { return nameOf(system_, device); }
+  // The same with its bus id, by which some are named.
+  std::string nameAndPlace(int device) const {
+    const std::string busId = plainText(system_.devices[device].pci->busId, kLongestText);
+    return name(device).find(busId) == std::string::npos ? fmt::format("{} ({})", name(device), busId) : name(device);
+  }
   void remark(std::string text) { system_.remarks.push_back(std::move(text)); }
   void link(int a, int b, LinkKind kind, double gigabytes, int count = 1) {
     system_.links.push_back({a, b, kind, gigabytes, count});
@@ -91,16 +96,16 @@ double Connecting::pciBandwidth(int device) {
   int width = pci.width;
   if (width == 0) {
     width = kAssumedWidth;
-    remark(fmt::format("{} ({}): no link_width; x{} is assumed", name(device), pci.busId, width));
+    remark(fmt::format("{}: no link_width; x{} is assumed", nameAndPlace(device), width));
   }
   if (pci.speed.empty()) {
-    remark(fmt::format("{} ({}): no link_speed; {} GT/s is assumed", name(device), pci.busId, kAssumedTransfers));
+    remark(fmt::format("{}: no link_speed; {} GT/s is assumed", nameAndPlace(device), kAssumedTransfers));
     return *pciGigabytes(kAssumedTransfers, width);
   }
   const auto transfers = transfersOf(pci.speed);
   const auto bandwidth = transfers ? pciGigabytes(*transfers, width) : std::nullopt;
   if (bandwidth) return *bandwidth;
-  remark(fmt::format("{} ({}): \"{}\" is no speed of a PCI link; {} GT/s is assumed", name(device), pci.busId,
+  remark(fmt::format("{}: \"{}\" is no speed of a PCI link; {} GT/s is assumed", nameAndPlace(device),
                      plainText(pci.speed, kLongestText), kAssumedTransfers));
   return *pciGigabytes(kAssumedTransfers, width);
 }

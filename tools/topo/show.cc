@@ -56,7 +56,8 @@ std::string numaText(const System& system, int device) {
 
 std::string gpuText(const System& system, int device) {
   const Device& one = system.devices[device];
-  std::string text = fmt::format("{}  {}", nameOf(system, device), plain(one.pci->busId));
+  std::string text = nameOf(system, device);
+  if (one.gpu && one.gpu->number >= 0) text += "  " + plain(one.pci->busId);  // else it is the name
   if (one.gpu && one.gpu->sm > 0) text += fmt::format("  sm {}", one.gpu->sm);
   text += "  " + linkText(system, device);
   if (const int count = nvlinksOf(system, device)) text += fmt::format("  {} NVLinks", count);
