@@ -22,9 +22,9 @@ constexpr size_t kLongestText = 64;
 std::vector<Gid> gidsOf(const Sysfs& sysfs, const std::string& folder) {
   std::vector<Gid> gids;
   for (const std::string& name : sysfs.names(folder + "/gids")) {
-    const std::string address = sysfs.line(folder + "/gids/" + name).value_or("");
+    const std::string address = sysfs.line(fmt::format("{}/gids/{}", folder, name)).value_or("");
     if (address.find_first_not_of("0:") == std::string::npos) continue;
-    const std::string type = sysfs.line(folder + "/gid_attrs/types/" + name).value_or("");
+    const std::string type = sysfs.line(fmt::format("{}/gid_attrs/types/{}", folder, name)).value_or("");
     gids.push_back({std::atoi(name.c_str()), plainText(address, kLongestText), plainText(type, kLongestText)});
   }
   std::ranges::sort(gids, {}, &Gid::index);
