@@ -147,13 +147,14 @@ void Completing::ports(int nic) {
 }
 
 void Completing::sayWhatIsNotHere() {
-  for (size_t own = 0; own < count_; ++own) {
+  std::vector<std::string> missing;
+  for (int own = 0; own < static_cast<int>(count_); ++own) {
     const DeviceKind kind = system_.devices[own].kind;
-    if (kind != DeviceKind::kGpu && kind != DeviceKind::kNic) continue;
-    if (std::find(places_.begin(), places_.end(), static_cast<int>(own)) == places_.end())
-      system_.remarks.push_back(
-          fmt::format("{} is in the file, but was not found on this machine", nameOf(system_, static_cast<int>(own))));
+    const bool here = std::find(places_.begin(), places_.end(), own) != places_.end();
+    if (!here && (kind == DeviceKind::kGpu || kind == DeviceKind::kNic)) missing.push_back(nameOf(system_, own));
   }
+  if (!missing.empty())
+    system_.remarks.push_back(fmt::format("in the file, but not found on this machine: {}", fmt::join(missing, ", ")));
 }
 
 System Completing::run() {

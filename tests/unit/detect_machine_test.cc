@@ -159,7 +159,7 @@ TEST(CompletedFile, KnowsANicByItsPort) {
 
 TEST(CompletedFile, SaysWhatIsNotHere) {
   const System system = completedFrom(R"(<cpu numaid="0"><pci busid="0000:77:00.0" class="0x030200"/></cpu>)");
-  EXPECT_EQ(timesSaid(system.remarks, "GPU 0000:77:00.0 is in the file, but was not found on this machine"), 1);
+  EXPECT_EQ(timesSaid(system.remarks, "in the file, but not found on this machine: GPU 0000:77:00.0"), 1);
 }
 
 TEST(CompletedFile, IsOfOneHost) {

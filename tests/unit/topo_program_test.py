@@ -86,7 +86,7 @@ class Program(unittest.TestCase):
         partial = self.file('<system version="1"><cpu numaid="0"><pci busid="0777:00:00.0" class="0x030200"/></cpu></system>')
         code, output, errors = run("show", partial, "--complete")
         self.assertEqual((code, errors), (0, ""))
-        self.assertIn("remark: GPU 0777:00:00.0 is in the file, but was not found on this machine", output)
+        self.assertIn("remark: in the file, but not found on this machine: GPU 0777:00:00.0", output)
         self.assertIn("cores ", output)
         self.assertEqual(run("show", partial, "--complete", "--format", "xml")[0], 0)
         hosts = '<system version="1"><cpu numaid="0" host_hash="1"/><cpu numaid="0" host_hash="2"/></system>'
