@@ -29,11 +29,17 @@ class Connecting {
 
  private:
   std::string name(int device) const { return nameOf(system_, device); }
+  // The same with its bus id, by which some are named.
+  std::string nameAndPlace(int device) const {
+    const std::string busId = plainText(system_.devices[device].pci->busId, kLongestText);
+    return name(device).find(busId) == std::string::npos ? fmt::format("{} ({})", name(device), busId) : name(device);
+  }
   void remark(std::string text) { system_.remarks.push_back(std::move(text)); }
   void link(int a, int b, LinkKind kind, double gigabytes, int count = 1) {
     system_.links.push_back({a, b, kind, gigabytes, count});
   }
   void index(int device);
+  void unsaid(int device);
   // Hosts of one file may have the same bus ids.
   std::string hostOf(int device) const {
     const int numa = numaOf(system_, device);
@@ -69,6 +75,16 @@ void Connecting::index(int device) {
                                                          plainText(one.pci->busId, kLongestText)));
 }
 
+void Connecting::unsaid(int device) {
+  const Device& one = system_.devices[device];
+  if (!one.pci) return;
+  const std::string busId = plainText(one.pci->busId, kLongestText);
+  if ((one.kind == DeviceKind::kGpu && !one.gpu) || (one.kind == DeviceKind::kNic && !one.nic))
+    remark(fmt::format("{}: nothing is said of it but its place on the bus", busId));
+  if (one.kind == DeviceKind::kPci && one.pci->classCode.empty())
+    remark(fmt::format("{}: no class; it is taken for a switch", busId));
+}
+
 int Connecting::find(const std::string& host, const std::string& busId) const {
   const auto id = parseBusId(busId);
   const auto found = id ? byBusId_.find({host, *id}) : byBusId_.end();
@@ -80,16 +96,16 @@ double Connecting::pciBandwidth(int device) {
   int width = pci.width;
   if (width == 0) {
     width = kAssumedWidth;
-    remark(fmt::format("{} ({}): no link_width; x{} is assumed", name(device), pci.busId, width));
+    remark(fmt::format("{}: no link_width; x{} is assumed", nameAndPlace(device), width));
   }
   if (pci.speed.empty()) {
-    remark(fmt::format("{} ({}): no link_speed; {} GT/s is assumed", name(device), pci.busId, kAssumedTransfers));
+    remark(fmt::format("{}: no link_speed; {} GT/s is assumed", nameAndPlace(device), kAssumedTransfers));
     return *pciGigabytes(kAssumedTransfers, width);
   }
   const auto transfers = transfersOf(pci.speed);
   const auto bandwidth = transfers ? pciGigabytes(*transfers, width) : std::nullopt;
   if (bandwidth) return *bandwidth;
-  remark(fmt::format("{} ({}): \"{}\" is no speed of a PCI link; {} GT/s is assumed", name(device), pci.busId,
+  remark(fmt::format("{}: \"{}\" is no speed of a PCI link; {} GT/s is assumed", nameAndPlace(device),
                      plainText(pci.speed, kLongestText), kAssumedTransfers));
   return *pciGigabytes(kAssumedTransfers, width);
 }
@@ -227,6 +243,7 @@ void Connecting::run() {
   requireRoom(system_.devices.size(), kMostDevices, "devices");
   requireRoom(devicesOf(system_, DeviceKind::kNuma).size(), kMostNumaNodes, "memory nodes");
   for (int i = 0; i < count; ++i) index(i);
+  for (int i = 0; i < count; ++i) unsaid(i);
   for (int i = 0; i < count; ++i) up(i);
   for (int i = 0; i < count; ++i) peers(i);
   for (int i = 0; i < count; ++i) nvlinks(i);

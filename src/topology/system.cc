@@ -49,6 +49,15 @@ int numaOf(const System& system, int device) {
   return device;
 }
 
+// RCCL's GPUs are 0x0380.
+DeviceKind kindOfClass(std::string_view classCode) {
+  const std::string_view start = classCode.substr(0, 6);
+  if (start == "0x0302" || start == "0x0380" || start == "0x0300") return DeviceKind::kGpu;
+  if (start == "0x0200" || start == "0x0207") return DeviceKind::kNic;
+  if (start == "0x0680") return DeviceKind::kNvSwitch;
+  return DeviceKind::kPci;
+}
+
 std::vector<int> devicesOf(const System& system, DeviceKind kind) {
   std::vector<int> found;
   for (size_t i = 0; i < system.devices.size(); ++i)

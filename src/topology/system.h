@@ -82,11 +82,23 @@ struct Nic {
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
+// An address of an RDMA port.
+struct Gid {
+  int index = 0;
+  std::string address;  // "fe80:0000:0000:0000:0202:c9ff:fe00:0001"
+  std::string type;     // "IB/RoCE v1" or "RoCE v2"; "" where unknown
+  friend bool operator==(const Gid&, const Gid&) = default;
+};
+
 // A NIC's way into the network.
 struct Port {
   std::string name;      // "mlx5_0"
   int number = -1;       // in its host; -1 where unknown
   int64_t megabits = 0;  // a second; 0 where unknown
+  int ofNic = -1;        // which of the NIC's ports, from 1 on; -1 where unknown
+  std::string guid;      // of an RDMA device ("0x506b4b0300f3a1c2"); "" where unknown
+  std::string layer;     // "InfiniBand" or "Ethernet" of an RDMA port; "" where unknown
+  std::vector<Gid> gids;
   std::optional<bool> direct;
   Extras extras;
   friend bool operator==(const Port&, const Port&) = default;
@@ -140,6 +152,9 @@ std::string nameOf(const System& system, int device);
 
 // The memory node above a device, or itself; -1 where none is.
 int numaOf(const System& system, int device);
+
+// What a device with that class code is ("0x030200"), as NCCL and RCCL take it; a switch where it is unknown.
+DeviceKind kindOfClass(std::string_view classCode);
 
 std::vector<int> devicesOf(const System& system, DeviceKind kind);
 std::vector<int> childrenOf(const System& system, int device);

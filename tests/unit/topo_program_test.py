@@ -62,9 +62,41 @@ class Program(unittest.TestCase):
         self.assertEqual(len(said["paths"]), 40 * 39 // 2)
         self.assertEqual(said["warnings"], [])
 
+    def test_the_machine_at_hand(self):
+        code, output, errors = run("show")
+        self.assertEqual((code, errors), (0, ""))
+        self.assertTrue(output.startswith("NUMA "), output)
+        code, xml, _ = run("show", "--format", "xml")
+        self.assertEqual((code, xml.split(">")[0]), (0, '<system version="1"'))
+        again = run("show", self.file(xml))[1]
+        self.assertEqual(again.split("\n\n")[0], output.split("\n\n")[0])
+        self.assertIn('"kind": "numa"', run("show", "--format", "json")[1])
+
+    def test_files_of_hwloc(self):
+        for arguments in ([], ["--system", "dgx-a100"]):
+            code, xml, _ = run("show", *arguments, "--format", "hwloc")
+            self.assertEqual(code, 0)
+            self.assertIn('<topology version="2.0">', xml)
+            code, output, errors = run("show", self.file(xml))
+            self.assertEqual((code, errors), (0, ""))
+        self.assertIn("GPU 7", output)
+        self.assertIn("remark: hwloc tells no NVLinks: those of its 8 GPUs are unknown", output)
+
+    def test_a_file_that_is_completed(self):
+        partial = self.file('<system version="1"><cpu numaid="0"><pci busid="0777:00:00.0" class="0x030200"/></cpu></system>')
+        code, output, errors = run("show", partial, "--complete")
+        self.assertEqual((code, errors), (0, ""))
+        self.assertIn("remark: in the file, but not found on this machine: GPU 0777:00:00.0", output)
+        self.assertIn("cores ", output)
+        self.assertEqual(run("show", partial, "--complete", "--format", "xml")[0], 0)
+        hosts = '<system version="1"><cpu numaid="0" host_hash="1"/><cpu numaid="0" host_hash="2"/></system>'
+        self.expect_trouble("several hosts", "show", self.file(hosts), "--complete")
+
     def test_files_that_are_none(self):
         self.expect_trouble("no XML at line 1", "show", self.file("<system><cpu>"))
         self.expect_trouble("DOCTYPE", "show", self.file("<!DOCTYPE system><system/>"))
+        self.expect_trouble("begins with <graphs>", "show", self.file("<graphs/>"))
+        self.expect_trouble("is unknown: write it as version 2", "show", self.file('<topology version="3.0"/>'))
         self.expect_trouble("cannot be read", "show", "/nowhere/system.xml")
         self.expect_trouble("cannot be read", "show", self.folder.name)
 
@@ -73,7 +105,7 @@ class Program(unittest.TestCase):
             self.expect_trouble("no system is known as \"dgx-2\": name one of dgx-a100, hgx-h100", *arguments)
 
     def test_calls_that_are_wrong(self):
-        self.expect_trouble("with --system", "show")
+        self.expect_trouble("Try --help", "show", "--complete")
         self.expect_trouble("Try --help", "make")
         self.expect_trouble("Try --help", "show", "file.xml", "--system", "dgx-a100")
         self.expect_trouble("Try --help", "show", "--system", "dgx-a100", "--format", "svg")
@@ -82,8 +114,10 @@ class Program(unittest.TestCase):
     def test_help_tells_all(self):
         code, output, _ = run("--help")
         self.assertEqual(code, 0)
-        for part in ("show", "make", "--system", "--format", "azure-ndv4", "ethernet-host"):
+        for part in ("show", "make", "azure-ndv4", "ethernet-host"):
             self.assertIn(part, output)
+        for part in ("--system", "--complete", "--format", "hwloc"):
+            self.assertIn(part, run("show", "--help")[1])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
+#include "exchange/system_file.h"
+#include "exchange/xml_text.h"
 #include "topology/paths.h"
 #include "topology/warnings.h"
 
@@ -12,7 +14,7 @@ namespace {
 
 std::string refusalOf(const std::string& text) {
   try {
-    const System system = readNcclXml(text, "bad.xml");
+    const System system = readSystem(text, "bad.xml");
     return fmt::format("it was read, with {} devices", system.devices.size());
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
@@ -45,7 +47,7 @@ TEST(HostileXml, IsNoXml) {
 
 TEST(HostileXml, IsLarge) {
   expectRefusal(std::string(kMostXmlBytes + 1, ' '), "more than 4194304 bytes");
-  expectRefusal(inSystem(repeated("<a/>", kMostXmlElements)), "more than 16384 elements");
+  expectRefusal(inSystem(repeated("<a/>", kMostXmlElements)), "more than 65536 elements");
   std::string nodes;
   for (size_t i = 0; i <= kMostNumaNodes; ++i) nodes += fmt::format("<cpu numaid=\"{}\"/>", i);
   expectRefusal("<system version=\"1\">" + nodes + "</system>", "256 memory nodes at most");
@@ -108,6 +110,70 @@ TEST(HostileXml, MayHaveARingOfPeers) {
   EXPECT_EQ(Paths(system).between(1, 9).type, PathType::kSwitches);
 }
 
+std::string inMachine(const std::string& inside) {
+  return R"(<topology version="2.0"><object type="Machine" cpuset="0x1" nodeset="0x1">)" + inside +
+         "</object></topology>";
+}
+
+std::string pciObject(const std::string& busId) {
+  return R"(<object type="PCIDev" pci_type="0302 [10de:20b0] [10de:134f] a1" pci_busid=")" + busId + "\"/>";
+}
+
+TEST(HostileHwlocXml, IsOfAnotherVersion) {
+  expectRefusal("<topology version=\"3.0\"/>", "the version \"3.0\" of hwloc's format is unknown");
+  expectRefusal("<topology version=\"\x1b[2J\"/>", "the version \"\\x1b[2J\"");
+}
+
+TEST(HostileHwlocXml, HasEntities) {
+  expectRefusal("<!DOCTYPE topology SYSTEM \"file:///etc/passwd\"><topology/>", "DOCTYPE");
+  expectRefusal("<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x \"aaaa\">]><topology version=\"&x;\"/>",
+                "DOCTYPE");
+}
+
+TEST(HostileHwlocXml, IsLarge) {
+  std::string nodes, devices;
+  for (size_t i = 0; i <= kMostNumaNodes; ++i)
+    nodes += fmt::format(R"(<object type="NUMANode" os_index="{}" cpuset="0x{:08x}{}"/>)", i, 1U << i % 32,
+                         std::string(i / 32, ','));
+  expectRefusal(inMachine(nodes), "more than 256 memory nodes");
+  for (int i = 0; i < 1100; ++i) devices += pciObject(fmt::format("{:04x}:00:00.0", i));
+  expectRefusal(inMachine(devices), "more than 1024 devices");
+  expectRefusal(inMachine(repeated("<object/>", kMostXmlElements)), "more than 65536 elements");
+}
+
+TEST(HostileHwlocXml, IsDeep) {
+  expectRefusal(inMachine(repeated("<object type=\"Bridge\">", 40) + repeated("</object>", 40)),
+                "nested more than 32 deep");
+}
+
+TEST(HostileHwlocXml, HasNumbersThatNothingHas) {
+  expectRefusal(inMachine("<object type=\"NUMANode\" os_index=\"-1\"/>"), "os_index=\"-1\" must be a whole number");
+  expectRefusal(inMachine("<object type=\"NUMANode\" os_index=\"1\"/><object type=\"NUMANode\" os_index=\"1\"/>"),
+                "is there twice");
+  expectRefusal(inMachine(pciObject("3b")), "no PCI bus id");
+  expectRefusal(inMachine(pciObject("0000:3b:00.0") + pciObject("0000:3B:00.0")), "two devices have the bus id");
+}
+
+// A set of 65536 members, and as many devices as an element has room for, that are near it.
+TEST(HostileHwlocXml, IsNotSlow) {
+  const std::string set = "0xffffffff" + repeated(",0xffffffff", 2047);
+  const std::string nodes = R"(<object type="NUMANode" os_index="0" cpuset=")" + set + "\"/>";
+  const std::string text = R"(<topology version="2.0"><object type="Machine" cpuset=")" + set + "\" nodeset=\"" + set +
+                           "\">" + nodes + repeated(R"(<object type="Bridge"/>)", 60'000) + "</object></topology>";
+  EXPECT_EQ(readSystem(text, "wide.xml").devices.size(), 1u);
+}
+
+// Speeds, sets and kinds that are none are as good as missing.
+TEST(HostileHwlocXml, MayBeNonsense) {
+  const System system = readSystem(
+      inMachine(R"(<object type="NUMANode" cpuset="all" nodeset="-1"/><object type="PCIDev" pci_type="0302 [" )"
+                R"(pci_busid="0000:01:00.0" pci_link_speed="nan"/><object type="PCIDev" pci_type="" pci_busid="x"/>)"
+                R"(<object type="OSDev" osdev_type="99" name="x"/><object/><other/>)"),
+      "nonsense.xml");
+  EXPECT_EQ(system.devices.size(), 2u);
+  EXPECT_EQ(system.devices[1].pci->width, 0);
+}
+
 TEST(HostileXml, DoesNotReachTheTerminal) {
   const std::string refusal = refusalOf("<system><cpu numaid=\"\x1b[2J\"/></system>");
   EXPECT_EQ(refusal.find('\x1b'), std::string::npos) << refusal;
@@ -115,7 +181,7 @@ TEST(HostileXml, DoesNotReachTheTerminal) {
 
 TEST(HostileXml, IsNoFile) {
   try {
-    readNcclXmlFile("/nowhere/topology.xml");
+    readSystemFile("/nowhere/topology.xml");
     FAIL() << "it was read";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kSystem);

@@ -1,7 +1,7 @@
 // Which way devices reach each other, where a small system leaves no doubt.
 #include <gtest/gtest.h>
 
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
 #include "unit/topology_facts.h"
 
 namespace tutti::topology {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "catalog/known_systems.h"
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
 #include "topology/warnings.h"
 #include "unit/topology_facts.h"
 

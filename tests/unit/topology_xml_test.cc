@@ -1,7 +1,7 @@
 // Files as users have them: partial, odd, and with what this version does not know.
 #include <gtest/gtest.h>
 
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
 #include "unit/topology_facts.h"
 
 namespace tutti::topology {

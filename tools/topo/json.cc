@@ -14,6 +14,15 @@ constexpr const char* kKinds[] = {"numa", "pci", "gpu", "nvswitch", "nic", "port
 constexpr const char* kLinkKinds[] = {"internal", "pci", "nvlink", "c2c", "sockets", "network"};
 constexpr size_t kLongestValue = 256;
 
+Json portJson(const topology::Port& port) {
+  Json json{{"number", port.number}, {"megabits", port.megabits}};
+  if (!port.guid.empty()) json["guid"] = plainText(port.guid, kLongestValue);
+  if (!port.layer.empty()) json["layer"] = port.layer;
+  for (const topology::Gid& gid : port.gids)
+    json["gids"].push_back({{"index", gid.index}, {"address", gid.address}, {"type", gid.type}});
+  return json;
+}
+
 Json deviceJson(const topology::System& system, int device) {
   const topology::Device& one = system.devices[device];
   Json json{{"id", device}, {"kind", kKinds[static_cast<size_t>(one.kind)]}, {"name", nameOf(system, device)}};
@@ -21,7 +30,7 @@ Json deviceJson(const topology::System& system, int device) {
   if (one.pci) json["busid"] = plainText(one.pci->busId, kLongestValue);
   if (one.numa) json["numa"] = one.numa->number;
   if (one.gpu) json.update(Json{{"number", one.gpu->number}, {"sm", one.gpu->sm}});
-  if (one.port) json.update(Json{{"number", one.port->number}, {"megabits", one.port->megabits}});
+  if (one.port) json.update(portJson(*one.port));
   return json;
 }
 

@@ -1,5 +1,6 @@
 // tutti-topo: shows what a machine looks like, and how far it is from each GPU to each NIC.
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -7,9 +8,15 @@
 #include "base/error.h"
 #include "catalog/known_systems.h"
 #include "command.h"
+#include "detect/complete.h"
+#include "detect/hwloc_machine.h"
+#include "detect/machine_at_hand.h"
+#include "exchange/hwloc_xml.h"
+#include "exchange/nccl_xml.h"
+#include "exchange/system_file.h"
+#include "exchange/xml_text.h"
 #include "flushed.h"
 #include "topo/show.h"
-#include "topology/nccl_xml.h"
 
 namespace tutti::topo {
 namespace {
@@ -18,22 +25,48 @@ constexpr int kTrouble = 2;
 
 struct Options {
   std::string file, system, format = "text", made;
+  bool complete = false;
+
+  bool atHand() const { return file.empty() && system.empty(); }
 };
+
+topology::System completedFile(const std::string& file) {
+  topology::System system = topology::readDevicesFile(file);
+  try {
+    system = detect::completed(std::move(system), detect::detectDevices());
+    connect(system);
+  } catch (const Error& error) {
+    topology::refuseXml(file, error.what());
+  }
+  return system;
+}
 
 topology::System systemOf(const Options& options) {
   if (!options.system.empty()) return topology::makeKnownSystem(options.system);
-  if (!options.file.empty()) return topology::readNcclXmlFile(options.file);
-  throw Error(ErrorCode::kInvalidArgument,
-              "the machine at hand cannot be detected yet: name a file in NCCL's XML, or a known system with --system");
+  if (options.atHand()) return detect::detectSystem();
+  return options.complete ? completedFile(options.file) : topology::readSystemFile(options.file);
 }
 
-// The format has no place for remarks.
-std::string xmlOf(const topology::System& system) {
+// The formats have no place for remarks.
+void tellRemarks(const topology::System& system) {
   for (const std::string& remark : system.remarks) fmt::print(stderr, "tutti-topo: remark: {}\n", remark);
+}
+
+std::string xmlOf(const topology::System& system) {
+  tellRemarks(system);
   return topology::writeNcclXml(system);
 }
 
+// Of the machine at hand hwloc tells more than a system holds: cores, caches, disks.
+std::string hwlocOf(const Options& options) {
+  if (options.atHand()) return detect::hwlocXmlOfThisMachine();
+  const topology::System system = systemOf(options);
+  tellRemarks(system);
+  return topology::writeHwlocXml(system);
+}
+
 std::string show(const Options& options) {
+  if (options.format == "hwloc") return hwlocOf(options);
   const topology::System system = systemOf(options);
   if (options.format == "xml") return xmlOf(system);
   return options.format == "json" ? showJson(system) : showText(system);
@@ -50,16 +83,20 @@ void describe(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   app.footer(names());
   CLI::App* show = app.add_subcommand("show", "Show a system: its tree, paths between GPUs and NICs, and warnings");
-  CLI::Option* file = show->add_option("FILE", options.file, "A system in NCCL's XML (NCCL_TOPO_FILE)");
+  CLI::Option* file = show->add_option("FILE", options.file,
+                                       "A system in NCCL's XML (NCCL_TOPO_FILE) or in hwloc's (lstopo); without "
+                                       "a file, the machine at hand");
   show->add_option("--system", options.system, "One that is known by this name")->excludes(file);
-  show->add_option("--format", options.format, "text, xml (NCCL's) or json")
+  show->add_flag("--complete", options.complete, "Add to FILE what it leaves out and this machine has")->needs(file);
+  show->add_option("--format", options.format, "text, xml (NCCL's), hwloc (its XML) or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "xml", "json"}));
+      ->check(CLI::IsMember({"text", "xml", "hwloc", "json"}));
   CLI::App* make = app.add_subcommand("make", "Write a known system in NCCL's XML to standard output");
   make->add_option("NAME", options.made, "Its name")->required();
 }
 
 int run(int argc, char** argv) {
+  ::setenv("HWLOC_HIDE_ERRORS", "2", 0);  // where hwloc finds nothing, a remark says so
   Options options;
   CLI::App app(
       "Shows what a machine looks like to who plans collectives on it. Ends with 0, or with 2 when something "

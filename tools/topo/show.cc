@@ -39,6 +39,7 @@ int nvlinksOf(const System& system, int gpu) {
 // "PCI 16 GT/s x16, 24 GB/s"
 std::string linkText(const System& system, int device) {
   const topology::Pci& pci = *system.devices[device].pci;
+  if (pci.speed.empty() && pci.width == 0) return "PCI of unknown speed and width";
   const Link* link = upLink(system, device);
   return fmt::format("PCI {} {}, {:.4g} GB/s", pci.speed.empty() ? "of unknown speed" : plain(pci.speed),
                      pci.width > 0 ? fmt::format("x{}", pci.width) : "of unknown width", link ? link->gigabytes : 0);
@@ -55,11 +56,17 @@ std::string numaText(const System& system, int device) {
 
 std::string gpuText(const System& system, int device) {
   const Device& one = system.devices[device];
-  std::string text = fmt::format("{}  {}", nameOf(system, device), plain(one.pci->busId));
+  std::string text = nameOf(system, device);
+  if (one.gpu && one.gpu->number >= 0) text += "  " + plain(one.pci->busId);  // else it is the name
   if (one.gpu && one.gpu->sm > 0) text += fmt::format("  sm {}", one.gpu->sm);
   text += "  " + linkText(system, device);
   if (const int count = nvlinksOf(system, device)) text += fmt::format("  {} NVLinks", count);
   return text;
+}
+
+std::string speedText(const topology::Port& port) {
+  if (port.megabits == 0) return "of unknown speed";
+  return fmt::format("{:g} Gb/s", static_cast<double>(port.megabits) / 1000);
 }
 
 std::string nicText(const System& system, int device) {
@@ -68,7 +75,7 @@ std::string nicText(const System& system, int device) {
   if (one.pci) text += fmt::format("  {}  {}", plain(one.pci->busId), linkText(system, device));
   for (const int port : childrenOf(system, device))
     if (const auto& is = system.devices[port].port)
-      text += fmt::format("  {} {:g} Gb/s", nameOf(system, port), static_cast<double>(is->megabits) / 1000);
+      text += fmt::format("  {} {}", nameOf(system, port), speedText(*is));
   return text;
 }
 

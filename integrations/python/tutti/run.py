@@ -27,6 +27,8 @@ from typing import IO, Any
 _LIBC = ctypes.CDLL(None)  # before the first fork: a child of one has time for nothing but a call
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_SECONDS = 5.0
+_MOST_RANKS = 16384  # of a communicator
+_LOOK = 16  # ranks are started between two looks at whether one has failed
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -41,6 +43,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     told = parser.parse_args(argv)
     if told.ranks < 1:
         parser.error(f"argument -n/--ranks: {told.ranks} ranks: there is at least one")
+    if told.ranks > _MOST_RANKS:
+        parser.error(f"argument -n/--ranks: {told.ranks} ranks: there are {_MOST_RANKS} at most")
     return told
 
 
@@ -94,10 +98,14 @@ class _Job:
         port, job = self.told.master_port or _free_port(), f"tutti.run-{uuid.uuid4()}"
         output = subprocess.PIPE if self.told.prefix else None
         for rank in range(self.told.ranks):
+            if self.asked is not None or (rank % _LOOK == 0 and self.failed() is not None):
+                break
             process = subprocess.Popen(_command(self.told), env=_environment(rank, self.told.ranks, port, job), stdout=output,
                                        stderr=output, stdin=None if rank == 0 else subprocess.DEVNULL,
                                        start_new_session=True, preexec_fn=_end_with_parent)
             self.ranks.append(process)
+            if self.asked is not None:  # meanwhile: the others have been told
+                os.killpg(process.pid, self.asked)
         for rank, process in enumerate(self.ranks if self.told.prefix else ()):  # threads: after the last fork
             self._relay(rank, process.stdout, sys.stdout.buffer)
             self._relay(rank, process.stderr, sys.stderr.buffer)
@@ -139,7 +147,7 @@ class _Job:
         status = int(self.ranks[first].returncode)
         others = sum(process.poll() is None for process in self.ranks)
         if self.asked is None:
-            _say(f"rank {first} of {len(self.ranks)} (pid {self.ranks[first].pid}) {_describe(status)}"
+            _say(f"rank {first} of {self.told.ranks} (pid {self.ranks[first].pid}) {_describe(status)}"
                  + (f"; ending the other {others} that still run" if others else ""))
         return status if status > 0 else 128 - status
 

@@ -185,6 +185,7 @@ bool Backend::announceOn(About& about, bool message) {
 }
 
 WorkResult Backend::message(About about, int peer, int tag) {
+  TORCH_CHECK_VALUE(tag >= 0, about.title, ": tag ", tag, " is negative");
   if (const auto gpu = gpuOf(about)) return messageOn(*gpu, std::move(about), peer);
   refuseInChild(about);
   const bool sends = about.type == c10d::OpType::SEND;

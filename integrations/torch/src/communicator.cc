@@ -12,7 +12,10 @@ namespace {
 
 constexpr uint8_t kGood = 0, kBad = 1;  // what follows in the answer of rank 0: the id, or why there is none
 
+constexpr milliseconds kHearing(5'000);  // what is wrong is heard at once, by a process that is not held up
+
 std::string presence(int rank) { return "here/" + std::to_string(rank); }
+std::string hearing(int rank) { return "heard/" + std::to_string(rank); }
 
 std::string missingOf(c10d::Store& store, int size) {
   std::string names;
@@ -39,6 +42,15 @@ void answerAll(c10d::Store& store, uint8_t kind, const Bytes& bytes) {
   store.set("id", answer);
 }
 
+// With rank 0 the Store may go, and with it what it has to say: so it stays until those who have come have heard it.
+void tellAll(c10d::Store& store, int size, const std::string& why, const Stopped& stopped) {
+  answerAll(store, kBad, why);
+  std::vector<std::string> heard;
+  for (int rank = 1; rank < size; ++rank)
+    if (store.check({presence(rank)})) heard.push_back(hearing(rank));
+  awaitKeys(store, heard, kHearing, stopped);
+}
+
 tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout, const Stopped& stopped) {
   try {
     if (const std::string why = waitForAll(store, size, timeout, stopped); !why.empty()) fail(why);
@@ -46,8 +58,12 @@ tuttiUniqueId offerId(c10d::Store& store, int size, milliseconds timeout, const 
     answerAll(store, kGood, toBytes(id));
     return id;
   } catch (...) {
-    answerAll(store, kBad, textOf(std::current_exception()));
-    throw;
+    const auto why = std::current_exception();
+    try {
+      tellAll(store, size, textOf(why), stopped);
+    } catch (const std::exception&) {  // the Store is gone: nobody can be told
+    }
+    std::rethrow_exception(why);
   }
 }
 
@@ -66,8 +82,9 @@ tuttiUniqueId awaitId(c10d::Store& store, int rank, milliseconds timeout, const 
   std::vector<uint8_t> answer = store.get("id");
   const uint8_t kind = answer.empty() ? kBad : answer.front();
   if (!answer.empty()) answer.erase(answer.begin());
-  if (kind != kGood) fail(std::string(answer.begin(), answer.end()));
-  return fromBytes(answer);
+  if (kind == kGood) return fromBytes(answer);
+  store.set(hearing(rank), std::vector<uint8_t>{1});
+  fail(std::string(answer.begin(), answer.end()));
 }
 
 }  // namespace

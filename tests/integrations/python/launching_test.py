@@ -53,10 +53,27 @@ class Run(unittest.TestCase):
             done = subprocess.run(command, env=jobs.clean_environment(), capture_output=True, timeout=jobs.SECONDS, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_no_ranks(self):
-        job = jobs.run_ranks(0, "one.py", "show")
-        self.assertEqual(job.returncode, 2)
-        self.assertIn("there is at least one", job.stderr)
+    def test_numbers_of_ranks_that_there_are_not(self):
+        for ranks, why in ((0, "there is at least one"), (16385, "there are 16384 at most")):
+            job = jobs.run_ranks(ranks, "one.py", "show")
+            self.assertEqual(job.returncode, 2)
+            self.assertIn(why, job.stderr)
+
+    def test_no_more_are_started_when_one_has_failed_or_a_signal_has_come(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def count():
+                return len(list(Path(folder).iterdir()))
+            command = [sys.executable, "-m", "tutti.run", "-n", "2000", "--no-python", "/bin/sh", "-c"]
+            subprocess.run([*command, f"touch {folder}/$TUTTI_RANK; exit 7"], env=jobs.clean_environment(), check=False,
+                           stderr=subprocess.DEVNULL, timeout=jobs.SECONDS)
+            failing = count()
+            self.assertLess(failing, 1000)
+            with subprocess.Popen([*command, f"touch {folder}/more-$TUTTI_RANK; sleep 1000"], env=jobs.clean_environment()) as job:
+                while count() < failing + 3:
+                    time.sleep(0.01)
+                job.terminate()
+                self.assertEqual(job.wait(jobs.SECONDS), 143)
+            self.assertLess(count(), failing + 1000)
 
     def test_signals_are_handed_on(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,27 +1,27 @@
-// The text as a whole: is it XML, and no more than may be?
-#include "topology/nccl_xml.h"
+#include "exchange/xml_text.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <pugixml.hpp>
 
 #include "base/error.h"
-#include "topology/nccl_xml_read.h"
 
 namespace tutti::topology {
 namespace {
 
-[[noreturn]] void refuse(const std::string& source, const std::string& why) {
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", source, why));
+// Those that hwloc writes itself, which declare nothing.
+bool isPlain(const pugi::xml_node& doctype) {
+  const std::string_view said = doctype.value();
+  return said == "topology SYSTEM \"hwloc2.dtd\"" || said == "topology SYSTEM \"hwloc.dtd\"";
 }
 
 // By a walk that does not call itself: the depth is still unknown.
 class Measure : public pugi::xml_tree_walker {
  public:
   bool for_each(pugi::xml_node& node) override {
-    doctype |= node.type() == pugi::node_doctype;
+    doctype |= node.type() == pugi::node_doctype && !isPlain(node);
     deep |= depth() >= kMostXmlDepth;
     return ++nodes <= kMostXmlElements && !deep && !doctype;
   }
@@ -32,9 +32,10 @@ class Measure : public pugi::xml_tree_walker {
 void requireModest(pugi::xml_document& document, const std::string& source) {
   Measure measure;
   document.traverse(measure);
-  if (measure.doctype) refuse(source, "it has a DOCTYPE, which no description of a system needs: remove it");
-  if (measure.deep) refuse(source, fmt::format("its elements are nested more than {} deep", kMostXmlDepth));
-  if (measure.nodes > kMostXmlElements) refuse(source, fmt::format("it has more than {} elements", kMostXmlElements));
+  if (measure.doctype) refuseXml(source, "it has a DOCTYPE, which no description of a system needs: remove it");
+  if (measure.deep) refuseXml(source, fmt::format("its elements are nested more than {} deep", kMostXmlDepth));
+  if (measure.nodes > kMostXmlElements)
+    refuseXml(source, fmt::format("it has more than {} elements", kMostXmlElements));
 }
 
 int lineAt(std::string_view text, ptrdiff_t offset) {
@@ -44,30 +45,31 @@ int lineAt(std::string_view text, ptrdiff_t offset) {
 
 }  // namespace
 
-System readNcclXml(std::string_view text, const std::string& source) {
+void refuseXml(const std::string& source, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", source, why));
+}
+
+pugi::xml_document parseXml(std::string_view text, const std::string& source) {
   if (text.size() > kMostXmlBytes)
-    refuse(source, fmt::format("it has more than {} bytes, which no description of a system has", kMostXmlBytes));
-  if (text.find('\0') != std::string_view::npos) refuse(source, "it has a zero byte, so it is no XML");
+    refuseXml(source, fmt::format("it has more than {} bytes, which no description of a system has", kMostXmlBytes));
+  if (text.find('\0') != std::string_view::npos) refuseXml(source, "it has a zero byte, so it is no XML");
   pugi::xml_document document;
   const auto result =
       document.load_buffer(text.data(), text.size(), pugi::parse_default | pugi::parse_doctype, pugi::encoding_utf8);
-  if (!result) refuse(source, fmt::format("no XML at line {}: {}", lineAt(text, result.offset), result.description()));
+  if (!result)
+    refuseXml(source, fmt::format("no XML at line {}: {}", lineAt(text, result.offset), result.description()));
   requireModest(document, source);
-  try {
-    return readSystem(document);
-  } catch (const Error& error) {
-    refuse(source, error.what());
-  }
+  return document;
 }
 
-System readNcclXmlFile(const std::string& path) {
+std::string readXmlFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text(kMostXmlBytes + 1, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof())
     throw systemError(fmt::format("{} cannot be read", path), errno);
   text.resize(static_cast<size_t>(file.gcount()));
-  return readNcclXml(text, path);
+  return text;
 }
 
 }  // namespace tutti::topology

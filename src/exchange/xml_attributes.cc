@@ -1,4 +1,4 @@
-#include "topology/xml_attributes.h"
+#include "exchange/xml_attributes.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,6 @@
 
 namespace tutti::topology {
 namespace {
-
-constexpr size_t kLongestShown = 64;
 
 std::optional<int64_t> wholeNumber(std::string_view text) {
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");

@@ -1,5 +1,6 @@
 // The attributes of one XML element, each taken once: what nobody took is kept as it is.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <pugixml.hpp>
@@ -31,6 +32,9 @@ class XmlAttributes {
   pugi::xml_node element_;
   std::vector<std::string> taken_;
 };
+
+// Bytes of a value from outside that a text of ours shows.
+inline constexpr size_t kLongestShown = 64;
 
 // An element as an error names it: "<pci busid="0000:3b:00.0">".
 std::string describe(const pugi::xml_node& element);

@@ -4,7 +4,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "topology/nccl_xml.h"
+#include "exchange/nccl_xml.h"
 
 namespace tutti::topology {
 namespace {
@@ -91,6 +91,8 @@ void writePort(pugi::xml_node above, const Port& port) {
   set(node, "name", port.name);
   setUnless(node, "dev", port.number, -1);
   setUnless(node, "speed", port.megabits, 0);
+  setUnless(node, "port", port.ofNic, -1);
+  set(node, "guid", port.guid);
   set(node, "gdr", port.direct);
   append(node, port.extras);
 }

@@ -1,4 +1,4 @@
-#include "topology/nccl_xml_read.h"
+#include "exchange/nccl_xml_read.h"
 
 #include <fmt/format.h>
 
@@ -7,22 +7,12 @@
 
 #include "base/error.h"
 #include "base/plain_text.h"
-#include "topology/xml_attributes.h"
+#include "exchange/xml_attributes.h"
 
 namespace tutti::topology {
 namespace {
 
-constexpr size_t kLongestValue = 64;
 constexpr Bounds kFlag{0, 1}, kCount{0, 1 << 16}, kSmall{0, 1 << 20}, kNumber{-1, 1 << 20}, kMegabits{0, 100'000'000};
-
-// What NCCL's classes stand for; RCCL's GPUs are 0x0380.
-DeviceKind kindOfClass(std::string_view code) {
-  const std::string_view start = code.substr(0, 6);
-  if (start == "0x0302" || start == "0x0380" || start == "0x0300") return DeviceKind::kGpu;
-  if (start == "0x0200" || start == "0x0207") return DeviceKind::kNic;
-  if (start == "0x0680") return DeviceKind::kNvSwitch;
-  return DeviceKind::kPci;
-}
 
 class Reading {
  public:
@@ -127,12 +117,7 @@ DeviceKind Reading::kindOf(const pugi::xml_node& element, const Pci& pci) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} is both a GPU and a NIC: give each a <pci> of its own", describe(element)));
   if (gpu || nic) return gpu ? DeviceKind::kGpu : DeviceKind::kNic;
-  const DeviceKind kind = kindOfClass(pci.classCode);
-  if (kind == DeviceKind::kGpu || kind == DeviceKind::kNic)
-    remark(fmt::format("{}: nothing is said of it but its place on the bus", plainText(pci.busId, kLongestValue)));
-  if (pci.classCode.empty())
-    remark(fmt::format("{}: no class; it is taken for a switch", plainText(pci.busId, kLongestValue)));
-  return kind;
+  return kindOfClass(pci.classCode);
 }
 
 void Reading::pci(const pugi::xml_node& element, int parent) {
@@ -218,6 +203,8 @@ void Reading::port(const pugi::xml_node& element, int parent) {
   port.name = said.text("name").value_or("");
   port.number = static_cast<int>(said.number("dev", kNumber).value_or(-1));
   port.megabits = said.number("speed", kMegabits).value_or(0);
+  port.ofNic = static_cast<int>(said.number("port", kNumber).value_or(-1));
+  port.guid = said.text("guid").value_or("");
   if (const auto direct = said.number("gdr", kFlag)) port.direct = *direct != 0;
   finish(said, element, port.extras);
   system_.devices[add(DeviceKind::kPort, parent)].port = std::move(port);
@@ -228,7 +215,7 @@ System Reading::run(const pugi::xml_node& root) {
   system_.version = said.text("version").value_or("");
   if (system_.version != "1" && system_.version != "2")
     remark(fmt::format("the version \"{}\" of the format is unknown; it is read as version 1",
-                       plainText(system_.version, kLongestValue)));
+                       plainText(system_.version, kLongestShown)));
   finish(said, system_.extras);
   for (const pugi::xml_node& child : root.children()) {
     if (child.name() == std::string_view("cpu"))
@@ -237,13 +224,12 @@ System Reading::run(const pugi::xml_node& root) {
       keep(child, system_.extras);
   }
   if (system_.devices.empty()) remark("it has no <cpu>: the system is empty");
-  connect(system_);
   return std::move(system_);
 }
 
 }  // namespace
 
-System readSystem(const pugi::xml_document& document) {
+System devicesOfNcclXml(const pugi::xml_document& document) {
   const pugi::xml_node root = document.document_element();
   if (root.name() != std::string_view("system"))
     throw Error(ErrorCode::kInvalidArgument,

@@ -8,18 +8,10 @@
 
 namespace tutti::topology {
 
-// Of a file that describes a system; those of whole racks have some 100 kB.
-inline constexpr size_t kMostXmlBytes = 4 << 20;
-inline constexpr int kMostXmlDepth = 32;
-inline constexpr int kMostXmlElements = 16384;
-
 // What `text` describes, with links; what is missing in it or unknown is told in the remarks. `source` names it in
 // errors. Throws Error(kInvalidArgument), with the source and the place, for a text that is no such description, or has
 // numbers that nothing can have, or is larger or deeper than any, or has a DOCTYPE.
 System readNcclXml(std::string_view text, const std::string& source);
-
-// The same of a file. Throws Error(kSystem) where it cannot be read.
-System readNcclXmlFile(const std::string& path);
 
 // What readNcclXml() makes the same system of. Comments are lost, elements and attributes are not.
 std::string writeNcclXml(const System& system);
