@@ -25,8 +25,9 @@ Schedule built(Algorithm algorithm, const schedule::Shape& shape, int rank) {
     return made;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInternal) throw;
-    refuse(fmt::format("{} cannot be built for {} ranks, beyond those of the library's communicators: {}",
-                       nameOf(algorithm), shape.size, error.what()));
+    refuse(fmt::format(
+        "{} cannot be built for {} ranks, beyond those of the library's communicators: {}; simulate fewer nodes",
+        nameOf(algorithm), shape.size, error.what()));
   }
 }
 
@@ -191,8 +192,10 @@ size_t bytesOf(const Schedule& schedule) {
 // Every rank's, where there is memory and time for them.
 std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shape, size_t mostBytes) {
   if (!shape.groupOf.empty() && shape.size > kMostRanksOfRuntime)
-    refuse(fmt::format("each rank's part of {} is built from where all ranks are, which takes too long beyond {} ranks",
-                       nameOf(algorithm), kMostRanksOfRuntime));
+    refuse(
+        fmt::format("each rank's part of {} is built from where all ranks are, which takes too long beyond {} ranks; "
+                    "simulate fewer nodes",
+                    nameOf(algorithm), kMostRanksOfRuntime));
   std::vector<Schedule> all;
   size_t bytes = 0;
   for (int rank = 0; rank < shape.size; ++rank) {
@@ -221,8 +224,9 @@ void check(Algorithm algorithm, const Cluster& cluster, const Message& message) 
   if (hasRoot(message.collective) && (message.root < 0 || message.root >= cluster.ranks()))
     refuse(fmt::format("root {} is not one of {} ranks", message.root, cluster.ranks()));
   if (row.linksToAll && cluster.ranks() > kMostRanksOfRuntime)
-    refuse(fmt::format("{} needs a link to every other rank, which a schedule has no room for beyond {} ranks",
-                       row.name, kMostRanksOfRuntime));
+    refuse(fmt::format(
+        "{} needs a link to every other rank, which a schedule has no room for beyond {} ranks; simulate fewer nodes",
+        row.name, kMostRanksOfRuntime));
 }
 
 schedule::Shape shapeOf(Algorithm algorithm, const Cluster& cluster, const Message& message) {

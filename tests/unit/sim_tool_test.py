@@ -110,7 +110,9 @@ class Tool(unittest.TestCase):
         self.refusal("the schedules of all-to-all for 8192 ranks take more than 1024 MB", "--op", "alltoall", "--nodes",
                      "1024")
         self.refusal("which a schedule has no room for beyond 16384 ranks", "--op", "alltoall", "--nodes", "8192")
-        self.refusal("beyond 16384 ranks", "--op", "reduce", "--nodes", "8192", "--algo", "hierarchical")
+        self.refusal("a schedule has no room for a span of 524288; simulate fewer nodes", "--nodes", "131072", "--algo",
+                     "halving")
+        self.refusal("beyond 16384 ranks; simulate fewer nodes", "--op", "reduce", "--nodes", "8192", "--algo", "hierarchical")
 
     def test_bad_arguments(self):
         self.refusal('no system is known as "cray": name one of dgx-a100', "--system", "cray")

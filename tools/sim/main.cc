@@ -24,7 +24,9 @@ constexpr int kTrouble = 2;
 // Where algorithms are compared none takes minutes; one alone may.
 sim::Ways waysOf(const Candidates& candidates) {
   sim::Ways ways;
-  if (!candidates.alone) ways.mostEvents = 25'000'000, ways.mostBytes = size_t{256} << 20;
+  if (candidates.alone) return ways;
+  ways.mostEvents = 25'000'000;
+  ways.mostBytes = size_t{256} << 20;
   return ways;
 }
 
