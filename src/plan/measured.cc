@@ -19,9 +19,8 @@ constexpr double kFar = 4;
 Measurements::Measurements(std::vector<Series> series)
     : series_(series.empty() ? nullptr : std::make_shared<const std::vector<Series>>(std::move(series))) {}
 
-const std::vector<Series>& Measurements::series() const noexcept {
-  static const std::vector<Series> none;
-  return series_ ? *series_ : none;
+std::span<const Series> Measurements::series() const noexcept {
+  return series_ ? std::span<const Series>(*series_) : std::span<const Series>();
 }
 
 const Series* Measurements::nearest(Collective collective, schedule::Algorithm algorithm,

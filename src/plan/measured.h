@@ -1,7 +1,9 @@
 // Times that were measured on a kind of machine, by which predictions for it are corrected.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,12 +40,14 @@ class Measurements {
   Measurements() = default;
   explicit Measurements(std::vector<Series> series);
 
-  const std::vector<Series>& series() const noexcept;
+  std::span<const Series> series() const noexcept;
   // That of the place that is most like this one; null where none is within a factor of 4, those of the number of ranks
   // and of ranks a core multiplied.
   const Series* nearest(Collective collective, schedule::Algorithm algorithm, const Place& place) const noexcept;
 
-  friend bool operator==(const Measurements& a, const Measurements& b) { return a.series() == b.series(); }
+  friend bool operator==(const Measurements& a, const Measurements& b) {
+    return std::ranges::equal(a.series(), b.series());
+  }
 
  private:
   std::shared_ptr<const std::vector<Series>> series_;
