@@ -6,27 +6,19 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "process/fork.h"
+#include "topology/hwloc_handle.h"
 
 namespace tutti::detect {
 namespace {
-
-// hwloc has a mutex of its own, which a fork would leave to the child as it finds it.
-fork::Mutex loading;
-
-struct Destroy {
-  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
-};
-using Loaded = std::unique_ptr<hwloc_topology, Destroy>;
 
 // Plug-ins that ask GPUs' runtimes, which would take memory on each GPU and time; and libpciaccess, which leaks: what
 // hwloc reads from /sys by itself is enough.
 constexpr const char* kUnwanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl", "pci"};
 
-Loaded load() {
+topology::HwlocTopology load() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
-  Loaded topology(raw);
+  topology::HwlocTopology topology(raw);
   for (const char* const one : kUnwanted)
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, one);
   // All bridges: the way from a device to the processor says through which switches it goes.
@@ -38,8 +30,8 @@ Loaded load() {
 }  // namespace
 
 std::string hwlocXmlOfThisMachine() {
-  const std::lock_guard lock(loading);
-  const Loaded topology = load();
+  const std::lock_guard lock(topology::inHwloc);
+  const topology::HwlocTopology topology = load();
   char* text = nullptr;
   int length = 0;
   if (topology == nullptr || hwloc_topology_export_xmlbuffer(topology.get(), &text, &length, 0) != 0)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/command_name.h"
 #include "base/error.h"
 #include "schedule/algorithm.h"
 
@@ -21,7 +22,7 @@ constexpr double kLongestUs = 1e12;
 
 Collective collectiveOf(const std::string& name) {
   for (int number = 0; number < kCollectives; ++number)
-    if (const auto one = static_cast<Collective>(number); fileNameOf(one) == name) return one;
+    if (const auto one = static_cast<Collective>(number); commandName(one) == name) return one;
   refuse(fmt::format("there is no operation called '{}'", name));
 }
 
@@ -64,19 +65,13 @@ void takeGroup(std::vector<Series>& series, const Json& group) {
 
 }  // namespace
 
-std::string fileNameOf(Collective collective) {
-  std::string name(nameOf(collective));
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
 Json jsonOf(const Measurements& measured) {
   std::map<std::tuple<Collective, std::string, int, double, std::vector<size_t>>, Json> groups;
   for (const Series& one : measured.series()) {
     Json& group = groups[{one.collective, one.transport, one.ranks, one.ranksPerCore, one.bytes}];
     if (group.is_null())
-      group = {{"operation", fileNameOf(one.collective)}, {"transport", one.transport}, {"ranks", one.ranks},
-               {"ranks_per_core", one.ranksPerCore},      {"bytes", one.bytes},         {"us", Json::object()}};
+      group = {{"operation", commandName(one.collective)}, {"transport", one.transport}, {"ranks", one.ranks},
+               {"ranks_per_core", one.ranksPerCore},       {"bytes", one.bytes},         {"us", Json::object()}};
     group["us"][std::string(schedule::nameOf(one.algorithm))] = one.us;
   }
   Json all = Json::array();

@@ -13,7 +13,4 @@ nlohmann::ordered_json jsonOf(const Measurements& measured);
 // Throws Error(kInvalidArgument), with `source` in front, for what is of another form, or what no machine has measured.
 Measurements measuredFrom(const nlohmann::ordered_json& json, const std::string& source);
 
-// "all_reduce": an operation as files and commands name it.
-std::string fileNameOf(Collective collective);
-
 }  // namespace tutti::plan

@@ -1,5 +1,4 @@
-// The choice for one call: which algorithm, over how many channels. A small cost model; its prices are
-// in one profile.
+// The choice for one call: which algorithm, over how many channels. A small cost model; its prices are in one profile.
 #pragma once
 #include <optional>
 #include <span>

@@ -8,25 +8,17 @@
 #include <thread>
 
 #include "base/error.h"
-#include "process/fork.h"
+#include "topology/hwloc_handle.h"
 
 namespace tutti::topology {
 namespace {
 
-// hwloc has a mutex of its own, which a fork would leave to the child as it finds it.
-fork::Mutex inHwloc;
-
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
-
 // Devices and their firmware tables are most of what loading costs, and nobody asks for them here; on caches hang
 // memory nodes.
-Topology newTopology() {
+HwlocTopology newTopology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
-  Topology topology(raw);
+  HwlocTopology topology(raw);
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE}) {
     hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -92,7 +84,7 @@ HostMachine machineOf(hwloc_topology_t topology) {
 // Restricts what was loaded to the cores that this process is bound to.
 HostMachine detected() {
   const std::lock_guard lock(inHwloc);
-  const Topology topology = newTopology();
+  const HwlocTopology topology = newTopology();
   if (topology == nullptr || hwloc_topology_load(topology.get()) != 0) return {};
   const std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_t)> bound(hwloc_bitmap_alloc(), hwloc_bitmap_free);
   if (bound != nullptr && hwloc_get_cpubind(topology.get(), bound.get(), HWLOC_CPUBIND_THREAD) == 0) {
@@ -119,7 +111,7 @@ HostMachine detectMachine() {
 
 HostMachine describeMachine(const std::string& synthetic) {
   const std::lock_guard lock(inHwloc);
-  const Topology topology = newTopology();
+  const HwlocTopology topology = newTopology();
   if (topology == nullptr || hwloc_topology_set_synthetic(topology.get(), synthetic.c_str()) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
     throw Error(

@@ -14,14 +14,6 @@
 namespace tutti::detect {
 namespace {
 
-using topology::bandwidth;
-using topology::countOf;
-using topology::DeviceKind;
-using topology::deviceNamed;
-using topology::pathType;
-using topology::System;
-using topology::timesSaid;
-
 // Beside this program.
 std::string nvmlOfTests(const char* name = "tutti_test_nvml.so") {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;

@@ -9,11 +9,7 @@
 namespace tutti::detect {
 namespace {
 
-using topology::countOf;
-using topology::DeviceKind;
 using topology::Port;
-using topology::System;
-using topology::timesSaid;
 
 std::vector<std::string> portsOf(const System& system) {
   std::vector<std::string> names;

@@ -17,14 +17,6 @@
 namespace tutti::detect {
 namespace {
 
-using topology::bandwidth;
-using topology::countOf;
-using topology::DeviceKind;
-using topology::deviceNamed;
-using topology::pathType;
-using topology::System;
-using topology::timesSaid;
-
 constexpr const char* kNone = "/nowhere/libnvidia-ml.so.1";
 
 class DetectedMachine : public MachineTree {

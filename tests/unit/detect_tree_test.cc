@@ -11,13 +11,6 @@
 namespace tutti::detect {
 namespace {
 
-using topology::bandwidth;
-using topology::countOf;
-using topology::DeviceKind;
-using topology::deviceNamed;
-using topology::pathType;
-using topology::System;
-
 class DetectedTree : public MachineTree {
  protected:
   void SetUp() override {

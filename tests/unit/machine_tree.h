@@ -10,8 +10,18 @@
 
 #include "detect/sysfs.h"
 #include "topology/system.h"
+#include "unit/topology_facts.h"
 
 namespace tutti::detect {
+
+// What its tests look at.
+using topology::bandwidth;
+using topology::countOf;
+using topology::DeviceKind;
+using topology::deviceNamed;
+using topology::pathType;
+using topology::System;
+using topology::timesSaid;
 
 class MachineTree : public testing::Test {
  protected:

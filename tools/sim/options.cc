@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "base/command_name.h"
 #include "base/error.h"
 #include "catalog/known_systems.h"
 #include "sim/simulate.h"
@@ -32,17 +33,9 @@ size_t bytesOf(const std::string& text) {
   return static_cast<size_t>(bytes);
 }
 
-constexpr struct {
-  const char* name;
-  Collective collective;
-} kOps[] = {{"all_reduce", Collective::kAllReduce},
-            {"all_gather", Collective::kAllGather},
-            {"reduce_scatter", Collective::kReduceScatter},
-            {"broadcast", Collective::kBroadcast},
-            {"reduce", Collective::kReduce},
-            {"alltoall", Collective::kAllToAll},
-            {"gather", Collective::kGather},
-            {"scatter", Collective::kScatter}};
+bool isSimulated(Collective collective) {
+  return plainOf(collective) == collective && collective != Collective::kSendRecv;
+}
 
 std::string systemNames() {
   std::string text = "Systems:\n";
@@ -82,9 +75,11 @@ sim::Cluster clusterOf(const Options& options) {
 
 Collective collectiveOf(const Options& options) {
   std::string names;
-  for (const auto& op : kOps) {
-    if (options.op == op.name) return op.collective;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", op.name);
+  for (int number = 0; number < kCollectives; ++number) {
+    const auto one = static_cast<Collective>(number);
+    if (!isSimulated(one)) continue;
+    if (options.op == commandName(one)) return one;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", commandName(one));
   }
   refuse(fmt::format("'{}' is no operation; choose one of: {}", options.op, names));
 }

@@ -88,12 +88,6 @@ Sweep readSweep(const std::string& path) try {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, error.what()));
 }
 
-std::string commandName(Collective collective) {
-  std::string name(nameOf(collective));
-  std::ranges::replace(name, '-', '_');
-  return name == "all_to_all" ? "alltoall" : name;
-}
-
 std::vector<Algorithm> alternatives(Collective collective) {
   auto all = schedule::algorithmsFor(collective);
   std::erase(all, Algorithm::kHierarchical);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_name.h"
 #include "base/types.h"
 #include "schedule/algorithm.h"
 
@@ -37,9 +38,7 @@ std::string toJson(const Sweep& sweep);
 // Throws Error(kInvalidArgument) with `path` in front for what cannot be read or is no sweep.
 Sweep readSweep(const std::string& path);
 
-// "all_reduce": an operation as commands and files name it. The other way throws Error(kInvalidArgument) that lists
-// them.
-std::string commandName(Collective collective);
+// The other way of commandName(). Throws Error(kInvalidArgument) that lists the names.
 Collective collectiveByCommand(const std::string& name);
 // Whether its time is that of a barrier behind it, too. In a loop without one, the root of a broadcast runs ahead of
 // the others, and chains look better than whoever waits for the result finds them. What all ranks take from all ranks

@@ -105,7 +105,7 @@ class _Job:
                                        start_new_session=True, preexec_fn=_end_with_parent)
             self.ranks.append(process)
             if self.asked is not None:  # meanwhile: the others have been told
-                os.killpg(process.pid, self.asked)
+                self._signal(process, self.asked)
         for rank, process in enumerate(self.ranks if self.told.prefix else ()):  # threads: after the last fork
             self._relay(rank, process.stdout, sys.stdout.buffer)
             self._relay(rank, process.stderr, sys.stderr.buffer)
@@ -126,9 +126,13 @@ class _Job:
 
     def kill(self, number: int) -> None:
         for process in self.ranks:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
+            self._signal(process, number)
+
+    @staticmethod
+    def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
 
     def failed(self) -> int | None:
         """A rank that has failed, if any."""
