@@ -150,6 +150,7 @@ TEST_P(Growing, Duplicates) {
     CHECK_TUTTI(tuttiStreamDestroy(one));
     CHECK_TUTTI(tuttiStreamDestroy(other));
     EXPECT_EQ(values, (std::array<int, 2>{3, 30}));
+    CHECK_TUTTI(tuttiBarrier(comm, nullptr));  // none is still in a call of the twin
     CHECK_TUTTI(tuttiCommRevoke(twin.comm, 0));
     expectReduces(comm, 3);
   });

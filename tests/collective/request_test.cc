@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -492,11 +493,13 @@ TEST(PersistentCall, MayBeStartedBeforeItIsReady) {
 TEST(PersistentCall, FailsAfterAFailureAndAfterTheEnd) {
   tuttiRequest_t requests[2] = {};
   int values[2] = {};
+  std::latch bothRan{2};  // who is done first must not revoke what the other is still in
   withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
     const tuttiCallConfig_t config = callConfig(&requests[rank], TUTTI_CALL_PERSISTENT);
     int& value = values[rank];
     CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
     CHECK_TUTTI(tuttiRequestStart(requests[rank]));
+    bothRan.arrive_and_wait();
     if (rank == 0) CHECK_TUTTI(tuttiCommRevoke(comm, 0));
     EXPECT_EQ(tuttiRequestStart(requests[rank]), tuttiRemoteError);
     EXPECT_NE(std::string(tuttiGetLastError(comm)), "");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <latch>
 #include <set>
 #include <thread>
 #include <vector>
@@ -159,12 +160,14 @@ TEST(Stream, AForeignStreamIsAnArgumentError) {
 }
 
 TEST(Stream, AStreamWhoseOperationFailedIsDestroyedAllTheSame) {
-  withCommunicators(2, testConfig(), [](tuttiComm_t comm, int rank) {
+  std::latch bothCalled{2};
+  withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
     tuttiStream_t stream = nullptr;
     CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
     int value = 1;
     CHECK_TUTTI(
         tuttiAllReduce(&value, &value, rank == 0 ? 1 : 0, tuttiInt32, rank == 0 ? tuttiSum : tuttiMax, comm, stream));
+    bothCalled.arrive_and_wait();
     if (rank == 1) CHECK_TUTTI(tuttiCommRevoke(comm, 0));
     const tuttiResult_t result = tuttiStreamDestroy(stream);
     EXPECT_TRUE(rank == 1 || result != tuttiSuccess) << "it says what tuttiStreamSynchronize would";

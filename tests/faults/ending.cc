@@ -144,6 +144,12 @@ int forkInEveryMoment(int moments) {
 // What threads hold while a process ends, and what a forked child has inherited of them, is no leak.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { return 1; }
 
+// What a thread had of a library's thread-local memory, another one frees when it is gone: the C library waits for the
+// kernel's word of that, which no sanitizer sees.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
+  return "race:_dl_deallocate_tls";
+}
+
 int main(int argc, char** argv) {
   const Options options(argc, argv, kUsage);
   char folder[] = "/tmp/tutti-ending-XXXXXX";
