@@ -1,7 +1,11 @@
 #include "plan/device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "base/costs.h"
 #include "plan/cost.h"
@@ -22,18 +26,66 @@ int channelsFor(double bytes, const ProtocolCost& cost, int most) {
   return static_cast<int>(std::clamp(std::ceil(bytes / cost.bytesPerChannel), 1.0, static_cast<double>(most)));
 }
 
+double leastOf(double rate, double limit) { return limit > 0 ? std::min(rate, limit) : rate; }
+
+// Among hosts, by what an algorithm needs of them.
+double farSteps(Algorithm algorithm, const Request& request, const schedule::Scale& scale) {
+  schedule::Scale hosts = scale;
+  hosts.ranks = scale.hosts, hosts.ranksPerHost = 1;
+  return scale.hosts > 1 ? workOf(algorithm, request, hosts).steps : 0;
+}
+
+// What one rank has to do: hand-overs one after the other, and bytes through its GPU's links and its way into the
+// network at the same time.
+struct Passage {
+  double nearSteps = 0, farSteps = 0, moved = 0, crossing = 0;
+};
+
+Passage passageOf(Algorithm algorithm, const Request& request, const schedule::Scale& scale) {
+  const schedule::Workload work = workOf(algorithm, request, scale);
+  Passage passage;
+  passage.farSteps = std::min(work.steps, farSteps(algorithm, request, scale));
+  passage.nearSteps = work.steps - passage.farSteps;
+  passage.moved = std::max(work.busiest.sent, work.busiest.received) + waitedFor(work, {});
+  if (scale.hosts > 1) passage.crossing = work.crossings * work.busiest.sent / work.crossers;
+  return passage;
+}
+
+// Within the hosts, and among them: each rank of a host has a part of that, unless there is a root, and while one part
+// of the message is between hosts another is within them.
+Passage passageInStages(const std::array<schedule::Stage, 2>& stages, const Request& request, int ranksPerHost) {
+  const auto& [within, between] = stages;
+  Passage passage = passageOf(within.algorithm, {request.collective, within.request.bytes}, within.scale);
+  const Passage far = passageOf(between.algorithm, {request.collective, between.request.bytes}, between.scale);
+  passage.farSteps = far.nearSteps + far.farSteps;
+  passage.crossing = far.moved / (hasRoot(request.collective) ? 1 : ranksPerHost);
+  return passage;
+}
+
+Passage passageOf(Algorithm algorithm, const Request& request, const DeviceMachine& machine) {
+  schedule::Scale scale;
+  scale.ranks = machine.ranks, scale.hosts = machine.hosts;
+  scale.ranksPerHost = machine.ranks / std::max(1, machine.hosts);
+  scale.slotBytes = slots::kPricedBytesOnGpu;
+  std::array<schedule::Stage, 2> stages;
+  const Request plain{plainOf(request.collective), request.bytes};
+  const auto split = schedule::rowOf(algorithm).stages;
+  if (split != nullptr && split(plain, scale, stages)) return passageInStages(stages, plain, scale.ranksPerHost);
+  return passageOf(algorithm, request, scale);
+}
+
 DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
                    int forcedChannels) {
+  const ProtocolRow& row = rowOf(protocol);
   const ProtocolCost& cost = costOf(protocol, machine);
-  ClusterModel model;
-  model.ranks = model.ranksPerHost = machine.ranks;
-  model.slotBytes = slots::kPricedBytesOnGpu;
-  const schedule::Workload work = workOf(algorithm, request, model);
-  const double moved = std::max(work.busiest.sent, work.busiest.received) + waitedFor(work, {});
-  const int channels =
-      forcedChannels > 0 ? std::min(forcedChannels, machine.channels) : channelsFor(moved, cost, machine.channels);
-  const double bytesPerUs = cost.channelGBs * channels * 1e3;
-  return {algorithm, protocol, channels, kDeviceLaunchUs + work.steps * cost.hopUs + moved / bytesPerUs};
+  const Passage passage = passageOf(algorithm, request, machine);
+  const int channels = forcedChannels > 0 ? std::min(forcedChannels, machine.channels)
+                                          : channelsFor(passage.moved, cost, machine.channels);
+  const double nearGBs = leastOf(cost.channelGBs * channels, machine.gpuGBs * row.linkShare);
+  const double farGBs = leastOf(cost.channelGBs * channels, machine.networkGBs * row.linkShare);
+  const double us = std::max(passage.moved / nearGBs, passage.crossing / farGBs) / 1e3;
+  return {algorithm, protocol, channels,
+          kDeviceLaunchUs + passage.nearSteps * cost.hopUs + passage.farSteps * row.networkHopUs + us};
 }
 
 DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const DeviceMachine& machine) {
@@ -46,32 +98,105 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
           work.steps * kStreamedHopUs + work.busiest.messages * kStreamedCopyUs + moved / (kStreamedGBs * 1e3)};
 }
 
-// Whether a block has the links, and a slot of the protocol the room, that the algorithm needs.
-bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
+// Why an algorithm is out of the question whatever the protocol; empty where it is not.
+std::string objection(Algorithm algorithm, const DeviceMachine& machine) {
   const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
-  if (row.workload == nullptr || (row.linksToAll && machine.ranks - 1 > machine.mostLinks)) return false;
-  const uint32_t room = machine.mostSegments[protocol];
-  return !packsAllRanks(algorithm, collective) || static_cast<uint32_t>(machine.ranks) <= room;
+  if (row.workload == nullptr) return "what it costs is not known; it is used where it is forced";
+  schedule::Scale scale;
+  scale.ranks = machine.ranks, scale.hosts = machine.hosts;
+  scale.ranksPerHost = machine.ranks / std::max(1, machine.hosts);
+  if (row.objection != nullptr)
+    if (std::string reason = row.objection(scale); !reason.empty()) return reason;
+  if (row.linksToAll && machine.ranks - 1 > machine.mostLinks)
+    return fmt::format("it needs {} links a rank, of which a block serves {}", machine.ranks - 1, machine.mostLinks);
+  return {};
 }
+
+// Whether a slot of the protocol has the room that the algorithm needs.
+bool hasRoom(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
+  return !packsAllRanks(algorithm, collective) ||
+         static_cast<uint32_t>(machine.ranks) <= machine.mostSegments[protocol];
+}
+
+bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
+  return objection(algorithm, machine).empty() && hasRoom(algorithm, protocol, collective, machine);
+}
+
+// One choice in the making: what is asked for, and what became of each candidate.
+class Weighing {
+ public:
+  Weighing(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
+           std::optional<Protocol> protocol, int forcedChannels)
+      : request_(request), machine_(machine), forced_(forced), protocol_(protocol), forcedChannels_(forcedChannels) {}
+
+  DevicePlan run() {
+    const std::vector<Protocol> protocols = candidates();
+    for (const Algorithm algorithm : schedule::algorithmsFor(request_.collective))
+      if (!forced_ || algorithm == *forced_) weigh(algorithm, protocols);
+    auto& all = plan_.others;
+    std::ranges::stable_sort(all, {}, &DeviceChoice::predictedUs);
+    plan_.best = DeviceChoice{Algorithm::kDirect, protocol_.value_or(Protocol::kSimple), 1, 0};
+    if (all.empty()) return plan_;
+    plan_.best = all.front();
+    all.erase(all.begin());
+    return plan_;
+  }
+
+ private:
+  void exclude(std::string_view name, std::string_view why) {
+    plan_.excluded.push_back(fmt::format("{}: {}", name, why));
+  }
+
+  std::vector<Protocol> candidates() {
+    if (protocol_) return {*protocol_};
+    std::vector<Protocol> protocols;
+    for (const Protocol one : kEveryProtocol) {
+      if (!rowOf(one).needsWholeLines || machine_.linesMoveWhole) {
+        protocols.push_back(one);
+      } else {
+        exclude(nameOf(one), "not every link is known to move 128 bytes as a whole");
+      }
+    }
+    return protocols;
+  }
+
+  void weigh(Algorithm algorithm, std::span<const Protocol> protocols) {
+    if (!schedule::rowOf(algorithm).can(request_))
+      return exclude(nameOf(algorithm), "it does not add in the order of the ranks");
+    if (const std::string why = objection(algorithm, machine_); !forced_ && !why.empty())
+      return exclude(nameOf(algorithm), why);
+    for (const Protocol one : protocols) {
+      if (forced_ || hasRoom(algorithm, one, request_.collective, machine_)) {
+        plan_.others.push_back(price(algorithm, one, request_, machine_, forcedChannels_));
+      } else {
+        exclude(nameOf(algorithm), fmt::format("a slot of {} has no room for a segment of each rank", nameOf(one)));
+      }
+    }
+  }
+
+  const Request& request_;
+  const DeviceMachine& machine_;
+  std::optional<Algorithm> forced_;
+  std::optional<Protocol> protocol_;
+  int forcedChannels_;
+  DevicePlan plan_;
+};
 
 }  // namespace
 
+std::string describe(const DeviceChoice& choice) {
+  return fmt::format("{} by {} over {} channel{}, predicted {:.1f} us", nameOf(choice.algorithm),
+                     nameOf(choice.protocol), choice.channels, choice.channels == 1 ? "" : "s", choice.predictedUs);
+}
+
+DevicePlan weighDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
+                       std::optional<Protocol> protocol, int forcedChannels) {
+  return Weighing(request, machine, forced, protocol, forcedChannels).run();
+}
+
 DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
                           std::optional<Protocol> protocol, int forcedChannels) {
-  std::optional<DeviceChoice> best;
-  const auto consider = [&](Algorithm algorithm, Protocol candidate) {
-    const DeviceChoice choice = price(algorithm, candidate, request, machine, forcedChannels);
-    if (!best || choice.predictedUs < best->predictedUs) best = choice;
-  };
-  for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
-    if (forced && algorithm != *forced) continue;
-    for (const Protocol candidate : kEveryProtocol) {
-      if (protocol ? candidate != *protocol : rowOf(candidate).needsWholeLines && !machine.linesMoveWhole) continue;
-      if (!forced && !suits(algorithm, candidate, request.collective, machine)) continue;
-      consider(algorithm, candidate);
-    }
-  }
-  return best.value_or(DeviceChoice{Algorithm::kDirect, protocol.value_or(Protocol::kSimple), 1, 0});
+  return weighDevice(request, machine, forced, protocol, forcedChannels).best;
 }
 
 DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced) {

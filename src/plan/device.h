@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/types.h"
 #include "device/protocol.h"
@@ -21,6 +23,10 @@ constexpr PerProtocol<uint32_t> segmentsIn(uint32_t slotBytes) noexcept {
 struct DeviceMachine {
   int ranks = 1;
   int channels = 1;  // at most
+  int hosts = 1;     // with as many ranks each
+  // GB/s in each direction that a GPU's links carry inside its host, and that its way into the network carries; 0 where
+  // that is not known, and taken for no limit.
+  double gpuGBs = 0, networkGBs = 0;
   // Every link moves 128 bytes as a whole, so LL128 may be used: one GPU, or NVLink between all. False: PCIe.
   bool linesMoveWhole = true;
   int mostLinks = 64;  // that one block can serve, of each direction
@@ -34,6 +40,20 @@ struct DeviceChoice {
   int channels = 1;
   double predictedUs = 0;
 };
+
+// "ring by ll128 over 8 channels, predicted 12.3 us"
+std::string describe(const DeviceChoice& choice);
+
+struct DevicePlan {
+  DeviceChoice best;
+  std::vector<DeviceChoice> others;   // the rest, cheapest first
+  std::vector<std::string> excluded;  // "name: reason", of algorithms and of protocols
+};
+
+// All that fit the machine; `algorithm` and `protocol` as in chooseDevice().
+DevicePlan weighDevice(const Request& request, const DeviceMachine& machine,
+                       std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
+                       int forcedChannels);
 
 // The cheapest of those that fit the machine; `algorithm` and `protocol`, where given, are taken as they are. Never
 // fails for a collective that has the forced algorithm: where none fits it is direct, for which the machine may be too

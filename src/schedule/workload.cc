@@ -30,6 +30,7 @@ Pattern doubling(const Scale& scale) {
   pattern.hops = pattern.messages = log2Ceil(scale.ranks);
   pattern.fan = std::max(1, log2Ceil(scale.ranks));
   pattern.crossings = crossingsOfAll(scale);
+  pattern.crossers = scale.ranksPerHost;
   return pattern;
 }
 
@@ -37,6 +38,7 @@ Pattern everyone(const Scale& scale) {
   Pattern pattern;
   pattern.messages = pattern.fan = scale.ranks - 1;
   pattern.crossings = crossingsOfAll(scale);
+  pattern.crossers = scale.ranksPerHost;
   return pattern;
 }
 
@@ -48,6 +50,7 @@ Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double b
   work.mean = work.busiest;
   work.skewed = (work.steps - 1) * std::min<double>(bytes / work.steps, scale.slotBytes);
   work.crossings = pattern.crossings;
+  work.crossers = pattern.crossers;
   return work;
 }
 

@@ -47,6 +47,7 @@ struct Workload {
   double skewed = 0;     // bytes that steps wait for after other steps: of some of them, as ranks are never in step
   double fan = 1;        // peers whose flows meet on the way to one rank
   double crossings = 1;  // the busiest host's outgoing bytes in units of busiest.sent
+  double crossers = 1;   // so many of a host's ranks send those, each as much as the others
 };
 
 // Whom a rank speaks to, one step after another, when all ranks do the same.
@@ -55,6 +56,7 @@ struct Pattern {
   double messages = 1;   // that a rank takes in these
   double fan = 1;        // peers of one receiver whose flows meet in the network
   double crossings = 1;  // as Workload::crossings
+  double crossers = 1;   // as Workload::crossers
 };
 Pattern neighbours(const Scale& scale);  // a ring
 Pattern doubling(const Scale& scale);    // peers at a distance that doubles

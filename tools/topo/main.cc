@@ -16,6 +16,7 @@
 #include "exchange/system_file.h"
 #include "exchange/xml_text.h"
 #include "flushed.h"
+#include "topo/plan.h"
 #include "topo/show.h"
 
 namespace tutti::topo {
@@ -26,6 +27,7 @@ constexpr int kTrouble = 2;
 struct Options {
   std::string file, system, format = "text", made;
   bool complete = false;
+  PlanOptions plan;
 
   bool atHand() const { return file.empty() && system.empty(); }
 };
@@ -79,18 +81,31 @@ std::string names() {
   return text;
 }
 
+// Which system a subcommand is about.
+void describeSystem(CLI::App& app, Options& options) {
+  CLI::Option* file = app.add_option("FILE", options.file,
+                                     "A system in NCCL's XML (NCCL_TOPO_FILE) or in hwloc's (lstopo); without "
+                                     "a file, the machine at hand");
+  app.add_option("--system", options.system, "One that is known by this name")->excludes(file);
+  app.add_flag("--complete", options.complete, "Add to FILE what it leaves out and this machine has")->needs(file);
+}
+
+std::string plan(const Options& options) {
+  const std::string name = options.atHand() ? "this machine" : options.system.empty() ? options.file : options.system;
+  return planText(systemOf(options), name, options.atHand(), options.plan);
+}
+
 void describe(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   app.footer(names());
   CLI::App* show = app.add_subcommand("show", "Show a system: its tree, paths between GPUs and NICs, and warnings");
-  CLI::Option* file = show->add_option("FILE", options.file,
-                                       "A system in NCCL's XML (NCCL_TOPO_FILE) or in hwloc's (lstopo); without "
-                                       "a file, the machine at hand");
-  show->add_option("--system", options.system, "One that is known by this name")->excludes(file);
-  show->add_flag("--complete", options.complete, "Add to FILE what it leaves out and this machine has")->needs(file);
+  describeSystem(*show, options);
   show->add_option("--format", options.format, "text, xml (NCCL's), hwloc (its XML) or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "xml", "hwloc", "json"}));
+  CLI::App* plan = app.add_subcommand("plan", "Say what would be chosen for an operation on a system, and why");
+  describeSystem(*plan, options);
+  describePlan(*plan, options.plan);
   CLI::App* make = app.add_subcommand("make", "Write a known system in NCCL's XML to standard output");
   make->add_option("NAME", options.made, "Its name")->required();
 }
@@ -104,7 +119,9 @@ int run(int argc, char** argv) {
       "tutti-topo");
   describe(app, options);
   return tools::runCommand(app, argc, argv, kTrouble, [&] {
-    fmt::print("{}", app.got_subcommand("make") ? xmlOf(topology::makeKnownSystem(options.made)) : show(options));
+    fmt::print("{}", app.got_subcommand("make")   ? xmlOf(topology::makeKnownSystem(options.made))
+                     : app.got_subcommand("plan") ? plan(options)
+                                                  : show(options));
   });
 }
 

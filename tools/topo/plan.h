@@ -1,0 +1,23 @@
+// tutti-topo plan: what would be chosen on a system, and why, as a table or as JSON.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "explain/explain.h"
+
+namespace tutti::topo {
+
+struct PlanOptions {
+  std::string op = "all_reduce", size = "64M", algo, protocol, transport = "shm", profile, format = "text";
+  int nodes = 1, ranksPerNode = 0, channels = 0;
+  bool sweep = false, measure = false;
+};
+
+void describePlan(CLI::App& app, PlanOptions& options);
+
+// `atHand`: the system is this machine, where it can be measured. Throws Error(kInvalidArgument) that says what there
+// is.
+std::string planText(const topology::System& system, const std::string& name, bool atHand, const PlanOptions& options);
+
+}  // namespace tutti::topo
