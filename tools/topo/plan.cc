@@ -87,11 +87,10 @@ Measured measured(const Question& question, const Answer& answer, bool atHand) {
 
 std::string_view protocolOf(const Candidate& one) { return one.protocol ? nameOf(*one.protocol) : "-"; }
 
-std::string headOf(const Question& question, const Answer& answer) {
+std::string headOf(const Answer& answer, const std::string& what) {
   const sim::Cluster& cluster = answer.cluster;
-  return fmt::format("{} of {} among {} ranks ({}, nodes: {} of {} {})\n\n", nameOf(question.collective),
-                     byteSizeText(question.bytes), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost,
-                     answer.onGpus ? "GPUs" : "ranks on cores");
+  return fmt::format("{} among {} ranks ({}, nodes: {} of {} {})\n\n", what, cluster.ranks(), cluster.name,
+                     cluster.hosts, cluster.ranksPerHost, answer.onGpus ? "GPUs" : "ranks on cores");
 }
 
 std::string candidatesText(const Answer& answer, const Measured& times) {
@@ -126,7 +125,8 @@ std::string waysText(const Answer& answer) {
 
 std::string textOf(const topology::System& system, const Question& question, const Answer& answer,
                    const Measured& times) {
-  std::string text = headOf(question, answer) + candidatesText(answer, times);
+  const std::string what = fmt::format("{} of {}", nameOf(question.collective), byteSizeText(question.bytes));
+  std::string text = headOf(answer, what) + candidatesText(answer, times);
   if (!answer.excluded.empty()) text += "\nLeft out\n";
   for (const std::string& each : answer.excluded) text += fmt::format("  {}\n", each);
   text += ringsText(system, answer.rings) + waysText(answer);
@@ -166,7 +166,8 @@ std::string sweepText(const topology::System& system, const std::string& name, Q
   for (question.bytes = std::min(kFirstOfSweep, last);;
        question.bytes = std::min(last, question.bytes * kSweepFactor)) {
     const Answer answer = explain::explain(system, name, question);
-    if (question.bytes == std::min(kFirstOfSweep, last)) text = headOf(question, answer) + text;
+    if (question.bytes == std::min(kFirstOfSweep, last))
+      text = headOf(answer, std::string(nameOf(question.collective))) + text;
     const Candidate& best = answer.choice();
     const Candidate* next = answer.candidates.size() > 1 ? &answer.candidates[1] : nullptr;
     text += fmt::format("{:>8}  {:<14}{:<10}{:>9}{:>15.1f}{:>14.2f}  {}\n", byteSizeText(question.bytes),
