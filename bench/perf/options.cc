@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "base/byte_size.h"
 #include "base/limits.h"
 #include "perf/environment.h"
 #include "perf/extras.h"
@@ -247,19 +246,8 @@ void validate(const Options& options) {
 }  // namespace
 
 size_t parseSize(const std::string& text) {
-  static const std::map<std::string, double> kUnits = {{"", 1},       {"K", 0x1p10}, {"k", 0x1p10}, {"M", 0x1p20},
-                                                       {"m", 0x1p20}, {"G", 0x1p30}, {"g", 0x1p30}};
-  size_t used = 0;
-  double number = -1;
-  try {
-    number = std::stod(text, &used);
-  } catch (const std::exception&) {
-  }
-  const auto unit = kUnits.find(text.substr(used));
-  if (used == 0 || unit == kUnits.end() || !(number >= 0) || number * unit->second > 0x1p50) {
-    throw UsageError(fmt::format("invalid size '{}': a number of bytes, with K, M or G for powers of 1024", text));
-  }
-  return static_cast<size_t>(number * unit->second);
+  if (const auto bytes = parseByteSize(text)) return *bytes;
+  throw UsageError(fmt::format("invalid size '{}': a number of bytes, with K, M or G for powers of 1024", text));
 }
 
 std::optional<size_t> Options::nextSize(size_t bytes) const {

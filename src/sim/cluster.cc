@@ -115,11 +115,28 @@ void setGpus(Cluster& cluster, const System& system, std::vector<int> gpus, cons
   cluster.channels = kChannelsOnGpu;
 }
 
+// Memory nodes with cores; some are memory alone. Where a file does not say, it is taken to be usual.
+int nodesWithCores(const System& system) {
+  const auto hasCores = [&](int node) {
+    const std::string& mask = system.devices[node].numa->affinity;
+    return mask.empty() || mask.find_first_not_of("0,") != std::string::npos;
+  };
+  return static_cast<int>(std::ranges::count_if(devicesOf(system, DeviceKind::kNuma), hasCores));
+}
+
+// Of a port whose speed is unknown, what was assumed.
+double networkOf(const System& system, int port) {
+  const auto up = std::ranges::find(system.links, port, &topology::Link::b);
+  return up == system.links.end() ? 0 : up->gigabytes;
+}
+
 void setCores(Cluster& cluster, const System& system, const std::vector<int>& ports) {
-  const size_t nodes = devicesOf(system, DeviceKind::kNuma).size();
-  if (cluster.ranksPerHost == 0) cluster.ranksPerHost = static_cast<int>(std::max<size_t>(nodes, 1));
-  for (const int port : ports)
-    cluster.nics.push_back({nameOf(system, port), topology::networkGigabytes(system.devices[port].port->megabits)});
+  const int nodes = nodesWithCores(system);
+  if (nodes == 0)
+    refuse(fmt::format("{} has neither GPUs nor memory nodes with cores, and so nothing that could be a rank",
+                       cluster.name));
+  if (cluster.ranksPerHost == 0) cluster.ranksPerHost = nodes;
+  for (const int port : ports) cluster.nics.push_back({nameOf(system, port), networkOf(system, port)});
   cluster.portGBs = costs::kShm.bandwidthGBs;
   cluster.localUs = costs::kShm.latencyUs;
   cluster.remoteUs = costs::kTcpNetwork.latencyUs;
@@ -128,9 +145,17 @@ void setCores(Cluster& cluster, const System& system, const std::vector<int>& po
   cluster.depth = slots::kDepth;
 }
 
+void requireOneHost(const System& system, std::string_view name) {
+  const std::vector<int> nodes = devicesOf(system, DeviceKind::kNuma);
+  const auto host = [&](int node) { return system.devices[node].numa->host; };
+  if (!nodes.empty() && std::ranges::any_of(nodes, [&](int node) { return host(node) != host(nodes.front()); }))
+    refuse(fmt::format("{} describes several hosts: give one of them, and how many of it there are", name));
+}
+
 }  // namespace
 
 Cluster clusterOf(const System& system, std::string_view name, int hosts, int ranksPerHost) {
+  requireOneHost(system, name);
   Cluster cluster;
   cluster.name = name;
   cluster.hosts = hosts;
@@ -154,8 +179,11 @@ void check(const Cluster& cluster) {
   if (cluster.hosts < 1 || cluster.ranksPerHost < 1 || cluster.hosts > kMostRanks / cluster.ranksPerHost)
     refuse(fmt::format("{} hosts of {} ranks are no cluster: 1 to {} ranks can be simulated", cluster.hosts,
                        cluster.ranksPerHost, kMostRanks));
-  const bool carry = std::ranges::all_of(cluster.nics, positive, &Nic::gbs) && !cluster.nics.empty();
-  if (!carry || !positive(cluster.portGBs) || !positive(cluster.combineGBs))
+  for (const Nic& nic : cluster.nics)
+    if (!positive(nic.gbs))
+      refuse(
+          fmt::format("'{}' has a NIC that carries nothing, {}: give it a bandwidth above 0", cluster.name, nic.name));
+  if (cluster.nics.empty() || !positive(cluster.portGBs) || !positive(cluster.combineGBs))
     refuse(fmt::format("'{}' has a link that carries nothing: bandwidths and NICs must be above 0", cluster.name));
   const auto known = [&](int nic) { return nic >= 0 && nic < static_cast<int>(cluster.nics.size()); };
   const bool all = cluster.nicOf.empty() || cluster.nicOf.size() == static_cast<size_t>(cluster.ranksPerHost);

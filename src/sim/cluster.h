@@ -33,7 +33,8 @@ struct Cluster {
 // Hosts of that system. A rank is a GPU, in the order of their numbers; where there are none, the cores of a memory
 // node, which share all NICs. 0 as `ranksPerHost`: as many as there are. Bandwidths are those of the paths: between
 // ranks the least of any two GPUs, to a NIC the least of those GPUs that it is nearest to. Throws
-// Error(kInvalidArgument) for less than one host, more ranks than GPUs, or several hosts that have no NIC.
+// Error(kInvalidArgument) for less than one host, more ranks than GPUs, several hosts that have no NIC, and a system
+// that is several hosts itself or has nothing that could be a rank.
 Cluster clusterOf(const topology::System& system, std::string_view name, int hosts, int ranksPerHost = 0);
 
 // Throws Error(kInvalidArgument) where a number makes no sense.

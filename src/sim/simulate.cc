@@ -220,7 +220,7 @@ void check(Algorithm algorithm, const Cluster& cluster, const Message& message) 
       names += fmt::format("{}{}", names.empty() ? "" : ", ", nameOf(each));
     refuse(fmt::format("{} has no algorithm {}; choose one of: {}", nameOf(message.collective), row.name, names));
   }
-  if (cluster.ranks() < 2) refuse("one rank alone has nothing to send: simulate two or more");
+  if (cluster.ranks() < 2) refuse("one rank alone has nothing to send: simulate more nodes, or more ranks of each");
   if (hasRoot(message.collective) && (message.root < 0 || message.root >= cluster.ranks()))
     refuse(fmt::format("root {} is not one of {} ranks", message.root, cluster.ranks()));
   if (row.linksToAll && cluster.ranks() > kMostRanksOfRuntime)

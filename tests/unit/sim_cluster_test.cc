@@ -61,6 +61,56 @@ TEST(SimCluster, FewerRanksThanGpus) {
   EXPECT_EQ(Network(cluster).nameOf(Network(cluster).path(2, 3).out), "rdmap32s27 of host 0, out");
 }
 
+topology::System coresAt(std::vector<const char*> masks) {
+  topology::System system;
+  for (const char* mask : masks) {
+    topology::Device& node = system.devices.emplace_back();
+    node.kind = topology::DeviceKind::kNuma;
+    node.numa.emplace();
+    node.numa->affinity = mask;
+  }
+  topology::connect(system);
+  return system;
+}
+
+TEST(SimCluster, MemoryWithoutCoresIsNoRank) {
+  EXPECT_EQ(clusterOf(coresAt({"0000000f", "000000f0", "00000000,00000000"}), "cores", 1).ranksPerHost, 2);
+  EXPECT_EQ(clusterOf(coresAt({"", ""}), "unknown cores", 1).ranksPerHost, 2);
+  EXPECT_THROW(clusterOf(coresAt({"0", ""}), "no NIC", 2), Error);
+  EXPECT_THROW(clusterOf(coresAt({"0", "0"}), "memory alone", 1), Error);
+}
+
+TEST(SimCluster, APortOfUnknownSpeedHasWhatWasAssumed) {
+  topology::System system = coresAt({"f"});
+  system.links.clear();
+  topology::Device& nic = system.devices.emplace_back();
+  nic.kind = topology::DeviceKind::kNic;
+  nic.parent = 0;
+  topology::Device& port = system.devices.emplace_back();
+  port.kind = topology::DeviceKind::kPort;
+  port.parent = 1;
+  port.port.emplace();
+  topology::connect(system);
+  EXPECT_DOUBLE_EQ(clusterOf(system, "unknown", 2).nics[0].gbs, 1.2);
+}
+
+TEST(SimCluster, ALinkThatCarriesNothingIsNamed) {
+  Cluster broken = knownCluster("hgx-h100", 2);
+  broken.nics[3].gbs = 0;
+  try {
+    check(broken);
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string_view(error.what()).find("carries nothing, mlx5_3"), std::string_view::npos) << error.what();
+  }
+}
+
+TEST(SimCluster, OneHostIsANode) {
+  topology::System two = coresAt({"f", "f"});
+  two.devices[1].numa->host = "b";
+  EXPECT_THROW(clusterOf(two, "two hosts", 1), Error);
+}
+
 TEST(SimCluster, RefusesWhatMakesNoSense) {
   EXPECT_THROW(knownCluster("hgx-h100", 0), Error);
   EXPECT_THROW(knownCluster("hgx-h100", 1, 9), Error);

@@ -11,24 +11,27 @@ import xml.etree.ElementTree
 BIN = os.environ["TUTTI_BIN_DIR"]
 
 
-def run(*arguments):
-    return subprocess.run([os.path.join(BIN, "tutti-sim"), *arguments], capture_output=True, text=True, check=False,
+H100 = ("--system", "hgx-h100")
+
+
+def run(*arguments, node=H100):
+    return subprocess.run([os.path.join(BIN, "tutti-sim"), *node, *arguments], capture_output=True, text=True, check=False,
                           timeout=300)
 
 
 class Tool(unittest.TestCase):
-    def answer(self, *arguments):
-        done = run(*arguments)
+    def answer(self, *arguments, node=H100):
+        done = run(*arguments, node=node)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done.stdout
 
-    def refusal(self, text, *arguments):
-        done = run(*arguments)
+    def refusal(self, text, *arguments, node=H100):
+        done = run(*arguments, node=node)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertIn(text, done.stderr)
 
     def test_a_table_with_the_best_first(self):
-        text = self.answer("--system", "hgx-h100", "--nodes", "4", "--size", "16M")
+        text = self.answer("--nodes", "4", "--size", "16M")
         rows = re.findall(r"(?m)^ +16M  (\S+) +([\d.]+) ", text)
         self.assertIn("ring", [name for name, _ in rows])
         times = [float(time) for _, time in rows]
@@ -37,7 +40,8 @@ class Tool(unittest.TestCase):
         self.assertIn("p: before the run, the schedules of all ranks were proved", text)
 
     def test_it_says_what_it_left_out(self):
-        text = self.answer("--nodes", "32", "--size", "2G", "--system", "ethernet-host", "--ranks-per-node", "8")
+        text = self.answer("--nodes", "32", "--size", "2G", "--ranks-per-node", "8",
+                           node=("--system", "ethernet-host"))
         self.assertIn("c: nothing was run", text)
         self.assertIn("h: one host was run", text)
         self.assertIn("x: a part of the message's rounds was run", text)
@@ -56,7 +60,7 @@ class Tool(unittest.TestCase):
             self.assertIn("The library's communicators have up to 16384 ranks", text)
 
     def test_figures_are_those_of_the_system(self):
-        text = self.answer("--system", "aws-p4d", "--nodes", "2", "--algo", "ring")
+        text = self.answer("--nodes", "2", "--algo", "ring", node=("--system", "aws-p4d"))
         self.assertIn("ranks: 16 (nodes of aws-p4d: 2 of 8)", text)
         self.assertIn("NICs of a node   4 of 12.0 GB/s", text)
         self.assertIn("rdmap", text)
@@ -93,7 +97,7 @@ class Tool(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("cannot write the plot to '/dev/full': No space left on device", done.stderr)
         with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run([os.path.join(BIN, "tutti-sim")], stdout=full, stderr=subprocess.PIPE, text=True,
+            done = subprocess.run([os.path.join(BIN, "tutti-sim"), *H100], stdout=full, stderr=subprocess.PIPE, text=True,
                                   check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("cannot write to standard output", done.stderr)
@@ -114,8 +118,64 @@ class Tool(unittest.TestCase):
                      "halving")
         self.refusal("beyond 16384 ranks; simulate fewer nodes", "--op", "reduce", "--nodes", "8192", "--algo", "hierarchical")
 
+    def file(self, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name, "node.xml")
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def file_of(self, name, form="xml"):
+        done = subprocess.run([os.path.join(BIN, "tutti-topo"), "show", "--system", name, "--format", form],
+                              capture_output=True, text=True, check=True)
+        return self.file(done.stdout)
+
+    def test_a_file_gives_what_its_system_gives(self):
+        for name in ("hgx-h100", "aws-p5", "azure-hbv3", "pcie-box"):
+            known = self.answer("--nodes", "4", "--size", "1M", "--sweep", node=("--system", name))
+            of_file = self.answer("--nodes", "4", "--size", "1M", "--sweep", node=("--input", self.file_of(name)))
+            self.assertEqual(of_file.replace("node.xml", name), known)
+
+    def test_a_file_of_hwloc(self):
+        done = run("--nodes", "4", node=("--input", self.file_of("azure-hbv3", "hwloc")))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ranks: 16 (nodes of node.xml: 4 of 4)", done.stdout)
+        self.assertIn("mlx5_ib0: no network speed; 10000 Mbit/s is assumed", done.stderr)
+        self.assertIn("NICs of a node   1 of 1.2 GB/s", done.stdout)
+
+    def test_the_machine_at_hand(self):
+        done = run("--ranks-per-node", "2", "--size", "1M", node=())
+        if "neither GPUs nor" not in done.stderr and "has 1 GPUs" not in done.stderr:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("(nodes of this machine: 1 of 2)", done.stdout)
+        self.assertRegex(done.stderr, r"\A(tutti-sim: .*\n)*\Z")
+
+    def test_files_that_are_no_node(self):
+        core = '<cpu numaid="0" affinity="ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"{}>{}</cpu>'
+
+        def refused(text, content, *arguments):
+            done = run(*arguments, node=("--input", self.file(f'<system version="1">{content}</system>')))
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(text, done.stderr)
+
+        refused("node.xml has neither GPUs nor memory nodes with cores", "")
+        refused("node.xml has neither GPUs nor memory nodes with cores", core.format("", "").replace('"ff"', '"0"'))
+        refused("node.xml has no NIC: simulate one node", core.format("", ""), "--nodes", "2")
+        refused("one rank alone has nothing to send", core.format("", ""))
+        refused("node.xml describes several hosts: give one of them",
+                core.format(' host_hash="1"', "") + core.format(' host_hash="2"', ""))
+        gpu = '<pci busid="0000:01:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"><gpu dev="0" sm="80"/></pci>'
+        refused("node.xml has 1 GPUs, one for each rank: there is no place for 2 ranks", core.format("", gpu),
+                "--ranks-per-node", "2")
+        refused("two devices have the bus id", core.format("", gpu + gpu))
+        nic = '<nic><net name="eth0" dev="0" speed="0"/></nic>'
+        refused("eth0: no network speed; 10000 Mbit/s is assumed", core.format("", nic))
+        self.refusal("no XML at line 1", node=("--input", self.file("<system><cpu>")))
+        self.refusal("cannot be read", node=("--input", "/nowhere/node.xml"))
+        self.refusal("Try --help", node=("--input", "node.xml", *H100))
+
     def test_bad_arguments(self):
-        self.refusal('no system is known as "cray": name one of dgx-a100', "--system", "cray")
+        self.refusal('no system is known as "cray": name one of dgx-a100', node=("--system", "cray"))
         self.refusal("hgx-h100 has 8 GPUs, one for each rank", "--ranks-per-node", "9")
         self.refusal("'sum' is no operation; choose one of: all_reduce", "--op", "sum")
         self.refusal("'best' is no algorithm; choose one of: ring", "--algo", "best")

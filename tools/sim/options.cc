@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 
+#include "base/byte_size.h"
 #include "base/command_name.h"
 #include "base/error.h"
 #include "catalog/known_systems.h"
+#include "sim/node.h"
 #include "sim/simulate.h"
 
 namespace tutti::simtool {
@@ -17,20 +18,12 @@ constexpr size_t kFirstOfSweep = 1 << 10, kSweepFactor = 8;
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
 
-// The grammar of the measuring programs.
 size_t bytesOf(const std::string& text) {
-  size_t used = 0;
-  double number = -1;
-  try {
-    number = std::stod(text, &used);
-  } catch (const std::exception&) {
-  }
-  const std::string unit = text.substr(used);
-  const size_t place = unit.size() == 1 ? std::string("KkMmGg").find(unit[0]) : unit.empty() ? 0 : std::string::npos;
-  const double bytes = place == std::string::npos ? -1 : number * (unit.empty() ? 1 : std::pow(1024, place / 2 + 1));
-  if (used == 0 || !(bytes >= 1) || bytes > 0x1p44)
+  constexpr size_t kMost = size_t{1} << 44;
+  const std::optional<size_t> bytes = parseByteSize(text);
+  if (!bytes || *bytes < 1 || *bytes > kMost)
     refuse(fmt::format("invalid size '{}': a number of bytes up to 16384G, with K, M or G for powers of 1024", text));
-  return static_cast<size_t>(bytes);
+  return *bytes;
 }
 
 bool isSimulated(Collective collective) {
@@ -48,7 +41,11 @@ std::string systemNames() {
 
 void describe(CLI::App& app, Options& options) {
   app.footer(systemNames());
-  app.add_option("--system", options.system, "What each node is: one of the systems below")->capture_default_str();
+  CLI::Option* system = app.add_option("--system", options.system, "What each node is: one of the systems below");
+  app.add_option("--input", options.file,
+                 "What each node is: a file in NCCL's XML (NCCL_TOPO_FILE) or in hwloc's (lstopo); with neither, nodes "
+                 "are like the machine at hand")
+      ->excludes(system);
   app.add_option("--nodes", options.nodes, "How many")->capture_default_str();
   app.add_option("--ranks-per-node", options.ranksPerNode,
                  "Ranks of each node (default: one for each GPU, or for each memory node where there is none)")
@@ -66,8 +63,8 @@ void describe(CLI::App& app, Options& options) {
 }
 
 sim::Cluster clusterOf(const Options& options) {
-  sim::Cluster cluster =
-      sim::clusterOf(topology::makeKnownSystem(options.system), options.system, options.nodes, options.ranksPerNode);
+  const Node node = nodeOf(options);
+  sim::Cluster cluster = sim::clusterOf(node.system, node.name, options.nodes, options.ranksPerNode);
   if (cluster.ranks() > sim::kMostRanksOfRuntime) cluster.channels = 1;  // more take minutes, and gigabytes
   if (options.channels != 0) cluster.channels = options.channels;
   return cluster;

@@ -11,8 +11,8 @@
 namespace tutti::simtool {
 
 struct Options {
-  std::string system = "hgx-h100", op = "all_reduce", size = "64M", algo = "all";
-  std::optional<std::string> plotFile;
+  std::string op = "all_reduce", size = "64M", algo = "all";
+  std::optional<std::string> system, file, plotFile;
   int nodes = 1, ranksPerNode = 0, channels = 0, root = 0;
   bool sweep = false;
 };

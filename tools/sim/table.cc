@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/byte_size.h"
 #include "chart/chart.h"
 #include "sim/candidates.h"
 
@@ -35,14 +36,14 @@ constexpr struct {
 std::string line(const Table& table, const Row& row) {
   const sim::Result& result = row.result;
   return fmt::format("{:>8}  {:<12} {:>12.1f} {:>12.2f} {:>12.1f}  {:<5} {:>4.0f}%  {}\n",
-                     sizeText(table.message.bytes), nameOf(row.algorithm), result.us, result.busGBs, result.firstUs,
+                     byteSizeText(table.message.bytes), nameOf(row.algorithm), result.us, result.busGBs, result.firstUs,
                      marksOf(row), result.busiestShare * 100, result.busiest);
 }
 
 std::string bestOf(const Table& table) {
   const sim::Result& best = table.rows.front().result;
   return fmt::format("Best for {}: {}, {:.1f} us; its busiest link, {}, is in use {:.0f}% of the time{}.\n",
-                     sizeText(table.message.bytes), nameOf(table.rows.front().algorithm), best.us, best.busiest,
+                     byteSizeText(table.message.bytes), nameOf(table.rows.front().algorithm), best.us, best.busiest,
                      best.busiestShare * 100,
                      best.busiestShare < 0.5 ? ": most of it goes into latency and waiting" : "");
 }
@@ -56,7 +57,7 @@ std::string leftOutOf(const std::vector<Table>& tables) {
     for (const std::string& each : table.refused) {
       auto found = std::ranges::find(refused, each, &std::pair<std::string, std::string>::first);
       if (found == refused.end()) found = refused.insert(found, {each, ""});
-      found->second += (found->second.empty() ? "" : ", ") + sizeText(table.message.bytes);
+      found->second += (found->second.empty() ? "" : ", ") + byteSizeText(table.message.bytes);
     }
   for (const auto& [each, sizes] : refused) text += fmt::format("Left out of {}: {}.\n", sizes, each);
   if (!refused.empty()) text += "What takes too much for a comparison may still do by itself, with --algo.\n";
@@ -80,13 +81,6 @@ bool allProved(const std::vector<Table>& tables) {
 
 }  // namespace
 
-std::string sizeText(size_t bytes) {
-  constexpr const char* kUnits[] = {"", "K", "M", "G"};
-  int unit = 0;
-  while (unit < 3 && bytes >= 1024 && bytes % 1024 == 0) bytes /= 1024, ++unit;
-  return fmt::format("{}{}", bytes, kUnits[unit]);
-}
-
 std::string headOf(const sim::Cluster& cluster, Collective collective) {
   double least = cluster.nics.front().gbs, most = least;
   for (const sim::Nic& nic : cluster.nics) least = std::min(least, nic.gbs), most = std::max(most, nic.gbs);
@@ -97,7 +91,7 @@ std::string headOf(const sim::Cluster& cluster, Collective collective) {
       "  NICs of a node   {} of {} GB/s, {:.1f} us\n"
       "  links            {} slots of {}, channels: {}\n",
       nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, cluster.portGBs,
-      cluster.localUs, cluster.nics.size(), each, cluster.remoteUs, cluster.depth, sizeText(cluster.slotBytes),
+      cluster.localUs, cluster.nics.size(), each, cluster.remoteUs, cluster.depth, byteSizeText(cluster.slotBytes),
       cluster.channels);
 }
 

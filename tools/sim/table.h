@@ -30,7 +30,4 @@ std::string notesOf(const std::vector<Table>& tables);
 // An SVG document: a curve for each algorithm.
 std::string plotOf(const std::vector<Table>& tables);
 
-// "64M", as the measuring programs read it.
-std::string sizeText(size_t bytes);
-
 }  // namespace tutti::simtool

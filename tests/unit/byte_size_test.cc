@@ -1,0 +1,24 @@
+// Sizes as people write them.
+#include "base/byte_size.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(ByteSize, InPowersOf1024) {
+  EXPECT_EQ(parseByteSize("0"), 0u);
+  EXPECT_EQ(parseByteSize("8"), 8u);
+  EXPECT_EQ(parseByteSize("64k"), 65536u);
+  EXPECT_EQ(parseByteSize("1.5M"), 1572864u);
+  EXPECT_EQ(parseByteSize("2G"), 2147483648u);
+  EXPECT_EQ(parseByteSize("1048576G"), size_t{1} << 50);
+}
+
+TEST(ByteSize, WhatIsNone) {
+  for (const char* text : {"", "K", "much", "-1", "1T", "1GG", "1 K", "nan", "inf", "1e30", "1048577G"})
+    EXPECT_FALSE(parseByteSize(text)) << text;
+}
+
+}  // namespace
+}  // namespace tutti
