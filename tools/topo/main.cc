@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/error.h"
 #include "catalog/known_systems.h"
@@ -11,6 +12,7 @@
 #include "detect/complete.h"
 #include "detect/hwloc_machine.h"
 #include "detect/machine_at_hand.h"
+#include "drawing/drawing.h"
 #include "exchange/hwloc_xml.h"
 #include "exchange/nccl_xml.h"
 #include "exchange/system_file.h"
@@ -65,10 +67,20 @@ std::string hwlocOf(const Options& options) {
   return topology::writeHwlocXml(system);
 }
 
+std::string titleOf(const Options& options) {
+  if (options.atHand()) return "this machine";
+  return options.file.empty() ? options.system : std::filesystem::path(options.file).filename().string();
+}
+
+std::string svgOf(const Options& options, const topology::System& system) {
+  return drawing::drawSystem(system, titleOf(options), drawing::ringByNumber(system));
+}
+
 std::string show(const Options& options) {
   if (options.format == "hwloc") return hwlocOf(options);
   const topology::System system = systemOf(options);
   if (options.format == "xml") return xmlOf(system);
+  if (options.format == "svg") return svgOf(options, system);
   return options.format == "json" ? showJson(system) : showText(system);
 }
 
@@ -88,9 +100,9 @@ void describe(CLI::App& app, Options& options) {
                                        "a file, the machine at hand");
   show->add_option("--system", options.system, "One that is known by this name")->excludes(file);
   show->add_flag("--complete", options.complete, "Add to FILE what it leaves out and this machine has")->needs(file);
-  show->add_option("--format", options.format, "text, xml (NCCL's), hwloc (its XML) or json")
+  show->add_option("--format", options.format, "text, svg (a picture), xml (NCCL's), hwloc (its XML) or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "xml", "hwloc", "json"}));
+      ->check(CLI::IsMember({"text", "svg", "xml", "hwloc", "json"}));
   CLI::App* make = app.add_subcommand("make", "Write a known system in NCCL's XML to standard output");
   make->add_option("NAME", options.made, "Its name")->required();
 }
