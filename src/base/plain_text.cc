@@ -22,7 +22,8 @@ bool isPrintable(uint32_t point) noexcept {
   const bool turns = point == 0x200e || point == 0x200f || (point >= 0x2028 && point <= 0x202e) ||
                      (point >= 0x2066 && point <= 0x2069);
   const bool surrogate = point >= 0xd800 && point < 0xe000;
-  return !controls && !turns && !surrogate && point < 0x110000;
+  const bool none = (point & 0xfffe) == 0xfffe;  // which XML, too, has no room for
+  return !controls && !turns && !surrogate && !none && point < 0x110000;
 }
 
 // Bytes of the printable character that `text`, which is not empty, begins with; 0: it begins with none.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 BIN = os.environ["TUTTI_BIN_DIR"]
 
@@ -45,14 +46,14 @@ class Program(unittest.TestCase):
                                   *["PXN"] * 4])
 
     def test_its_file(self):
-        code, xml, errors = run("make", "ibm-hgx-h100")
+        code, made, errors = run("make", "ibm-hgx-h100")
         self.assertEqual((code, errors.count("tutti-topo: remark: ")), (0, 16))  # of 16 widths
-        path = self.file(xml)
+        path = self.file(made)
         shown = run("show", path)
         self.assertEqual(shown[0], 0)
         self.assertEqual(shown, run("show", "--system", "ibm-hgx-h100"))
         self.assertEqual(shown[1].count("warning: "), 1)
-        self.assertEqual(run("show", path, "--format", "xml"), (0, xml, errors))
+        self.assertEqual(run("show", path, "--format", "xml"), (0, made, errors))
 
     def test_json(self):
         code, output, _ = run("show", "--system", "aws-p5", "--format", "json")
@@ -62,22 +63,37 @@ class Program(unittest.TestCase):
         self.assertEqual(len(said["paths"]), 40 * 39 // 2)
         self.assertEqual(said["warnings"], [])
 
+    def picture(self, *arguments):
+        code, output, errors = run("show", *arguments, "--format", "svg")
+        self.assertEqual((code, errors), (0, ""))
+        root = xml.etree.ElementTree.fromstring(output)
+        self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+        return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+    def test_pictures(self):
+        texts = self.picture("--system", "hgx-h100")
+        self.assertIn("hgx-h100", texts)
+        self.assertIn("ring by number: GPU 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0: 8 NVL, 370.8 GB/s at the narrowest", texts)
+        texts = self.picture(self.file(run("make", "aws-p5")[1]))
+        self.assertEqual((texts[0], texts.count("PCI 12 GB/s")), ("system.xml", 32))
+        self.assertIn("this machine", self.picture())
+
     def test_the_machine_at_hand(self):
         code, output, errors = run("show")
         self.assertEqual((code, errors), (0, ""))
         self.assertTrue(output.startswith("NUMA "), output)
-        code, xml, _ = run("show", "--format", "xml")
-        self.assertEqual((code, xml.split(">")[0]), (0, '<system version="1"'))
-        again = run("show", self.file(xml))[1]
+        code, made, _ = run("show", "--format", "xml")
+        self.assertEqual((code, made.split(">")[0]), (0, '<system version="1"'))
+        again = run("show", self.file(made))[1]
         self.assertEqual(again.split("\n\n")[0], output.split("\n\n")[0])
         self.assertIn('"kind": "numa"', run("show", "--format", "json")[1])
 
     def test_files_of_hwloc(self):
         for arguments in ([], ["--system", "dgx-a100"]):
-            code, xml, _ = run("show", *arguments, "--format", "hwloc")
+            code, made, _ = run("show", *arguments, "--format", "hwloc")
             self.assertEqual(code, 0)
-            self.assertIn('<topology version="2.0">', xml)
-            code, output, errors = run("show", self.file(xml))
+            self.assertIn('<topology version="2.0">', made)
+            code, output, errors = run("show", self.file(made))
             self.assertEqual((code, errors), (0, ""))
         self.assertIn("GPU 7", output)
         self.assertIn("remark: hwloc tells no NVLinks: those of its 8 GPUs are unknown", output)
@@ -108,7 +124,7 @@ class Program(unittest.TestCase):
         self.expect_trouble("Try --help", "show", "--complete")
         self.expect_trouble("Try --help", "make")
         self.expect_trouble("Try --help", "show", "file.xml", "--system", "dgx-a100")
-        self.expect_trouble("Try --help", "show", "--system", "dgx-a100", "--format", "svg")
+        self.expect_trouble("Try --help", "show", "--system", "dgx-a100", "--format", "png")
         self.expect_trouble("Try --help")
 
     def test_help_tells_all(self):

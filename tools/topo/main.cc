@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/error.h"
 #include "catalog/known_systems.h"
@@ -11,11 +12,13 @@
 #include "detect/complete.h"
 #include "detect/hwloc_machine.h"
 #include "detect/machine_at_hand.h"
+#include "drawing/drawing.h"
 #include "exchange/hwloc_xml.h"
 #include "exchange/nccl_xml.h"
 #include "exchange/system_file.h"
 #include "exchange/xml_text.h"
 #include "flushed.h"
+#include "rings/search.h"
 #include "topo/plan.h"
 #include "topo/show.h"
 
@@ -67,10 +70,28 @@ std::string hwlocOf(const Options& options) {
   return topology::writeHwlocXml(system);
 }
 
+std::string titleOf(const Options& options) {
+  if (options.atHand()) return "this machine";
+  return options.file.empty() ? options.system : std::filesystem::path(options.file).filename().string();
+}
+
+// Those that the links carry, or else that of ranks that nobody has ordered.
+std::vector<drawing::Ring> ringsOver(const topology::System& system) {
+  const rings::Rings found = rings::searchRings(system, topology::Paths(system), false);
+  std::vector<drawing::Ring> drawn;
+  for (const rings::Ring& ring : found.rings) drawn.push_back({fmt::format("{:.1f} GB/s", found.gigabytes), ring.gpus});
+  return drawn.empty() ? drawing::ringByNumber(system) : drawn;
+}
+
+std::string svgOf(const Options& options, const topology::System& system) {
+  return drawing::drawSystem(system, titleOf(options), ringsOver(system));
+}
+
 std::string show(const Options& options) {
   if (options.format == "hwloc") return hwlocOf(options);
   const topology::System system = systemOf(options);
   if (options.format == "xml") return xmlOf(system);
+  if (options.format == "svg") return svgOf(options, system);
   return options.format == "json" ? showJson(system) : showText(system);
 }
 
@@ -91,8 +112,7 @@ void describeSystem(CLI::App& app, Options& options) {
 }
 
 std::string plan(const Options& options) {
-  const std::string name = options.atHand() ? "this machine" : options.system.empty() ? options.file : options.system;
-  return planText(systemOf(options), name, options.atHand(), options.plan);
+  return planText(systemOf(options), titleOf(options), options.atHand(), options.plan);
 }
 
 void describe(CLI::App& app, Options& options) {
@@ -100,9 +120,9 @@ void describe(CLI::App& app, Options& options) {
   app.footer(names());
   CLI::App* show = app.add_subcommand("show", "Show a system: its tree, paths between GPUs and NICs, and warnings");
   describeSystem(*show, options);
-  show->add_option("--format", options.format, "text, xml (NCCL's), hwloc (its XML) or json")
+  show->add_option("--format", options.format, "text, svg (a picture), xml (NCCL's), hwloc (its XML) or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "xml", "hwloc", "json"}));
+      ->check(CLI::IsMember({"text", "svg", "xml", "hwloc", "json"}));
   CLI::App* plan = app.add_subcommand("plan", "Say what would be chosen for an operation on a system, and why");
   describeSystem(*plan, options);
   describePlan(*plan, options.plan);
