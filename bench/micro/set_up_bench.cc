@@ -128,7 +128,7 @@ void report(const Shared& shared, double before) {
   std::string line = fmt::format("{:>5}", shared.ranks);
   auto since = shared.begun;
   for (int mark = 0; mark < kMarks; ++mark) {
-    auto last = shared.begun;
+    auto last = since;
     for (int rank = 0; rank < shared.ranks; ++rank) last = std::max(last, shared.marks[rank][mark]);
     line += fmt::format("{:>12.0f}", std::chrono::duration<double, std::milli>(last - since).count());
     if (mark == kStarted) since = last;
@@ -156,27 +156,42 @@ int numberIn(const char* text) {
   return number;
 }
 
+constexpr const char* kHelp =
+    "set_up_bench [--threads] [--bytes N] [--calls N] RANKS...\n"
+    "  --threads  the ranks are threads of one process, not processes\n"
+    "  --bytes    of the message, 8 unless told\n"
+    "  --calls    of each rank, 10 unless told\n";
+
+void measureAll(Shared& shared, const std::vector<std::string>& arguments) {
+  bool threads = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool last = i + 1 == arguments.size();
+    if (arguments[i] == "--threads")
+      threads = true;
+    else if (arguments[i] == "--bytes" && !last)
+      shared.bytes = std::strtoull(arguments[++i].c_str(), nullptr, 10);
+    else if (arguments[i] == "--calls" && !last)
+      shared.calls = numberIn(arguments[++i].c_str());
+    else
+      measure(shared, numberIn(arguments[i].c_str()), threads);
+  }
+}
+
+void printHeader() {
+  std::string header = "ranks";
+  for (const char* name : kNames) header += fmt::format("{:>12}", name);
+  std::puts((header + "   processor   algorithm, transport").c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == kRankOption) return play(mapShared(kSharedFd), numberIn(argv[2])), 0;
+  if (arguments.empty() || arguments[0] == "--help") return std::fputs(kHelp, stdout), 0;
   const int fd = ::memfd_create("set-up", 0);
   if (::ftruncate(fd, sizeof(Shared)) != 0 || ::dup2(fd, kSharedFd) < 0) return std::perror("memfd"), 1;
-  Shared& shared = *new (&mapShared(kSharedFd)) Shared;
-  bool threads = false;
-  std::string header = "ranks";
-  for (const char* name : kNames) header += fmt::format("{:>12}", name);
-  std::puts((header + "   processor   algorithm, transport").c_str());
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--threads")
-      threads = true;
-    else if (arguments[i] == "--bytes" && i + 1 < arguments.size())
-      shared.bytes = std::strtoull(arguments[++i].c_str(), nullptr, 10);
-    else if (arguments[i] == "--calls" && i + 1 < arguments.size())
-      shared.calls = numberIn(arguments[++i].c_str());
-    else
-      measure(shared, numberIn(arguments[i].c_str()), threads);
-  }
+  printHeader();
+  measureAll(*new (&mapShared(kSharedFd)) Shared, arguments);
   return 0;
 }
