@@ -65,6 +65,17 @@ inline constexpr double kFanLoss = 0.02;
 // rank while there is another: each link is memory (up to 0.5 MiB an end) and, over a network, a connection.
 inline constexpr int kMostLinks = 128;
 
+// --- links that are still to be made ---
+// Microseconds of a core for a rank's end of a link over shared memory (all to all among 64 ranks on 2 cores, oneshot's
+// first call: 2016 links in 1.38 s, docs/measurements/2026-11-25-set-up.md).
+inline constexpr double kLinkSetUpUs = 500;
+
+// Microseconds, a judgement. A first call that takes no longer for its links is not noticed.
+inline constexpr double kUnnoticedSetUpUs = 20e3;
+
+// Calls, a judgement: among so many of the same kind is shared out what the first one takes beyond that.
+inline constexpr double kCallsToCome = 1000;
+
 // --- GPUs (and device/protocol.h) ---
 // Microseconds. The launch of a kernel, which every choice pays.
 inline constexpr double kDeviceLaunchUs = 4;

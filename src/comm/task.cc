@@ -316,8 +316,9 @@ bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
 void runTasks(std::span<Task> tasks) {
   if (tasks.empty()) return;
   HostState& first = tasks.front().state();
-  engine::Waiter waiter(first.team().spins(), first.crowd());
-  engine::Sleeper sleeper;
+  const double ranksPerCore = first.team().ranksPerCore();
+  engine::Waiter waiter(ranksPerCore, first.crowd());
+  engine::Sleeper sleeper(engine::longestSleep(ranksPerCore));
   for (;;) {
     bool moved = false;
     if (advanceAll(tasks, moved)) break;

@@ -64,6 +64,16 @@ bool Mailbox::hasJoined() const {
   return joined_ == Joined::kYes;
 }
 
+void Mailbox::whenNews(News news) {
+  std::lock_guard lock(mutex_);
+  news_ = std::move(news);
+}
+
+void Mailbox::tellNews() noexcept {
+  changed_.notify_all();
+  if (news_) news_();
+}
+
 std::optional<Bytes> Mailbox::poll(int from, uint64_t key) {
   std::lock_guard lock(mutex_);
   const auto at = mail_.find({from, key});
@@ -88,7 +98,7 @@ bool Mailbox::deliver(int from, uint64_t key, Bytes message) {
   mail_[{from, key}].push_back(std::move(message));
   ++waiting.mails;
   waiting.bytes += bytes;
-  changed_.notify_all();
+  tellNews();
   return true;
 }
 
@@ -131,7 +141,7 @@ bool Mailbox::park(int peer, uint64_t key, StreamKind kind, SecureSocket socket)
   parked_[{peer, key, kind}].push_back(std::move(socket));
   ++streams;
   unixStreams_ += unix;
-  changed_.notify_all();
+  tellNews();
   return true;
 }
 
@@ -140,7 +150,7 @@ void Mailbox::noStream(int peer, uint64_t key, StreamKind kind, const std::strin
   size_t& refusals = waiting_[peer].refusals;
   if (refusals == kMostStreams) return;
   if (refused_.insert_or_assign({peer, key, kind}, why).second) ++refusals;
-  changed_.notify_all();
+  tellNews();
 }
 
 void Mailbox::answered(int rank, Answer answer) {
@@ -204,7 +214,7 @@ void Mailbox::fail(const Failure& failure) noexcept {
   setText(failure_.emplace(Failure{failure.rank, failure.stop, failure.code, {}}).text, failure.text);
   // Release: pairs with whoever reads failed() with acquire and then asks for failure().
   failed_.store(true, std::memory_order_release);
-  changed_.notify_all();
+  tellNews();
 }
 
 }  // namespace tutti::control

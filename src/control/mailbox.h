@@ -40,6 +40,10 @@ class Mailbox {
   // Notes that a stream is wanted; false when it already was.
   bool wantStream(int peer, uint64_t key, StreamKind kind);
   std::optional<SecureSocket> pollStream(int peer, uint64_t key);
+  // `news` is called whenever something has come that poll() or pollStream() would give, or a failure; until another
+  // takes its place. Under this mailbox's lock: it must not ask here, nor throw.
+  using News = std::function<void()>;
+  void whenNews(News news);
   std::optional<Answer> lastAnswer(int rank) const;
   // Before the own share is handed in: from here on that table is kept.
   void expectTable(uint64_t sequence);
@@ -70,11 +74,13 @@ class Mailbox {
   struct Waiting {  // of one rank
     size_t mails = 0, bytes = 0, streams = 0, refusals = 0;
   };
+  void tellNews() noexcept;
   void decide(Joined how, ErrorCode code, std::string_view text) noexcept;
   [[noreturn]] void throwFailure() const;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
+  News news_;
   Joined joined_ = Joined::kNotYet;
   Refusal refusal_;
   Then then_;

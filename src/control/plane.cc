@@ -53,6 +53,7 @@ class TreePlane : public Plane {
   std::optional<SecureSocket> pollStream(int peer, uint64_t key) override {
     return node_->mailbox().pollStream(peer, key);
   }
+  void whenNews(std::function<void()> news) override { node_->mailbox().whenNews(std::move(news)); }
   void ask(int rank, std::span<const std::byte> question) override { node_->ask(rank, question); }
   std::optional<Answer> lastAnswer(int rank) const override { return node_->mailbox().lastAnswer(rank); }
   std::vector<int> wayTo(int to) const override { return tree::between(rank(), to); }

@@ -69,6 +69,9 @@ class Plane {
   // and throws Error when it cannot be had. Any thread.
   virtual void requestStream(int peer, uint64_t key, StreamKind kind) = 0;
   virtual std::optional<SecureSocket> pollStream(int peer, uint64_t key) = 0;
+  // `news` is called whenever poll() or pollStream() may have something, or all has failed, on a thread of the plane:
+  // it only wakes who waits. Another one takes its place; none ({}) does before what it names goes. Any thread.
+  virtual void whenNews(std::function<void()> news) = 0;
 
   // A question for another rank's `respond`; also when it has stopped working, and after a failure, as far as the tree
   // still reaches it. Never blocks, and may stay without an answer. lastAnswer() gives the latest of that rank. Any

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "base/ticks.h"
 
 namespace tutti::engine {
@@ -29,10 +31,21 @@ void Crowd::judge(uint64_t now, uint64_t ticks) noexcept {
   if (ticks > kSlice) until_.store(now + kBelieved, std::memory_order_relaxed);
 }
 
+std::chrono::nanoseconds longestSleep(double ranksPerCore) noexcept {
+  constexpr double kRanksOfAMillisecond = 4, kMost = 16;
+  return std::chrono::microseconds(
+      static_cast<long>(1000 * std::clamp(ranksPerCore / kRanksOfAMillisecond, 1.0, kMost)));
+}
+
+Waiter::Waiter(double ranksPerCore, Crowd& crowd) noexcept
+    : first_(ranksPerCore > 1 ? kSpinsUntil : 0),
+      yields_(static_cast<uint32_t>(std::clamp(ranksPerCore, 1.0, double(kYieldsUntil - kSpinsUntil)))),
+      crowd_(crowd) {}
+
 bool Waiter::pause() noexcept {
   if (idle_ == 0 && crowd_.felt()) [[unlikely]]
     idle_ = kYieldsUntil;
-  if (!spins_ && idle_ < kSpinsUntil) idle_ = kSpinsUntil;
+  if (idle_ < first_) idle_ = first_;
   if (idle_ < kSpinsUntil) {
     // Peers that keep step answer within a microsecond; a pause instruction alone can take a seventh of that.
     if (++idle_ > kLooksBeforeRelaxing) relax();
@@ -47,7 +60,7 @@ void Waiter::giveWay() noexcept {
   ::sched_yield();
   const uint64_t now = readTicks();
   crowd_.judge(now, now - before);
-  idle_ = crowd_.felt() ? kYieldsUntil : idle_ + 1;
+  idle_ = crowd_.felt() ? kYieldsUntil : idle_ + yields_;
 }
 
 }  // namespace tutti::engine

@@ -1,8 +1,10 @@
 // How a thread waits when none of its lanes can go on: spin briefly, then yield, then sleep (see Sleeper). With more
-// ranks than cores it does not spin: the peer it waits for needs the core. On a core where somebody computes (Crowd) it
-// sleeps at once: whoever is woken comes before those who have had their share, whoever gave way comes after them.
+// ranks than cores it does not spin: the peer it waits for needs the core; and the more they are the fewer yields it
+// takes, each of which comes round to all of them. On a core where somebody computes (Crowd) it sleeps at once: whoever
+// is woken comes before those who have had their share, whoever gave way comes after them.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace tutti::engine {
@@ -23,9 +25,13 @@ class Crowd {
   std::atomic<uint64_t> until_{0};
 };
 
+// How long a sleep lasts that nothing ends. A thread has to look for what nobody rings for, such as the end of another
+// rank; but those that share a core must not have more to do with looking than it has time.
+std::chrono::nanoseconds longestSleep(double ranksPerCore) noexcept;
+
 class Waiter {
  public:
-  Waiter(bool spins, Crowd& crowd) noexcept : spins_(spins), crowd_(crowd) {}
+  Waiter(double ranksPerCore, Crowd& crowd) noexcept;
   // Something happened: start again from spinning.
   void reset() noexcept { idle_ = 0; }
   // Call after a look at all lanes that found nothing to do. Returns true when it is time for the slow checks (failure,
@@ -39,7 +45,8 @@ class Waiter {
   static constexpr uint32_t kSpinsUntil = 4000;   // about 100 us of pauses
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
   void giveWay() noexcept;
-  bool spins_;
+  uint32_t first_;   // of the count below, after the first look
+  uint32_t yields_;  // how far a yield moves it
   Crowd& crowd_;
   uint32_t idle_ = 0;
 };

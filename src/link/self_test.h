@@ -9,7 +9,7 @@ namespace tutti::link {
 
 // Each end posts slots of a known pattern (empty, inline, just over inline, one full slot; more slots than the FIFO is
 // deep, so that every counter goes around once) and compares what it receives. Non-blocking. Only one full slot is
-// written, so that the rest of the memory stays untouched until it is used.
+// written, and of that the two edges where both ends map it, so that the memory stays untouched until it is used.
 class SelfTest {
  public:
   // `connection` must be new (no slot posted or received) and outlive the test.

@@ -6,13 +6,24 @@
 #include "plan/cost.h"
 #include "plan/expected.h"
 #include "plan/plan.h"
+#include "plan/set_up.h"
 #include "schedule/algorithm.h"
 
 namespace tutti::plan {
 
+namespace {
+
+// Where it counts.
+std::string describeSetUp(const Choice& choice) {
+  if (setUpShareUs(choice.setUpUs) <= 0) return {};
+  return fmt::format(", and {:.0f} ms for its links in the first call", choice.setUpUs / 1e3);
+}
+
+}  // namespace
+
 std::string describe(const Choice& choice) {
-  return fmt::format("{} over {} channel{}, predicted {:.1f} us", nameOf(choice.algorithm), choice.channels,
-                     choice.channels == 1 ? "" : "s", choice.predictedUs);
+  return fmt::format("{} over {} channel{}, predicted {:.1f} us{}", nameOf(choice.algorithm), choice.channels,
+                     choice.channels == 1 ? "" : "s", choice.predictedUs, describeSetUp(choice));
 }
 
 using namespace costs;
@@ -43,14 +54,18 @@ std::string exclusion(Algorithm algorithm, std::string_view reason) {
 // All lanes of a host communicator run on the thread that calls, and a second TCP stream between two ranks gained
 // nothing (3.9 against 3.7 GB/s over loopback): more than one lane is for those who ask for it.
 Choice priced(Algorithm algorithm, const Request& request, const ClusterModel& machine, int forcedChannels) {
-  return {algorithm, std::max(1, forcedChannels), expectedUs(algorithm, request, machine)};
+  return {algorithm, std::max(1, forcedChannels), expectedUs(algorithm, request, machine),
+          setUpUs(algorithm, request, machine)};
 }
 
-// Sorts the candidates by predicted time, and moves the forced one, if any, to the front. Of two alike (2 ranks have
-// one neighbour only, whatever the pattern) the one without a pipeline along ranks has the shorter schedule.
+double costUs(const Choice& choice) noexcept { return choice.predictedUs + setUpShareUs(choice.setUpUs); }
+
+// Sorts the candidates by what a call costs, its share of the set-up included, and moves the forced one, if any, to the
+// front. Of two alike (2 ranks have one neighbour only, whatever the pattern) the one without a pipeline along ranks
+// has the shorter schedule.
 void rank(std::vector<Choice>& choices, std::optional<Algorithm> forced) {
   const auto key = [&](const Choice& choice) {
-    return std::tuple(choice.algorithm != forced, choice.predictedUs, !schedule::rowOf(choice.algorithm).linksToAll);
+    return std::tuple(choice.algorithm != forced, costUs(choice), !schedule::rowOf(choice.algorithm).linksToAll);
   };
   std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) { return key(a) < key(b); });
 }

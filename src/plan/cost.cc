@@ -32,6 +32,14 @@ double coldness(double messageBytes, const Profile& prices) {
   return (prices.hotBytes + (messageBytes - prices.hotBytes) * prices.coldFactor) / messageBytes;
 }
 
+// How often the steps are gone through: a slot that carries a segment of nearly every rank has room for so much of each
+// and no more. Of a step with half of all segments, the longest.
+double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
+  if (!packsAllRanks(algorithm, request.collective)) return 1;
+  const double bytes = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1);
+  return std::max(1.0, bytes / 2 / machine.slotRoom);
+}
+
 double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1e3 * gigabytesPerSecond); }
 
 double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
@@ -53,7 +61,8 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double waiting = waitedFor(work, prices);
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  return work.steps * (link.latencyUs + (crowd - 1) * prices.turnUs) +
+  const double turns = work.steps * roundsOf(algorithm, request, machine);
+  return work.steps * link.latencyUs + turns * (crowd - 1) * prices.turnUs +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs +
          cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }

@@ -60,7 +60,11 @@ Links::Links(control::Plane& plane, const link::Registry& registry, const std::v
              std::chrono::milliseconds connectTimeout)
     : plane_(plane), registry_(registry), infos_(infos), connectTimeout_(connectTimeout) {
   makeBell();
+  // A set-up goes on when mail or a stream has come, and whoever waits for it may sleep.
+  plane_.whenNews([this] { link::ring(&bell()); });
 }
+
+Links::~Links() { plane_.whenNews({}); }
 
 // Without a file of its memory nobody else can ring it, and all that is lost is that: links that need files themselves
 // say why they cannot be had, the others do without.

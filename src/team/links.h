@@ -23,6 +23,9 @@ class Links {
 
   Links(control::Plane& plane, const link::Registry& registry, const std::vector<topology::PeerInfo>& infos,
         std::chrono::milliseconds connectTimeout);
+  ~Links();
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
 
   // The connection to a peer on a channel, or null while it is being set up (each call helps it along; the peer must
   // ask for it too). Throws Error when it cannot be had. Any thread.

@@ -33,7 +33,7 @@ Team::Team(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> reco
       size_(plane_->size()),
       infos_(decodePeerInfos(*plane_)),
       registry_(link::builtinTransports(config.transports)),
-      spins_(topology::haveCoresOfTheirOwn(infos_, rank_)),
+      ranksPerCore_(topology::ranksPerCore(infos_, rank_)),
       onFailure_(std::move(onFailure)),
       stopped_(plane_->failed()) {
   recorder_->expect(rank_, size_);

@@ -34,7 +34,7 @@ class Team {
   const std::vector<topology::PeerInfo>& infos() const noexcept { return infos_; }
   std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
   const link::Registry& registry() const noexcept { return registry_; }
-  bool spins() const noexcept { return spins_; }
+  double ranksPerCore() const noexcept { return ranksPerCore_; }  // of this rank's host
   Recorder& recorder() noexcept { return *recorder_; }
   const Recorder& recorder() const noexcept { return *recorder_; }
   std::shared_ptr<const Recorder> sharedRecorder() const noexcept { return recorder_; }
@@ -67,7 +67,7 @@ class Team {
   int rank_, size_;
   std::vector<topology::PeerInfo> infos_;
   link::Registry registry_;
-  bool spins_;
+  double ranksPerCore_;
   OnFailure onFailure_;
 
   // A failure has two sides: what this rank met first, in the words of the call that met it, and what all ranks have

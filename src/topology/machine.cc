@@ -1,8 +1,11 @@
 #include "topology/machine.h"
 
+#include <fmt/format.h>
 #include <hwloc.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -14,11 +17,13 @@ namespace tutti::topology {
 namespace {
 
 // Devices and their firmware tables are most of what loading costs, and nobody asks for them here; on caches hang
-// memory nodes.
+// memory nodes. The processor itself is not asked: hwloc would move this thread to every core in turn, and wait there
+// behind all other ranks that start now, for what the system says as well.
 HwlocTopology newTopology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   HwlocTopology topology(raw);
+  hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE}) {
     hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -101,7 +106,37 @@ void fillGaps(HostMachine& machine) {
   if (coresIn(machine.nodes) != machine.cores.size()) machine.nodes = {{0, 0, machine.cores}};
 }
 
+// "0-3,8": what the kernel's lists look like. Numbers that are none end it.
+std::vector<std::pair<int, int>> rangesIn(const std::string& path) {
+  std::vector<std::pair<int, int>> ranges;
+  std::ifstream file(path);
+  for (int first = 0; file >> first;) {
+    int last = first;
+    if (file.peek() == '-' && !(file.ignore() >> last)) break;
+    ranges.emplace_back(first, last);
+    if (file.peek() != ',') break;
+    file.ignore();
+  }
+  return ranges;
+}
+
+bool holdsOneOf(const std::vector<int>& cores, int node) {
+  const auto ranges = rangesIn(fmt::format("/sys/devices/system/node/node{}/cpulist", node));
+  return std::ranges::any_of(ranges, [&](const auto& range) {
+    return std::ranges::any_of(cores, [&](int core) { return range.first <= core && core <= range.second; });
+  });
+}
+
 }  // namespace
+
+OwnCores ownCores() {
+  const std::vector<int> cores = affinityMask();
+  std::vector<int> nodes;
+  for (const auto& [first, last] : rangesIn("/sys/devices/system/node/has_cpu"))
+    for (int node = first; node <= last; ++node)
+      if (holdsOneOf(cores, node)) nodes.push_back(node);
+  return {cores.size(), nodes.empty() ? 0 : nodes.size() == 1 ? nodes.front() : -1};
+}
 
 HostMachine detectMachine() {
   HostMachine machine = detected();

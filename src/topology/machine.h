@@ -20,11 +20,20 @@ struct HostMachine {
   std::vector<MemoryNode> nodes;  // never empty; together they hold every one of `cores` once
 };
 
-// Asks hwloc for processors and memory nodes (no devices) of the calling process's affinity mask. Takes about 3
-// milliseconds, of which hwloc spends 2 on loading its plug-ins: call it once a process (describeSelf() does). Throws
+// Asks hwloc for processors and memory nodes (no devices) of the calling process's affinity mask. Takes milliseconds,
+// and the more the more cores there are: hwloc reads some thirty files of each. Throws
 // nothing: on a system that tells nothing (a container without /sys) it is one node that holds the cores of the
 // affinity mask.
 HostMachine detectMachine();
+
+// What a rank tells of itself: on how many cores the calling process may run, and the memory node that they are of; -1
+// where they are of several. From a file and one a memory node, since every process of a job asks as it starts. Throws
+// nothing, as detectMachine().
+struct OwnCores {
+  size_t count = 1;
+  int node = 0;
+};
+OwnCores ownCores();
 
 // As detectMachine, of a machine described in hwloc's synthetic notation ("numa:2 l3:1 l2:4 core:1 pu:2"), restricted
 // to no affinity mask. For tests and what-if questions. Throws Error(kInvalidArgument) for a text that hwloc does not

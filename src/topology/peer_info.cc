@@ -61,17 +61,17 @@ uint64_t findProcessToken() {
   return ofThisProcess<Drawn>().token;
 }
 
-// Asked once: the cores of a process do not change, and hwloc takes milliseconds.
-const HostMachine& thisMachine() {
+// Asked once: the cores of a process do not change.
+OwnCores coresOfThisProcess() {
   struct Found {
-    const HostMachine machine = detectMachine();
+    const OwnCores cores = ownCores();
   };
-  return ofThisProcess<Found>().machine;
+  return ofThisProcess<Found>().cores;
 }
 
 // Whole cores: on the rest of a share nobody spins for long.
-uint32_t usableCores(const HostMachine& machine, const std::string& root) {
-  const auto cores = static_cast<double>(machine.cores.size());
+uint32_t usableCores(size_t count, const std::string& root) {
+  const auto cores = static_cast<double>(count);
   return static_cast<uint32_t>(std::max(1.0, std::min(cores, processorQuota(root).value_or(cores))));
 }
 
@@ -85,15 +85,15 @@ PeerInfo describeSelf(const std::string& root) {
   info.processToken = findProcessToken();
   info.pid = ::getpid();
   info.uid = ::getuid();
-  const HostMachine& machine = thisMachine();
-  info.cores = usableCores(machine, root);
-  if (machine.nodes.size() == 1) info.numaNode = machine.nodes.front().number;
+  const OwnCores own = coresOfThisProcess();
+  info.cores = usableCores(own.count, root);
+  info.numaNode = own.node;
   return info;
 }
 
-bool haveCoresOfTheirOwn(std::span<const PeerInfo> infos, int rank) {
+double ranksPerCore(std::span<const PeerInfo> infos, int rank) {
   const PeerInfo& self = infos[static_cast<size_t>(rank)];
-  return std::ranges::count(infos, self.hostId, &PeerInfo::hostId) <= static_cast<std::ptrdiff_t>(self.cores);
+  return double(std::ranges::count(infos, self.hostId, &PeerInfo::hostId)) / std::max(1u, self.cores);
 }
 
 std::vector<std::byte> encode(const PeerInfo& info) {

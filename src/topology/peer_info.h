@@ -30,8 +30,8 @@ struct PeerInfo {
 // processorQuota() has it.
 PeerInfo describeSelf(const std::string& root = "");
 
-// Whether every rank of this one's host has a core of its own: only then does spinning pay.
-bool haveCoresOfTheirOwn(std::span<const PeerInfo> infos, int rank);
+// How many ranks of this one's host share a core. Up to 1, each has one of its own: only then does spinning pay.
+double ranksPerCore(std::span<const PeerInfo> infos, int rank);
 
 std::vector<std::byte> encode(const PeerInfo& info);
 PeerInfo decodePeerInfo(std::span<const std::byte> bytes);  // throws Error(kRemote) for bytes that are none

@@ -12,6 +12,9 @@ namespace tutti::control {
 namespace {
 
 constexpr std::chrono::milliseconds kStagger(50), kShortestPause(2), kLongestPause(250);
+// A Unix socket that lets callers in has its process behind it, which is no faster to be reached by another way: it has
+// many callers, or too few cores, and to be called over TCP as well would cost it most of all.
+constexpr std::chrono::milliseconds kUnixStagger(1000);
 constexpr std::chrono::seconds kAttemptTime(5);
 
 // Of a call that the system there has taken, and perhaps nobody else.
@@ -68,7 +71,7 @@ void Dial::next() {
   }
   if (over_) return;
   if (started_ < places())
-    stagger_ = reactor_.after(kStagger, [self] { self->next(); });
+    stagger_ = reactor_.after(overUnix(started_ - 1) ? kUnixStagger : kStagger, [self] { self->next(); });
   else if (running_ == 0)
     endRound();
 }

@@ -235,6 +235,7 @@ class Balky : public control::Plane {
   void post(int to, uint64_t key, std::span<const std::byte> message) override { plane_.post(to, key, message); }
   std::optional<Bytes> poll(int from, uint64_t key) override { return plane_.poll(from, key); }
   std::optional<SecureSocket> pollStream(int peer, uint64_t key) override { return plane_.pollStream(peer, key); }
+  void whenNews(std::function<void()> news) override { plane_.whenNews(std::move(news)); }
   void ask(int rank, std::span<const std::byte> question) override { plane_.ask(rank, question); }
   std::optional<control::Answer> lastAnswer(int rank) const override { return plane_.lastAnswer(rank); }
   std::vector<int> wayTo(int rank) const override { return plane_.wayTo(rank); }

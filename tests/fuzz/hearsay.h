@@ -28,6 +28,7 @@ class Hearsay : public control::Plane {
   std::optional<Bytes> poll(int, uint64_t) override { return std::nullopt; }
   void requestStream(int, uint64_t, control::StreamKind) override {}
   std::optional<SecureSocket> pollStream(int, uint64_t) override { return std::nullopt; }
+  void whenNews(std::function<void()>) override {}
   void ask(int, std::span<const std::byte>) override {}
   std::optional<control::Answer> lastAnswer(int) const override { return std::nullopt; }
   std::vector<int> wayTo(int) const override { return {}; }

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -96,6 +97,21 @@ TEST_P(PlaneOfSize, MailArrivesInOrderBetweenAllPairs) {
           ASSERT_EQ(toText(awaitMail(plane, p, key)), fmt::format("{}>{} {} {}", p, r, key, i));
     for (int p = 0; p < size; ++p) ASSERT_FALSE(plane.poll(p, 5).has_value());
   });
+}
+
+// Whoever sleeps until there is mail needs no look at the mailbox meanwhile.
+TEST(Plane, TellsOfMailAsLongAsThatIsWanted) {
+  const auto planes = joinAll(2);
+  std::atomic<int> news{0};
+  planes[1]->whenNews([&] { ++news; });
+  planes[0]->post(1, 5, toBytes("first"));
+  EXPECT_EQ(toText(awaitMail(*planes[1], 0, 5)), "first");
+  planes[1]->whenNews({});  // waits for who is telling
+  EXPECT_GE(news.load(), 1);
+  const int before = news.load();
+  planes[0]->post(1, 5, toBytes("second"));
+  EXPECT_EQ(toText(awaitMail(*planes[1], 0, 5)), "second");
+  EXPECT_EQ(news.load(), before);
 }
 
 void exchangeOver(int fd, int self, int peer) {

@@ -53,6 +53,13 @@ TEST(Machine, FollowsTheAffinityOfTheCallingThread) {
   EXPECT_EQ(machine.nodes[0].cores, machine.cores);
 }
 
+TEST(Machine, OwnCoresAreThoseThatHwlocFinds) {
+  const HostMachine machine = detectMachine();
+  const OwnCores own = ownCores();
+  EXPECT_EQ(own.count, machine.cores.size());
+  EXPECT_EQ(own.node, machine.nodes.size() == 1 ? machine.nodes.front().number : -1);
+}
+
 TEST(Machine, DescribesTwoNodesWithHyperThreads) {
   const HostMachine machine =
       describeMachine("numa:2(memory=1073741824) l3:1(size=33554432) l2:4(size=2097152) core:1 pu:2");

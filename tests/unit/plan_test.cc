@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cost.h"
+#include "plan/set_up.h"
 #include "schedule/algorithm.h"
 
 namespace tutti::plan {
@@ -113,10 +114,11 @@ TEST(Plan, TheBestIsTheCheapestAndTheOthersAreSorted) {
   for (const ClusterModel& machine : someMachines()) {
     for (size_t bytes : allSizes()) {
       const Plan plan = choose({Collective::kAllReduce, bytes}, machine, std::nullopt, 0);
-      double last = plan.best.predictedUs;
+      const auto cost = [](const Choice& one) { return one.predictedUs + setUpShareUs(one.setUpUs); };
+      double last = cost(plan.best);
       for (const Choice& other : plan.others) {
-        EXPECT_GE(other.predictedUs, last);
-        last = other.predictedUs;
+        EXPECT_GE(cost(other), last);
+        last = cost(other);
       }
     }
   }
@@ -206,6 +208,40 @@ TEST(Plan, CrowdedCoresMakeEverythingSlower) {
                 predictUs(algorithm, {Collective::kAllReduce, bytes}, oneHost(8)));
     }
   }
+}
+
+// 64 ranks on two cores, where links from everyone to everyone take a second.
+TEST(Plan, ManyRanksOfACoreMakeNoLinksToAllForOneCall) {
+  for (size_t bytes = 1; bytes <= 1 << 20; bytes *= 2) {
+    const Plan plan = choose({Collective::kAllReduce, bytes}, oneHost(64, 32), std::nullopt, 0);
+    EXPECT_FALSE(schedule::rowOf(plan.best.algorithm).linksToAll) << bytes;
+  }
+}
+
+// What all ranks' segments share a slot for takes many slots when it is long, and in a crowd each of them a turn.
+TEST(Plan, LongMessagesOfManyRanksOfACoreAreNotPacked) {
+  const auto algorithm = best(Collective::kAllReduce, 1 << 20, oneHost(256, 128)).algorithm;
+  EXPECT_FALSE(packsAllRanks(algorithm, Collective::kAllReduce)) << nameOf(algorithm);
+}
+
+TEST(Plan, LinksCountOnlyWhereTheyTakeLong) {
+  for (const ClusterModel& machine : {oneHost(2), oneHost(8), oneHost(8, 4), oneHost(32), cluster(2, 8)}) {
+    for (const Algorithm algorithm : algorithmsFor(Collective::kAllReduce))
+      EXPECT_EQ(setUpShareUs(setUpUs(algorithm, {Collective::kAllReduce, 8}, machine)), 0) << machine.ranks;
+  }
+  const double share = setUpShareUs(setUpUs(Algorithm::kOneShot, {Collective::kAllReduce, 8}, oneHost(64, 32)));
+  EXPECT_GT(share, 0);
+  EXPECT_NE(describe({Algorithm::kOneShot, 1, 1, setUpUs(Algorithm::kOneShot, {}, oneHost(64, 32))})
+                .find(" ms for its links"),
+            std::string::npos);
+}
+
+TEST(Plan, LinksAreThoseOfTheStages) {
+  const Request request{Collective::kAllReduce, 8};
+  EXPECT_EQ(linksOf(Algorithm::kTwoShot, request, oneHost(64)), 63);
+  EXPECT_EQ(linksOf(Algorithm::kRing, request, oneHost(2)), 1);
+  EXPECT_LE(linksOf(Algorithm::kHalving, request, oneHost(64)), 6);
+  EXPECT_EQ(linksOf(Algorithm::kHierarchical, request, cluster(4, 8)), 7 + 2) << "the host's, and a ring's";
 }
 
 TEST(Plan, NamesOfAlgorithms) {

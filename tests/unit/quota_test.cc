@@ -76,11 +76,11 @@ TEST_F(ProcessorQuota, OfLessThanACoreARankKeepsRanksFromSpinning) {
   PeerInfo info = describeSelf(root_);
   EXPECT_EQ(info.cores, 1u) << "whole cores";
   info.hostId = 1;
-  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{info}, 0));
-  EXPECT_FALSE(haveCoresOfTheirOwn(std::vector{info, info}, 0));
+  EXPECT_EQ(ranksPerCore(std::vector{info}, 0), 1);
+  EXPECT_EQ(ranksPerCore(std::vector{info, info}, 0), 2);
   PeerInfo elsewhere = info;
   elsewhere.hostId = 2;
-  EXPECT_TRUE(haveCoresOfTheirOwn(std::vector{info, elsewhere}, 0));
+  EXPECT_EQ(ranksPerCore(std::vector{info, elsewhere}, 0), 1);
   write("/sys/fs/cgroup/mine/cpu.max", "200000000 100000\n");
   EXPECT_EQ(describeSelf(root_).cores, cores);
 }

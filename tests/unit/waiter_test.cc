@@ -29,8 +29,8 @@ TEST(CrowdedCore, IsForgotten) {
 TEST(WaitingThread, SleepsAtOnceInACrowd) {
   Crowd crowd;
   crowd.judge(readTicks() + (uint64_t{1} << 40), kLong);
-  for (const bool spins : {true, false}) {
-    Waiter waiter(spins, crowd);
+  for (const double ranksPerCore : {1.0, 2.0}) {
+    Waiter waiter(ranksPerCore, crowd);
     EXPECT_FALSE(waiter.mayDoze());
     EXPECT_TRUE(waiter.pause());
     EXPECT_TRUE(waiter.mayDoze());
@@ -39,12 +39,28 @@ TEST(WaitingThread, SleepsAtOnceInACrowd) {
   }
 }
 
-TEST(WaitingThread, SleepsInTheEndWhereThereIsNone) {
+int looksBeforeSleep(double ranksPerCore) {
   Crowd crowd;
-  Waiter waiter(true, crowd);
+  Waiter waiter(ranksPerCore, crowd);
   int looks = 0;
   while (!waiter.mayDoze()) waiter.pause(), ++looks;
-  EXPECT_GT(looks, 1);
+  return looks;
+}
+
+TEST(WaitingThread, SleepsInTheEndWhereThereIsNone) { EXPECT_GT(looksBeforeSleep(1), 1); }
+
+// A yield that took a slice would end the count early, so what is certain is only that it never gets longer.
+TEST(WaitingThread, GivesWayLessOftenTheMoreShareItsCore) {
+  EXPECT_LE(looksBeforeSleep(128), 32);
+  EXPECT_GE(looksBeforeSleep(1e9), 1);
+}
+
+TEST(WaitingThread, SleepsLongerTheMoreShareItsCore) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(longestSleep(0.5), milliseconds(1));
+  EXPECT_EQ(longestSleep(4), milliseconds(1));
+  EXPECT_EQ(longestSleep(32), milliseconds(8));
+  EXPECT_EQ(longestSleep(1024), milliseconds(16));
 }
 
 }  // namespace
