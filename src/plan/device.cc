@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/costs.h"
 #include "plan/cost.h"
@@ -54,35 +55,46 @@ bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const 
   return !packsAllRanks(algorithm, collective) || static_cast<uint32_t>(machine.ranks) <= room;
 }
 
-}  // namespace
-
-DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
-                          std::optional<Protocol> protocol, int forcedChannels) {
+// None where nothing of that fits; what is forced does.
+template <class Price>
+std::optional<DeviceChoice> cheapest(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+                                     AllowedProtocols protocols, Price price) {
   std::optional<DeviceChoice> best;
-  const auto consider = [&](Algorithm algorithm, Protocol candidate) {
-    const DeviceChoice choice = price(algorithm, candidate, request, machine, forcedChannels);
-    if (!best || choice.predictedUs < best->predictedUs) best = choice;
-  };
   for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
-    if (forced && algorithm != *forced) continue;
-    for (const Protocol candidate : kEveryProtocol) {
-      if (protocol ? candidate != *protocol : rowOf(candidate).needsWholeLines && !machine.linesMoveWhole) continue;
-      if (!forced && !suits(algorithm, candidate, request.collective, machine)) continue;
-      consider(algorithm, candidate);
+    if (!algorithms.has(algorithm)) continue;
+    for (const Protocol protocol : kEveryProtocol) {
+      if (!mayTake(protocol, protocols, machine.linesMoveWhole)) continue;
+      if (!algorithms.forced() && !suits(algorithm, protocol, request.collective, machine)) continue;
+      const DeviceChoice choice = price(algorithm, protocol);
+      if (!best || choice.predictedUs < best->predictedUs) best = choice;
     }
   }
-  return best.value_or(DeviceChoice{Algorithm::kDirect, protocol.value_or(Protocol::kSimple), 1, 0});
+  return best;
 }
 
-DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced) {
-  std::optional<DeviceChoice> best;
-  for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
-    if (forced && algorithm != *forced) continue;
-    if (!forced && !suits(algorithm, Protocol::kSimple, request.collective, machine)) continue;
-    const DeviceChoice choice = priceStreamed(algorithm, request, machine);
-    if (!best || choice.predictedUs < best->predictedUs) best = choice;
-  }
-  return best.value_or(DeviceChoice{Algorithm::kDirect, Protocol::kSimple, 1, 0});
+}  // namespace
+
+DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+                          AllowedProtocols protocols, int forcedChannels) {
+  const auto among = [&](schedule::Allowed some, AllowedProtocols over) {
+    return cheapest(request, machine, some, over, [&](Algorithm algorithm, Protocol protocol) {
+      return price(algorithm, protocol, request, machine, forcedChannels);
+    });
+  };
+  const AllowedProtocols over = protocolsFor(protocols, machine.linesMoveWhole);
+  if (const auto best = among(schedule::allowedFor(request, algorithms), over)) return *best;
+  if (const auto best = among({}, over)) return *best;
+  if (over.forced()) return {Algorithm::kDirect, *over.forced(), 1, 0};
+  return among({}, {}).value_or(DeviceChoice{Algorithm::kDirect, Protocol::kSimple, 1, 0});
+}
+
+DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms) {
+  const auto among = [&](schedule::Allowed some) {
+    return cheapest(request, machine, some, Protocol::kSimple,
+                    [&](Algorithm algorithm, Protocol) { return priceStreamed(algorithm, request, machine); });
+  };
+  if (const auto best = among(schedule::allowedFor(request, algorithms))) return *best;
+  return among({}).value_or(DeviceChoice{Algorithm::kDirect, Protocol::kSimple, 1, 0});
 }
 
 }  // namespace tutti::plan
