@@ -126,7 +126,7 @@ void addHow(CLI::App& app, Options& options, Raw& raw) {
             "with -y 0, wait for operations 0: after the timed loop; 1: after each, and for all ranks; 2: after each; "
             "3: after each, and for all ranks outside the measured time (0)");
   addText(app, "--transport", options.transport, "LIST", "transports to use, as TUTTI_TRANSPORT: tcp, shm,tcp, ^shm");
-  addText(app, "--algo", options.algorithm, "NAME", "algorithm to use, as TUTTI_ALGO: ring, tree, ...");
+  addText(app, "--algo", options.algorithm, "LIST", "algorithms to use, as TUTTI_ALGO: ring, tree,ring, ^tree, ...");
   addNumber(app, "-T,--timeout", options.timeoutSeconds, 0, kMostAtOnce,
             "seconds that an operation may take; 0: the library's default (0)");
   addNumber(app, "-G,--cudagraph", options.graphLaunches, 0, kMostAtOnce,

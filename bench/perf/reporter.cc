@@ -61,7 +61,8 @@ void Reporter::add(Row row) {
 void Reporter::compareAlgorithm(const std::string& used, size_t bytes) {
   const bool isOption = !options_.algorithm.empty();
   const std::string asked = isOption ? options_.algorithm : variable("TUTTI_ALGO").value_or("");
-  if (!speaks_ || warned_ || asked.empty() || strcasecmp(asked.c_str(), used.c_str()) == 0) return;
+  const bool isChoice = asked.find_first_of(",;:^") != std::string::npos;  // among several, or for some operations
+  if (!speaks_ || warned_ || asked.empty() || isChoice || strcasecmp(asked.c_str(), used.c_str()) == 0) return;
   warned_ = true;
   progress_.clear();
   std::fprintf(stderr, "%s: %s%s was not used: the library chose '%s' for %zu bytes\n", report_.program.c_str(),

@@ -160,10 +160,11 @@ typedef struct {
   int joinTimeoutMs;      /* default 60,000; TUTTI_JOIN_TIMEOUT_MS wins */
   int connectTimeoutMs;   /* default 20,000; TUTTI_CONNECT_TIMEOUT_MS wins */
   int operationTimeoutMs; /* default 1,800,000; TUTTI_OPERATION_TIMEOUT_MS wins */
-  int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS wins */
+  int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS, which may say
+                             a number for each operation, wins */
   int reserved0;
   const char* transports; /* as TUTTI_TRANSPORT, which wins: "tcp", "shm,tcp", "^shm" */
-  const char* algorithm;  /* as TUTTI_ALGO, which wins: "ring", "tree", "oneshot", … */
+  const char* algorithm;  /* as TUTTI_ALGO, which wins: "ring", "tree,ring", "^oneshot", "tree;all_reduce:ring" */
   const char* name;       /* for logs and error texts; copied */
   int heartbeatMs;        /* how long a rank may be silent before it counts as gone; default 20,000; -1: for ever;
                              TUTTI_HEARTBEAT_MS wins */
@@ -447,12 +448,14 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
  * where the tag differs, what is chosen by the rest, or on the host whether it is persistent (on GPUs the order of
  * calls alone counts, of which making one ready is none there). It comes from this call or, for whoever only sends in
  * it, from a later one. The environment wins here as well: TUTTI_ALGO, TUTTI_CHANNELS, TUTTI_REPRODUCIBLE and
- * TUTTI_OPERATION_TIMEOUT_MS, where set, are for all calls. */
+ * TUTTI_OPERATION_TIMEOUT_MS, where set, are for all calls; the first two for those of the operations that they name,
+ * where they name some. */
 typedef struct {
   size_t size;
   unsigned int version;
   int channels;            /* as in tuttiConfig_t, for this call; not of a send or receive */
-  const char* algorithm;   /* the same; one that the collective has, or tuttiInvalidArgument. NULL, "": none */
+  const char* algorithm;   /* the same, of one operation: "ring", "tree,ring", "^oneshot". One at least that the
+                              collective has, or tuttiInvalidArgument. NULL, "": none */
   int reproducible;        /* as in tuttiConfig_t, for this call; 0: as the communicator has it */
   unsigned int flags;      /* 0 or TUTTI_CALL_PERSISTENT */
   uint64_t tag;            /* the caller's own meaning; shown in error texts and records of the call. 0: none */

@@ -81,6 +81,11 @@ void checkReserved(const tuttiConfig_t& full, const char* call) {
       invalid(call, fmt::format("config.{} is {}; it has to be 0: start from TUTTI_CONFIG_INITIALIZER", name, value));
 }
 
+void checkChannels(int channels, const char* call) {
+  if (channels < 0 || channels > schedule::kMostChannels)
+    invalid(call, fmt::format("config.channels is {}: 0 to {}", channels, schedule::kMostChannels));
+}
+
 tuttiConfig_t checked(const tuttiConfig_t& given, const char* call) {
   const tuttiConfig_t full = inFull(given, TUTTI_CONFIG_INITIALIZER, "CONFIG", call);
   checkReserved(full, call);
@@ -137,18 +142,17 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
   const tuttiConfig_t full = checked(*given, call);
   Fields fields(config, call);
   setTimes(full, config, fields, call);
-  if (full.channels < 0 || full.channels > 64)
-    invalid(call, fmt::format("config.channels is {}: 0 to 64", full.channels));
+  checkChannels(full.channels, call);
   if (full.channels > 0) fields.set("channels", "TUTTI_CHANNELS", config.channels, full.channels, full.channels);
   if (full.transports) {
     const auto list = field(call, "transports", [&] { return comm::checkedTransports(full.transports); });
     fields.set("transports", "TUTTI_TRANSPORT", config.transports, list, full.transports);
   }
   if (full.algorithm) {
-    std::optional<schedule::Algorithm> algorithm;  // of an empty name: the plan decides
+    schedule::AlgorithmRules rules;  // of an empty text: the plan decides
     if (*full.algorithm != '\0')
-      algorithm = field(call, "algorithm", [&] { return schedule::algorithmByName(full.algorithm); });
-    fields.set("algorithm", "TUTTI_ALGO", config.algorithm, algorithm, full.algorithm);
+      rules = field(call, "algorithm", [&] { return schedule::parseAlgorithms(full.algorithm); });
+    fields.set("algorithm", "TUTTI_ALGO", config.algorithms, rules, full.algorithm);
   }
   if (full.device) {
     const int device = field(call, "device", [&] { return comm::deviceByName(full.device); });
@@ -171,19 +175,25 @@ std::string namesOfAlgorithms(Collective collective) {
   return names;
 }
 
-schedule::Algorithm algorithmOf(const char* name, Collective collective) {
+// Of one call, whose operation is known: a list of algorithms, and no rules for operations.
+schedule::Allowed algorithmsOf(const char* list, Collective collective) {
+  const std::string text = schedule::shown(list);
   if (collective == Collective::kSendRecv)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}', but a message between two ranks has no algorithms; give NULL", name));
-  const schedule::Algorithm algorithm = schedule::algorithmByName(name);
-  if (!schedule::rowOf(algorithm).has(collective))
+                fmt::format("'{}', but a message between two ranks has no algorithms; give NULL", text));
+  if (text.find_first_of(":;") != std::string::npos)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is for several operations, but a call is one; give a list of algorithms", text));
+  const schedule::Allowed allowed = schedule::parseAllowed(list);
+  const auto has = [&](schedule::Algorithm each) { return allowed.has(each); };
+  if (!std::ranges::any_of(schedule::algorithmsFor(collective), has))
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} has no algorithm {}; choose one of: {}",
-                                                         nameOf(collective), name, namesOfAlgorithms(collective)));
-  return algorithm;
+                                                         nameOf(collective), text, namesOfAlgorithms(collective)));
+  return allowed;
 }
 
 void checkCallChannels(int channels, Collective collective, const char* call) {
-  if (channels < 0 || channels > 64) invalid(call, fmt::format("config.channels is {}: 0 to 64", channels));
+  checkChannels(channels, call);
   if (channels > 0 && collective == Collective::kSendRecv)
     invalid(call,
             fmt::format("config.channels is {}, but a message between two ranks has no channels to choose; give 0",
@@ -214,14 +224,29 @@ tuttiCallConfig_t checked(const tuttiCallConfig_t& given, const char* call) {
   return full;
 }
 
+// What a variable has won over.
+void note(std::string& overridden, const char* field, const std::string& value, const auto& won) {
+  overridden +=
+      fmt::format("{}config.{}={} by {}={}", overridden.empty() ? "" : ", ", field, value, won.first, won.second);
+}
+
 // Whether the call's own word counts; else what has won over it is noted.
 bool counts(const comm::Config& config, const char* variable, const char* field, const std::string& value,
             std::string& overridden) {
   const auto won = config.variables.find(variable);
   if (won == config.variables.end()) return true;
-  if (won->second != value)
-    overridden +=
-        fmt::format("{}config.{}={} by {}={}", overridden.empty() ? "" : ", ", field, value, won->first, won->second);
+  if (won->second != value) note(overridden, field, value, *won);
+  return false;
+}
+
+// The same of a variable that may be silent of this operation.
+template <class Value>
+bool counts(const comm::Config& config, const char* variable, const schedule::Rules<Value>& rules,
+            Collective collective, const char* field, const Value& value, const std::string& text,
+            std::string& overridden) {
+  const auto won = config.variables.find(variable);
+  if (won == config.variables.end() || !rules.says(collective)) return true;
+  if (rules.of(collective) != value) note(overridden, field, text, *won);
   return false;
 }
 
@@ -248,13 +273,14 @@ CallOptions resolve(const tuttiCallConfig_t& given, const comm::Config& config, 
   if (full.timeoutMs > 0 &&
       counts(config, "TUTTI_OPERATION_TIMEOUT_MS", "timeoutMs", fmt::to_string(full.timeoutMs), options.overridden))
     options.timeout = std::chrono::milliseconds(full.timeoutMs);
-  if (full.channels > 0 &&
-      counts(config, "TUTTI_CHANNELS", "channels", fmt::to_string(full.channels), options.overridden))
+  if (full.channels > 0 && counts(config, "TUTTI_CHANNELS", config.channels, collective, "channels", full.channels,
+                                  fmt::to_string(full.channels), options.overridden))
     options.wish.channels = static_cast<uint8_t>(full.channels);
   if (full.algorithm == nullptr || *full.algorithm == '\0') return options;
-  const auto algorithm = field(call, "algorithm", [&] { return algorithmOf(full.algorithm, collective); });
-  if (counts(config, "TUTTI_ALGO", "algorithm", full.algorithm, options.overridden))
-    options.wish.algorithm = static_cast<uint8_t>(1 + static_cast<int>(algorithm));
+  const auto allowed = field(call, "algorithm", [&] { return algorithmsOf(full.algorithm, collective); });
+  if (counts(config, "TUTTI_ALGO", config.algorithms, collective, "algorithm", allowed, full.algorithm,
+             options.overridden))
+    options.wish.algorithms = allowed;
   return options;
 }
 

@@ -34,10 +34,13 @@ schedule::Request Plans::requestOf(const Call& call) const noexcept {
   return {call.collective, call.planBytes(size_), isReproducible(config_, call)};
 }
 
+schedule::Allowed Plans::allowedOf(const Call& call) const {
+  return call.wish.algorithmsFrom(config_.algorithms.of(call.collective));
+}
+
 plan::Plan Plans::weigh(const Call& call) const {
   const schedule::Request request = requestOf(call);
-  return plan::choose(request, machine_, call.wish.forcedFrom(request, config_.algorithm),
-                      call.wish.channelsFrom(config_.channels));
+  return plan::choose(request, machine_, allowedOf(call), call.wish.channelsFrom(config_.channels.of(call.collective)));
 }
 
 plan::Choice Plans::foresee(const Call& call) const { return weigh(call).best; }
@@ -50,10 +53,10 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 
 std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {
   const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
-  if (!call.wish.algorithm && config_.algorithm && !schedule::forcedFor(requestOf(call), config_.algorithm))
-    log::debug("{} {} by {}; the plan chooses", nameOf(call.collective),
-               schedule::rowOf(*config_.algorithm).has(call.collective) ? "would not be reproducible" : "is not made",
-               nameOf(*config_.algorithm));
+  const schedule::Allowed allowed = allowedOf(call);
+  if (schedule::allowedFor(requestOf(call), allowed) != allowed)
+    log::debug("{} is not made{} by {}; the plan chooses", nameOf(call.collective),
+               isReproducible(config_, call) ? " in the order of the ranks" : "", textOf(allowed));
   log::debug("{} of {} bytes: {}", nameOf(call.collective), bytes, plan::describe(choice));
   auto made = make(schedule::build(choice.algorithm, shape, rank_), choice.channels);
   if (config_.provesPlans) prove(choice.algorithm, shape, link::Edge{}.depth);

@@ -56,6 +56,7 @@ class Plans {
   using Key = std::tuple<Collective, schedule::Algorithm, int, int>;  // collective, algorithm, root, channels
 
   schedule::Request requestOf(const Call& call) const noexcept;
+  schedule::Allowed allowedOf(const Call& call) const;
   BoundPlan& choose(const Call& call, size_t bytes);
   BoundPlan& message(const Call& call);
   std::unique_ptr<BoundPlan> makeChosen(const Call& call, size_t bytes, const plan::Choice& choice);

@@ -166,9 +166,9 @@ Answer explain(const System& system, std::string_view name, const Question& ques
   answer.cluster = sim::clusterOf(system, name, question.hosts, question.ranksPerHost);
   if (answer.cluster.ranks() < 2)
     throw Error(ErrorCode::kInvalidArgument, "one rank alone sends nothing: ask for two ranks or more");
-  if (question.algorithm && !schedule::rowOf(*question.algorithm).has(question.collective))
+  if (const auto forced = question.algorithm.forced(); forced && !schedule::rowOf(*forced).has(question.collective))
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} has no algorithm {}", nameOf(question.collective), nameOf(*question.algorithm)));
+                fmt::format("{} has no algorithm {}", nameOf(question.collective), nameOf(*forced)));
   answer.onGpus = !devicesOf(system, DeviceKind::kGpu).empty();
   if (answer.onGpus) {
     const topology::Paths paths(system);

@@ -18,9 +18,9 @@ struct Question {
   Collective collective = Collective::kAllReduce;
   size_t bytes = 0;                 // as nccl-tests count them
   int hosts = 1, ranksPerHost = 0;  // 0: as sim::clusterOf() has it
-  std::optional<schedule::Algorithm> algorithm;
-  std::optional<Protocol> protocol;  // on GPUs
-  int channels = 0;                  // 0: as planned
+  schedule::Allowed algorithm;      // all, where nothing is said
+  plan::AllowedProtocols protocol;  // on GPUs
+  int channels = 0;                 // 0: as planned
   // On host memory: what joins ranks of one node ("p2p", "shm", "tcp"), and the prices of such a machine.
   std::string transport = "shm";
   plan::Profile prices;

@@ -147,6 +147,12 @@ std::string GpuExecutor::foresee(const comm::Call& call) const {
                      choice.channels == 1 ? "" : "s");
 }
 
+std::string GpuExecutor::explain(const comm::Call& call) const {
+  std::string text = "chosen: " + foresee(call);
+  for (const std::string& reason : programs_.refusals(call)) text += "\nnot: " + reason;
+  return text;
+}
+
 comm::Rows GpuExecutor::describe() const {
   comm::Rows rows{{"buffers", fmt::format("on GPUs, this rank's on cuda:{}", config_.device)}};
   if (shape_.size == 1) return rows;

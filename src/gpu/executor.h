@@ -45,6 +45,7 @@ class GpuExecutor final : public comm::Executor {
   void note() override;
   comm::Stats stats() const override;
   std::string foresee(const comm::Call& call) const override;
+  std::string explain(const comm::Call& call) const override;
   comm::Rows describe() const override;
 
   // --- of those who launch: one thread at a time ---

@@ -48,7 +48,19 @@ uint32_t slotBytesFor(size_t budget, size_t count, size_t most) {
   return static_cast<uint32_t>(std::clamp(std::bit_floor(budget / count), slots::kLeastBytesOnGpu, most));
 }
 
-void layOutChannels(GpuLayout& shape, std::span<const topology::PeerInfo> infos, int forcedChannels,
+// The most that a collective is to have; `most`, where one has as many as pay.
+uint32_t mostForced(const schedule::ChannelRules& forced, uint32_t most) {
+  uint32_t highest = 0;
+  for (int number = 0; number < kCollectives; ++number) {
+    const auto collective = static_cast<Collective>(number);
+    if (collective == Collective::kSendRecv) continue;
+    if (forced.of(collective) == 0) return most;
+    highest = std::max(highest, static_cast<uint32_t>(forced.of(collective)));
+  }
+  return std::min(highest, most);
+}
+
+void layOutChannels(GpuLayout& shape, std::span<const topology::PeerInfo> infos, const schedule::ChannelRules& forced,
                     size_t slotBudget) {
   const uint32_t blocks = blocksForEach(infos);
   if (blocks < shape.blocks())
@@ -61,8 +73,9 @@ void layOutChannels(GpuLayout& shape, std::span<const topology::PeerInfo> infos,
   shape.messageChannels = std::clamp(blocks / 4, 1u, kMostMessageChannels);
   const bool oneHost = std::ranges::all_of(infos, [&](const auto& info) { return info.hostId == infos[0].hostId; });
   const uint32_t most = std::min(oneHost ? kMostChannels : kMostBridgeChannels, blocks - 2 * shape.messageChannels);
-  shape.channels = forcedChannels > 0 ? std::min(most, static_cast<uint32_t>(forcedChannels)) : most;
-  shape.messageChannels = std::min(shape.messageChannels, shape.channels);
+  shape.channels = mostForced(forced, most);
+  const auto ofMessages = static_cast<uint32_t>(forced.of(Collective::kSendRecv));
+  shape.messageChannels = std::min({shape.messageChannels, most, ofMessages > 0 ? ofMessages : most});
   const size_t count = size_t{shape.allChannels()} * shape.depth * infos.size();
   const uint32_t slotBytes = slotBytesFor(slotBudget, count, slots::kMostBytesOnGpu);
   for (const Protocol each : kEveryProtocol) shape.slotBytes[each] = std::min(slotBytes, rowOf(each).mostSlotBytes);
@@ -70,7 +83,7 @@ void layOutChannels(GpuLayout& shape, std::span<const topology::PeerInfo> infos,
 
 }  // namespace
 
-GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, int forcedChannels, size_t slotBudget) {
+GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, const schedule::ChannelRules& forced, size_t slotBudget) {
   checkKinds(infos);
   const DeviceEngines engines = enginesFor(infos);
   GpuLayout shape;
@@ -78,7 +91,7 @@ GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, int forcedChannels
   shape.kernels = engines.kernels;
   if (engines.kernels && engines.streams) slotBudget /= 2;
   if (engines.kernels)
-    layOutChannels(shape, infos, forcedChannels, slotBudget);
+    layOutChannels(shape, infos, forced, slotBudget);
   else
     shape.channels = shape.messageChannels = 0;
   if (engines.streams)

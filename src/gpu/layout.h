@@ -6,6 +6,7 @@
 #include <span>
 
 #include "device/program.h"
+#include "schedule/rules.h"
 #include "topology/peer_info.h"
 
 namespace tutti::gpu {
@@ -30,10 +31,10 @@ struct GpuLayout {
   uint32_t blocks() const noexcept { return channels + 2 * messageChannels; }
 };
 
-// The same on every rank. `forcedChannels`: 0 leaves the choice; `slotBudget`: bytes that a rank may spend on the slots
-// of Simple, which get shorter where there are many. Throws Error(kInvalidUsage) when the ranks can not all be on their
-// GPUs at once, or when some have a GPU and some have none; see also enginesFor().
-GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, int forcedChannels, size_t slotBudget);
+// The same on every rank. `forced`: how many channels operations are to have; `slotBudget`: bytes that a rank may spend
+// on the slots of Simple, which get shorter where there are many. Throws Error(kInvalidUsage) when the ranks can not
+// all be on their GPUs at once, or when some have a GPU and some have none; see also enginesFor().
+GpuLayout layoutOf(std::span<const topology::PeerInfo> infos, const schedule::ChannelRules& forced, size_t slotBudget);
 
 // A rank's pool. Its owner reads what peers put into `inbound`, and peers raise its `released`.
 class PoolLayout {

@@ -22,6 +22,15 @@ uint32_t slotBytesOf(Protocol protocol, const GpuLayout& shape, bool streamed, b
 
 size_t bytesOfMessage(const comm::Call& message) { return message.count * sizeOf(message.type); }
 
+// Of a message between two ranks: what is the best for its length, or what is like it.
+Protocol protocolOf(size_t bytes, plan::AllowedProtocols allowed, bool linesMoveWhole) {
+  constexpr Protocol kShort[] = {Protocol::kLL, Protocol::kLL128, Protocol::kSimple};
+  constexpr Protocol kLong[] = {Protocol::kSimple, Protocol::kLL128, Protocol::kLL};
+  const auto& wanted = bytes <= kShortMessage ? kShort : kLong;
+  const plan::AllowedProtocols some = plan::protocolsFor(allowed, linesMoveWhole);
+  return *std::ranges::find_if(wanted, [&](Protocol each) { return plan::mayTake(each, some, linesMoveWhole); });
+}
+
 }  // namespace
 
 // As if every schedule had scratch buffers: those of the largest jobs that have none lose an algorithm by that.
@@ -84,8 +93,12 @@ uint32_t DevicePrograms::mostScratches() const {
   return most;
 }
 
-std::optional<Protocol> DevicePrograms::forcedProtocol() const {
-  return shape_.bridged ? Protocol::kSimple : config_.protocol;
+schedule::Allowed DevicePrograms::algorithmsOf(const comm::Call& call) const {
+  return call.wish.algorithmsFrom(config_.algorithms.of(call.collective));
+}
+
+plan::AllowedProtocols DevicePrograms::protocolsOf(Collective collective) const {
+  return shape_.bridged ? Protocol::kSimple : config_.protocols.of(collective);
 }
 
 schedule::Request DevicePrograms::requestOf(const comm::Call& call) const noexcept {
@@ -94,22 +107,21 @@ schedule::Request DevicePrograms::requestOf(const comm::Call& call) const noexce
 
 plan::DeviceChoice DevicePrograms::choose(const comm::Call& call) const {
   const schedule::Request request = requestOf(call);
-  return plan::chooseDevice(request, deviceMachine(shape_, false), call.wish.forcedFrom(request, config_.algorithm),
-                            forcedProtocol(), call.wish.channelsFrom(config_.channels));
+  return plan::chooseDevice(request, deviceMachine(shape_, false), algorithmsOf(call), protocolsOf(call.collective),
+                            call.wish.channelsFrom(config_.channels.of(call.collective)));
 }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const comm::Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
   const schedule::Request request = requestOf(call);
-  plan::DeviceChoice choice =
-      plan::chooseStreamed(request, deviceMachine(shape_, true), call.wish.forcedFrom(request, config_.algorithm));
+  plan::DeviceChoice choice = plan::chooseStreamed(request, deviceMachine(shape_, true), algorithmsOf(call));
   choice.channels = 0;
   return choice;
 }
 
 plan::DeviceChoice DevicePrograms::chooseMessage(const comm::Call& call) const {
   const size_t bytes = bytesOfMessage(call);
-  const Protocol protocol = forcedProtocol().value_or(bytes <= kShortMessage ? Protocol::kLL : Protocol::kSimple);
+  const Protocol protocol = protocolOf(bytes, protocolsOf(Collective::kSendRecv), shape_.linesMoveWhole);
   const int channels = bytes <= kMessageOfOneChannel ? 1 : static_cast<int>(shape_.messageChannels);
   return {schedule::Algorithm::kDirect, protocol, channels, 0};
 }

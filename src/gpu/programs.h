@@ -1,7 +1,6 @@
 // The programs of one communicator on its GPU: schedules chosen, built, and uploaded once.
 #pragma once
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -46,12 +45,17 @@ class DevicePrograms {
   plan::DeviceChoice foresee(const comm::Call& call, bool streamed) const {
     return streamed ? chooseStreamed(call) : choose(call);
   }
+  // What was not to be chosen for it, and why. Any thread.
+  std::vector<std::string> refusals(const comm::Call& call) const {
+    return plan::refusalsOf(requestOf(call), algorithmsOf(call));
+  }
   size_t bytes() const noexcept { return arena_->bytes + scratch_->bytes; }
 
  private:
   using Key = std::tuple<Collective, schedule::Algorithm, int, Protocol, int>;  // …, root or ~peer, …, channels or 0
 
-  std::optional<Protocol> forcedProtocol() const;
+  schedule::Allowed algorithmsOf(const comm::Call& call) const;
+  plan::AllowedProtocols protocolsOf(Collective collective) const;
   plan::DeviceChoice choose(const comm::Call& call) const;
   plan::DeviceChoice chooseMessage(const comm::Call& call) const;
   schedule::Request requestOf(const comm::Call& call) const noexcept;

@@ -47,8 +47,21 @@ std::string objection(Algorithm algorithm, Collective collective, const ClusterM
   return {};
 }
 
-std::string exclusion(Algorithm algorithm, std::string_view reason) {
-  return fmt::format("{}: {}", schedule::nameOf(algorithm), reason);
+// What one who asked for it is told; empty: the algorithm may be chosen.
+std::string refusal(Algorithm algorithm, const Request& request, schedule::Allowed allowed) {
+  if (!schedule::rowOf(algorithm).can(request)) return "it does not add in the order of the ranks";
+  return allowed.has(algorithm) ? "" : "not allowed by TUTTI_ALGO (config.algorithm)";
+}
+
+std::string exclusion(std::string_view what, std::string_view reason) { return fmt::format("{}: {}", what, reason); }
+
+// Where nothing that is allowed is there. What is there, but cannot do what is asked for, has a line of its own.
+void tellLack(std::vector<std::string>& lines, const Request& request, schedule::Allowed allowed) {
+  const auto has = [&](Algorithm each) { return allowed.has(each); };
+  if (!allowed.says() || std::ranges::any_of(schedule::algorithmsFor(request.collective), has)) return;
+  const bool one = allowed.forced().has_value();
+  lines.push_back(exclusion(textOf(allowed), fmt::format("{} has no such algorithm{}", nameOf(request.collective),
+                                                         one ? "" : ", so that all that it has were weighed")));
 }
 
 // All lanes of a host communicator run on the thread that calls, and a second TCP stream between two ranks gained
@@ -60,37 +73,44 @@ Choice priced(Algorithm algorithm, const Request& request, const ClusterModel& m
 
 double costUs(const Choice& choice) noexcept { return choice.predictedUs + setUpShareUs(choice.setUpUs); }
 
-// Sorts the candidates by what a call costs, its share of the set-up included, and moves the forced one, if any, to the
-// front. Of two alike (2 ranks have one neighbour only, whatever the pattern) the one without a pipeline along ranks
-// has the shorter schedule.
-void rank(std::vector<Choice>& choices, std::optional<Algorithm> forced) {
+// Sorts the candidates by what a call costs, its share of the set-up included. Of two alike (2 ranks have one neighbour
+// only, whatever the pattern) the one without a pipeline along ranks has the shorter schedule.
+void rank(std::vector<Choice>& choices) {
   const auto key = [&](const Choice& choice) {
-    return std::tuple(choice.algorithm != forced, costUs(choice), !schedule::rowOf(choice.algorithm).linksToAll);
+    return std::tuple(costUs(choice), !schedule::rowOf(choice.algorithm).linksToAll);
   };
   std::stable_sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) { return key(a) < key(b); });
 }
 
 }  // namespace
 
-Plan choose(const Request& request, const ClusterModel& machine, std::optional<Algorithm> forced, int forcedChannels) {
-  Plan plan;
+std::vector<std::string> refusalsOf(const Request& request, schedule::Allowed allowed) {
+  const schedule::Allowed counting = schedule::allowedFor(request, allowed);
+  std::vector<std::string> lines;
+  for (const Algorithm each : schedule::algorithmsFor(request.collective))
+    if (const std::string no = refusal(each, request, counting); !no.empty())
+      lines.push_back(exclusion(nameOf(each), no));
+  tellLack(lines, request, allowed);
+  return lines;
+}
+
+Plan choose(const Request& request, const ClusterModel& machine, schedule::Allowed allowed, int forcedChannels) {
+  const schedule::Allowed counting = schedule::allowedFor(request, allowed);
+  Plan plan{.excluded = refusalsOf(request, allowed)};
   std::vector<Choice> choices, unwise;
-  for (const Algorithm algorithm : schedule::algorithmsFor(request.collective)) {
-    if (!schedule::rowOf(algorithm).can(request)) {
-      plan.excluded.push_back(exclusion(algorithm, "it does not add in the order of the ranks"));
-      continue;
-    }
-    const std::string reason = algorithm == forced ? std::string() : objection(algorithm, request.collective, machine);
-    if (!reason.empty()) plan.excluded.push_back(exclusion(algorithm, reason));
+  std::vector<std::string> objections;
+  for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
+    if (!counting.has(algorithm)) continue;
+    const bool forced = counting.forced().has_value();
+    const std::string reason = forced ? std::string() : objection(algorithm, request.collective, machine);
+    if (!reason.empty()) objections.push_back(exclusion(nameOf(algorithm), reason));
     (reason.empty() ? choices : unwise).push_back(priced(algorithm, request, machine, forcedChannels));
   }
   // What works, if badly, is better than nothing; send/receive has its own builder and no choice.
-  if (choices.empty()) choices.swap(unwise), plan.excluded.clear();
+  if (choices.empty()) choices.swap(unwise), objections.clear();
   if (choices.empty()) choices.push_back(priced(Algorithm::kDirect, request, machine, forcedChannels));
-  if (forced && !schedule::rowOf(*forced).has(request.collective)) {
-    plan.excluded.push_back(exclusion(*forced, fmt::format("{} has no such algorithm", nameOf(request.collective))));
-  }
-  rank(choices, forced);
+  plan.excluded.insert(plan.excluded.end(), objections.begin(), objections.end());
+  rank(choices);
   plan.best = choices.front();
   plan.others.assign(choices.begin() + 1, choices.end());
   return plan;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "base/costs.h"
@@ -125,18 +126,23 @@ bool suits(Algorithm algorithm, Protocol protocol, Collective collective, const 
 // One choice in the making: what is asked for, and what became of each candidate.
 class Weighing {
  public:
-  Weighing(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
-           std::optional<Protocol> protocol, int forcedChannels)
-      : request_(request), machine_(machine), forced_(forced), protocol_(protocol), forcedChannels_(forcedChannels) {}
+  Weighing(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+           AllowedProtocols protocols, int forcedChannels)
+      : request_(request),
+        machine_(machine),
+        algorithms_(algorithms),
+        protocols_(protocols),
+        forcedChannels_(forcedChannels) {}
 
-  DevicePlan run() {
+  // Without a best one where nothing fits; what is forced does.
+  std::optional<DevicePlan> run() {
+    plan_.excluded = refusalsOf(request_, algorithms_);
     const std::vector<Protocol> protocols = candidates();
-    for (const Algorithm algorithm : schedule::algorithmsFor(request_.collective))
-      if (!forced_ || algorithm == *forced_) weigh(algorithm, protocols);
+    for (const Algorithm algorithm : schedule::algorithmsFor(request_))
+      if (algorithms_.has(algorithm)) weigh(algorithm, protocols);
     auto& all = plan_.others;
+    if (all.empty()) return std::nullopt;
     std::ranges::stable_sort(all, {}, &DeviceChoice::predictedUs);
-    plan_.best = DeviceChoice{Algorithm::kDirect, protocol_.value_or(Protocol::kSimple), 1, 0};
-    if (all.empty()) return plan_;
     plan_.best = all.front();
     all.erase(all.begin());
     return plan_;
@@ -148,25 +154,25 @@ class Weighing {
   }
 
   std::vector<Protocol> candidates() {
-    if (protocol_) return {*protocol_};
-    std::vector<Protocol> protocols;
+    std::vector<Protocol> some;
     for (const Protocol one : kEveryProtocol) {
-      if (!rowOf(one).needsWholeLines || machine_.linesMoveWhole) {
-        protocols.push_back(one);
-      } else {
+      if (mayTake(one, protocols_, machine_.linesMoveWhole)) {
+        some.push_back(one);
+      } else if (protocols_.has(one)) {
         exclude(nameOf(one), "not every link is known to move 128 bytes as a whole");
+      } else {
+        exclude(nameOf(one), "not allowed by TUTTI_PROTOCOL (config.protocol)");
       }
     }
-    return protocols;
+    return some;
   }
 
   void weigh(Algorithm algorithm, std::span<const Protocol> protocols) {
-    if (!schedule::rowOf(algorithm).can(request_))
-      return exclude(nameOf(algorithm), "it does not add in the order of the ranks");
-    if (const std::string why = objection(algorithm, machine_); !forced_ && !why.empty())
+    const bool forced = algorithms_.forced().has_value();
+    if (const std::string why = objection(algorithm, machine_); !forced && !why.empty())
       return exclude(nameOf(algorithm), why);
     for (const Protocol one : protocols) {
-      if (forced_ || hasRoom(algorithm, one, request_.collective, machine_)) {
+      if (forced || hasRoom(algorithm, one, request_.collective, machine_)) {
         plan_.others.push_back(price(algorithm, one, request_, machine_, forcedChannels_));
       } else {
         exclude(nameOf(algorithm), fmt::format("a slot of {} has no room for a segment of each rank", nameOf(one)));
@@ -176,8 +182,8 @@ class Weighing {
 
   const Request& request_;
   const DeviceMachine& machine_;
-  std::optional<Algorithm> forced_;
-  std::optional<Protocol> protocol_;
+  schedule::Allowed algorithms_;
+  AllowedProtocols protocols_;
   int forcedChannels_;
   DevicePlan plan_;
 };
@@ -189,25 +195,37 @@ std::string describe(const DeviceChoice& choice) {
                      nameOf(choice.protocol), choice.channels, choice.channels == 1 ? "" : "s", choice.predictedUs);
 }
 
-DevicePlan weighDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
-                       std::optional<Protocol> protocol, int forcedChannels) {
-  return Weighing(request, machine, forced, protocol, forcedChannels).run();
+DevicePlan weighDevice(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+                       AllowedProtocols protocols, int forcedChannels) {
+  const auto among = [&](schedule::Allowed some, AllowedProtocols over) {
+    return Weighing(request, machine, some, over, forcedChannels).run();
+  };
+  const AllowedProtocols over = protocolsFor(protocols, machine.linesMoveWhole);
+  if (auto plan = among(schedule::allowedFor(request, algorithms), over)) return *plan;
+  if (auto plan = among({}, over)) return *plan;
+  const DevicePlan direct{.best = {Algorithm::kDirect, over.forced().value_or(Protocol::kSimple), 1, 0}};
+  if (over.forced()) return direct;
+  return among({}, {}).value_or(direct);
 }
 
-DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced,
-                          std::optional<Protocol> protocol, int forcedChannels) {
-  return weighDevice(request, machine, forced, protocol, forcedChannels).best;
+DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+                          AllowedProtocols protocols, int forcedChannels) {
+  return weighDevice(request, machine, algorithms, protocols, forcedChannels).best;
 }
 
-DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, std::optional<Algorithm> forced) {
-  std::optional<DeviceChoice> best;
-  for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
-    if (forced && algorithm != *forced) continue;
-    if (!forced && !suits(algorithm, Protocol::kSimple, request.collective, machine)) continue;
-    const DeviceChoice choice = priceStreamed(algorithm, request, machine);
-    if (!best || choice.predictedUs < best->predictedUs) best = choice;
-  }
-  return best.value_or(DeviceChoice{Algorithm::kDirect, Protocol::kSimple, 1, 0});
+DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms) {
+  const auto among = [&](schedule::Allowed some) {
+    std::optional<DeviceChoice> best;
+    for (const Algorithm algorithm : schedule::algorithmsFor(request)) {
+      if (!some.has(algorithm)) continue;
+      if (!some.forced() && !suits(algorithm, Protocol::kSimple, request.collective, machine)) continue;
+      const DeviceChoice choice = priceStreamed(algorithm, request, machine);
+      if (!best || choice.predictedUs < best->predictedUs) best = choice;
+    }
+    return best;
+  };
+  if (const auto best = among(schedule::allowedFor(request, algorithms))) return *best;
+  return among({}).value_or(DeviceChoice{Algorithm::kDirect, Protocol::kSimple, 1, 0});
 }
 
 }  // namespace tutti::plan

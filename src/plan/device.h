@@ -2,13 +2,13 @@
 // with the costs of kernels that talk through memory.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/types.h"
 #include "device/protocol.h"
 #include "plan/plan.h"
+#include "plan/protocols.h"
 
 namespace tutti::plan {
 
@@ -45,25 +45,23 @@ struct DeviceChoice {
 std::string describe(const DeviceChoice& choice);
 
 struct DevicePlan {
-  DeviceChoice best;
-  std::vector<DeviceChoice> others;   // the rest, cheapest first
-  std::vector<std::string> excluded;  // "name: reason", of algorithms and of protocols
+  DeviceChoice best{};
+  std::vector<DeviceChoice> others{};   // the rest, cheapest first
+  std::vector<std::string> excluded{};  // "name: reason", of algorithms and of protocols
 };
 
-// All that fit the machine; `algorithm` and `protocol` as in chooseDevice().
-DevicePlan weighDevice(const Request& request, const DeviceMachine& machine,
-                       std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
-                       int forcedChannels);
+// All that are allowed and fit the machine, as chooseDevice() has them.
+DevicePlan weighDevice(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+                       AllowedProtocols protocols, int forcedChannels);
 
-// The cheapest of those that fit the machine; `algorithm` and `protocol`, where given, are taken as they are. Never
-// fails for a collective that has the forced algorithm: where none fits it is direct, for which the machine may be too
-// large, and which may not be able to do what is asked for (gpu::requireRankOrder).
-DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine,
-                          std::optional<schedule::Algorithm> algorithm, std::optional<Protocol> protocol,
-                          int forcedChannels);
+// The cheapest that is allowed and fits the machine; what is forced is taken as it is. Never fails: where nothing that
+// is allowed fits, all algorithms count, and then all protocols but for a forced one; and where still none does it is
+// direct, for which the machine may be too large, and which may not be able to do what is asked for
+// (gpu::requireRankOrder).
+DeviceChoice chooseDevice(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
+                          AllowedProtocols protocols, int forcedChannels);
 
-// The cheapest for an operation that waits in streams, where every message is a copy; `algorithm` as above.
-DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine,
-                            std::optional<schedule::Algorithm> algorithm);
+// The cheapest for an operation that waits in streams, where every message is a copy; `algorithms` as above.
+DeviceChoice chooseStreamed(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms);
 
 }  // namespace tutti::plan

@@ -1,6 +1,5 @@
 // The choice for one call: which algorithm, over how many channels. A small cost model; its prices are in one profile.
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "base/types.h"
 #include "plan/profile.h"
 #include "schedule/algorithm.h"
+#include "schedule/rules.h"
 
 namespace tutti::plan {
 
@@ -34,14 +34,17 @@ struct Choice {
 std::string describe(const Choice& choice);
 
 struct Plan {
-  Choice best;
-  std::vector<Choice> others;         // the rest, cheapest first
-  std::vector<std::string> excluded;  // "name: reason"
+  Choice best{};
+  std::vector<Choice> others{};         // the rest, cheapest first
+  std::vector<std::string> excluded{};  // "name: reason"
 };
 
-// Never fails: every collective has an algorithm that works for every size. `forced` (from the configuration) takes the
-// choice of the algorithm away; it must be one that can do what is asked for.
-Plan choose(const Request& request, const ClusterModel& machine, std::optional<schedule::Algorithm> forced,
-            int forcedChannels);
+// What a request does without, as `excluded` tells it: those that cannot do what is asked for, those that are not
+// allowed and, where none of those that are is there, these.
+std::vector<std::string> refusalsOf(const Request& request, schedule::Allowed allowed);
+
+// Never fails: every collective has an algorithm that works for every size. `allowed` (from the configuration) narrows
+// the choice; where none of those can do what is asked for, all count, and `excluded` says so.
+Plan choose(const Request& request, const ClusterModel& machine, schedule::Allowed allowed, int forcedChannels);
 
 }  // namespace tutti::plan

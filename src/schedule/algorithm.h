@@ -5,7 +5,6 @@
 // proved, forced and run like those that are built in.
 #pragma once
 #include <array>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,9 +74,8 @@ Algorithm algorithmByName(std::string_view name);
 // Error(kInvalidArgument) where the name is taken, or kMostAlgorithms are there.
 Algorithm registerAlgorithm(const AlgorithmRow& row);
 
-// What is forced, where it can do what is asked for.
-std::optional<Algorithm> forcedFor(const Request& request, std::optional<Algorithm> forced);
-
+// All that there are, in the order of their numbers.
+std::vector<Algorithm> allAlgorithms();
 // The algorithms that this collective has, in the order of their numbers; send/receive has none, and is built by
 // buildSend / buildReceive.
 std::vector<Algorithm> algorithmsFor(Collective collective);

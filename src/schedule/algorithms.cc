@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/plain_text.h"
 #include "schedule/builder.h"
 #include "settings/settings.h"
 
@@ -29,12 +30,6 @@ std::string namesOf(std::span<const Algorithm> algorithms) {
   std::string names;
   for (const Algorithm each : algorithms) names += fmt::format("{}{}", names.empty() ? "" : ", ", nameOf(each));
   return names;
-}
-
-std::vector<Algorithm> allAlgorithms() {
-  std::vector<Algorithm> all;
-  for (int number = 0; number < algorithmCount(); ++number) all.push_back(static_cast<Algorithm>(number));
-  return all;
 }
 
 void check(Algorithm algorithm, const Shape& shape, int rank) {
@@ -87,12 +82,20 @@ const AlgorithmRow& rowOf(Algorithm algorithm) {
 
 std::string_view nameOf(Algorithm algorithm) { return rowOf(algorithm).name; }
 
+std::vector<Algorithm> allAlgorithms() {
+  std::vector<Algorithm> all;
+  for (int number = 0; number < algorithmCount(); ++number) all.push_back(static_cast<Algorithm>(number));
+  return all;
+}
+
 Algorithm algorithmByName(std::string_view name) {
+  constexpr size_t kMostShown = 80;
   const std::string wanted = settings::lowered(std::string(name));
   const auto all = allAlgorithms();
   const auto found = std::ranges::find(all, wanted, [](Algorithm each) { return nameOf(each); });
   if (found != all.end()) return *found;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no algorithm; choose one of: {}", name, namesOf(all)));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("'{}' is no algorithm; choose one of: {}", plainText(name, kMostShown), namesOf(all)));
 }
 
 Algorithm registerAlgorithm(const AlgorithmRow& row) {
@@ -111,10 +114,6 @@ Algorithm registerAlgorithm(const AlgorithmRow& row) {
 
 bool AlgorithmRow::can(const Request& request) const noexcept {
   return has(request.collective) && (addsInRankOrder || !request.inRankOrder);
-}
-
-std::optional<Algorithm> forcedFor(const Request& request, std::optional<Algorithm> forced) {
-  return forced && rowOf(*forced).can(request) ? forced : std::nullopt;
 }
 
 std::vector<Algorithm> algorithmsFor(Collective collective) {

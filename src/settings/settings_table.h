@@ -79,10 +79,15 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_TRANSPORT", For::kRunning, Type::kText, "", 0, 0, "a list such as shm,tcp or ^shm",
      "Transports to choose from. Default: all."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,
-     "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical",
-     "The algorithm of every collective that has it, in any case of letters. Default: the fastest by the cost model."},
-    {"TUTTI_CHANNELS", For::kRunning, Type::kNumber, "0", 0, 64, "0: as many as pay",
-     "Into how many lanes a collective is split."},
+     "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical; several, as tree,ring; all but some, as "
+     "^tree; "
+     "for each operation, as tree;all_reduce:ring,oneshot",
+     "The algorithm of every collective that has it, or those to choose from, in any case of letters. What follows an "
+     "operation's name is for that one, what stands alone for all that are not named (docs/tuning.md). An operation "
+     "that has none of them chooses among all. The same on every rank. Default: the fastest by the cost model."},
+    {"TUTTI_CHANNELS", For::kRunning, Type::kText, "0", 0, 0,
+     "whole number, 0 to 64; 0: as many as pay; for each operation, as 2;all_reduce:8",
+     "Into how many lanes a collective is split. The same on every rank."},
     {"TUTTI_PROFILE", For::kRunning, Type::kPath, "", 0, 0, "",
      "A file with the prices by which algorithms on host memory are compared, as tutti-tune writes it for a kind of "
      "machine. The same prices on every rank. Default: those that the library ships with."},
@@ -98,8 +103,10 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_ENGINE", For::kRunning, Type::kText, "auto", 0, 0, "auto, kernel, copy, stream",
      "What runs operations on GPUs: kernels that wait (kernel), streams that wait where data is only moved (copy), or "
      "always (stream). auto: kernels, but streams where ranks of several processes share a GPU."},
-    {"TUTTI_PROTOCOL", For::kRunning, Type::kText, "", 0, 0, "simple, ll, ll128",
-     "How slots on GPUs say that they are full, instead of what the plan would choose; in any case of letters."},
+    {"TUTTI_PROTOCOL", For::kRunning, Type::kText, "", 0, 0,
+     "simple, ll, ll128; several, as ll,simple; all but some, as ^ll128; for each operation, as simple;broadcast:ll",
+     "How slots on GPUs say that they are full, or what to choose from for that, in the manner of TUTTI_ALGO. LL128 is "
+     "forced where it stands alone; in a list it is chosen only where it is right. The same on every rank."},
     {"TUTTI_GPU_BUFFER_MIB", For::kRunning, Type::kNumber, "128", 1, 1 << 16, "",
      "MiB that a rank may spend on the slots of its links on a GPU. The same on every rank."},
     {"TUTTI_GROUP_SIZE", For::kRunning, Type::kNumber, "0", 0, 1 << 20, "0: real hosts",

@@ -12,6 +12,17 @@ namespace {
 
 std::string orChosen(int number) { return number == 0 ? "not set" : std::to_string(number); }
 
+// As the rules were meant. Of a text that is too long for a hello the end is told as a digest: two that differ there
+// differ still.
+std::string rulesOf(const std::string& text) {
+  constexpr size_t kMost = 900;
+  if (text.empty()) return "not set";
+  if (text.size() <= kMost) return text;
+  uint64_t digest = 0;
+  for (const unsigned char c : text) digest = (digest ^ c) * 0x9e3779b97f4a7c15 + (digest >> 29);
+  return fmt::format("{}... ({:016x})", text.substr(0, kMost), digest);
+}
+
 // As the list was meant, not as it was written.
 std::string transportsOf(const Config& config) {
   const link::Registry registry = link::builtinTransports(config.transports);
@@ -23,12 +34,9 @@ std::string transportsOf(const Config& config) {
 }  // namespace
 
 control::Agreement agreementOf(const Config& config) {
-  const auto nameOrNone = [](const auto& choice) {
-    return choice ? std::string(nameOf(*choice)) : std::string("not set");
-  };
   control::Agreement all = {
-      {"TUTTI_ALGO (config.algorithm)", nameOrNone(config.algorithm)},
-      {"TUTTI_CHANNELS (config.channels)", orChosen(config.channels)},
+      {"TUTTI_ALGO (config.algorithm)", rulesOf(schedule::textOf(config.algorithms))},
+      {"TUTTI_CHANNELS (config.channels)", rulesOf(schedule::textOf(config.channels))},
       {"TUTTI_TRANSPORT (config.transports)", transportsOf(config)},
       {"TUTTI_GROUP_SIZE", orChosen(config.groupSize)},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", std::to_string(config.heartbeat.count())},
@@ -36,7 +44,7 @@ control::Agreement agreementOf(const Config& config) {
       {"TUTTI_REPRODUCIBLE (config.reproducible)", config.reproducible ? "1" : "0"},
   };
   if (config.device < 0) return all;
-  all.push_back({"TUTTI_PROTOCOL", nameOrNone(config.protocol)});
+  all.push_back({"TUTTI_PROTOCOL", rulesOf(plan::textOf(config.protocols))});
   all.push_back({"TUTTI_GPU_BUFFER_MIB", std::to_string(config.deviceSlotBytes >> 20)});
   all.push_back({"TUTTI_LL_FLAG_BITS", std::to_string(std::bit_width(config.llFlagMask))});
   return all;

@@ -11,11 +11,6 @@
 
 namespace tutti::comm {
 
-std::optional<schedule::Algorithm> PlanWish::forcedFrom(const schedule::Request& request,
-                                                        std::optional<schedule::Algorithm> set) const {
-  return schedule::forcedFor(request, algorithm != 0 ? static_cast<schedule::Algorithm>(algorithm - 1) : set);
-}
-
 // Elements that every rank knows alike: of the message, of one rank's part, or of all parts where these differ.
 size_t Call::sharedCount() const noexcept {
   if (!tables) return count;

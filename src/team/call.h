@@ -11,7 +11,7 @@
 
 #include "base/types.h"
 #include "engine/lane.h"
-#include "schedule/algorithm.h"
+#include "schedule/rules.h"
 #include "team/config.h"
 
 namespace tutti::comm {
@@ -29,18 +29,20 @@ struct Tables {
 // What a call asks of its plan, beside what the communicator's configuration does. The same on every rank; plans are
 // looked up by it (bits()).
 struct alignas(uint32_t) PlanWish {
-  uint8_t algorithm = 0;  // 1 + schedule::Algorithm, one that the collective has; 0: the plan decides
-  uint8_t channels = 0;   // the same
-  bool reproducible = false;
+  schedule::Allowed algorithms;  // those that the collective has; nothing said: as the configuration has it
+  uint8_t channels : 7 = 0;      // 0: the same
+  bool reproducible : 1 = false;
   uint8_t unused = 0;
 
   // As they lie in memory: every call asks.
   uint32_t bits() const noexcept { return std::bit_cast<uint32_t>(*this); }
   // With what the configuration says where the call does not.
-  std::optional<schedule::Algorithm> forcedFrom(const schedule::Request& request,
-                                                std::optional<schedule::Algorithm> set) const;
+  schedule::Allowed algorithmsFrom(schedule::Allowed set) const noexcept {
+    return algorithms.says() ? algorithms : set;
+  }
   int channelsFrom(int set) const noexcept { return channels != 0 ? channels : set; }
 };
+static_assert(sizeof(PlanWish) == sizeof(uint32_t) && schedule::kMostChannels < 1 << 7);
 
 struct BoundPlan;
 

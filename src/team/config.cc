@@ -26,15 +26,6 @@ constexpr settings::Name kShared[] = {"TUTTI_JOIN_TIMEOUT_MS",
                                       "TUTTI_REPRODUCIBLE",
                                       "TUTTI_DEVICE"};
 
-Protocol protocolByName(const std::string& name) {
-  for (const ProtocolRow& row : kProtocolRows)
-    if (row.name == settings::lowered(name)) return row.protocol;
-  std::string names;
-  for (const ProtocolRow& row : kProtocolRows)
-    names += fmt::format("{}{}", names.empty() ? "" : &row == std::end(kProtocolRows) - 1 ? " or " : ", ", row.name);
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_PROTOCOL={}: {}", name, names));
-}
-
 EngineWish engineByName(const std::string& name) {
   if (name == "auto") return EngineWish::kAuto;
   if (name == "kernel") return EngineWish::kKernel;
@@ -62,10 +53,10 @@ Config Config::fromEnvironment() {
   config.joinTimeout = settings::milliseconds("TUTTI_JOIN_TIMEOUT_MS");
   config.connectTimeout = settings::milliseconds("TUTTI_CONNECT_TIMEOUT_MS");
   config.operationTimeout = settings::milliseconds("TUTTI_OPERATION_TIMEOUT_MS");
-  config.channels = static_cast<int>(settings::number("TUTTI_CHANNELS"));
+  if (settings::find("TUTTI_CHANNELS")) config.channels = parsed("TUTTI_CHANNELS", schedule::parseChannels);
   config.transports = parsed("TUTTI_TRANSPORT", checkedTransports);
-  if (settings::find("TUTTI_ALGO")) config.algorithm = parsed("TUTTI_ALGO", schedule::algorithmByName);
-  if (const auto name = settings::find("TUTTI_PROTOCOL")) config.protocol = protocolByName(*name);
+  if (settings::find("TUTTI_ALGO")) config.algorithms = parsed("TUTTI_ALGO", schedule::parseAlgorithms);
+  if (settings::find("TUTTI_PROTOCOL")) config.protocols = parsed("TUTTI_PROTOCOL", plan::parseProtocols);
   config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
   config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");

@@ -4,12 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
-#include "device/protocol.h"
 #include "plan/profile.h"
-#include "schedule/algorithm.h"
+#include "plan/protocols.h"
+#include "schedule/rules.h"
 
 namespace tutti::comm {
 
@@ -20,12 +19,13 @@ struct Config {
   std::chrono::milliseconds joinTimeout{60'000};
   std::chrono::milliseconds connectTimeout{20'000};
   std::chrono::milliseconds operationTimeout{30 * 60'000};
-  int channels = 0;                              // 0: the plan decides
-  std::string transports;                        // empty: all
-  std::optional<schedule::Algorithm> algorithm;  // used by every collective that has it
-  std::optional<Protocol> protocol;              // of GPUs; empty: the plan decides
-  int groupSize = 0;                             // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
-  std::chrono::milliseconds heartbeat{20'000};   // zero: silence is no failure
+  // What is not said for an operation the plan decides.
+  schedule::ChannelRules channels;
+  schedule::AlgorithmRules algorithms;
+  plan::ProtocolRules protocols;                // of GPUs
+  std::string transports;                       // empty: all
+  int groupSize = 0;                            // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
+  std::chrono::milliseconds heartbeat{20'000};  // zero: silence is no failure
   bool encrypt = false;
   bool reproducible = false;  // the same bits for a number of ranks, however they are placed and whatever is chosen
   bool provesPlans = false;   // each schedule is proved before it runs

@@ -373,7 +373,7 @@ TEST_F(DeviceTrouble, AProtocolThatIsNoneIsRefused) {
   tuttiComm_t comms[2];
   const int devices[2] = {0, 0};
   EXPECT_EQ(tuttiCommInitAll(comms, 2, devices), tuttiInvalidArgument);
-  expectWords(tuttiGetLastError(nullptr), {"TUTTI_PROTOCOL=fast", "simple, ll or ll128"});
+  expectWords(tuttiGetLastError(nullptr), {"TUTTI_PROTOCOL: 'fast'", "simple, ll, ll128"});
 }
 
 // Each communicator is promised blocks, and there are only so many.

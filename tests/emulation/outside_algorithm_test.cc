@@ -100,7 +100,7 @@ TEST_F(OutsideAlgorithm, RunsInKernels) {
 TEST_F(OutsideAlgorithm, IsWeighedAndNamed) {
   plan::ClusterModel machine;
   machine.ranks = machine.ranksPerHost = 4;
-  const auto plan = plan::choose({Collective::kAllReduce, 1 << 20}, machine, std::nullopt, 0);
+  const auto plan = plan::choose({Collective::kAllReduce, 1 << 20}, machine, {}, 0);
   EXPECT_NE(std::ranges::find(plan.others, line(), &plan::Choice::algorithm), plan.others.end());
   try {
     schedule::algorithmByName("lien");

@@ -61,8 +61,8 @@ void readAll(const settings::Environment& environment) {
     require(launch.id || launch.idFile || launch.oneHost || launch.rootHost || launch.pmi >= 0 || launch.size == 1);
   });
   tryTo([&] {
-    const int64_t channels = environment.number("TUTTI_CHANNELS");
-    require(channels >= 0 && channels <= 64);
+    const int64_t size = environment.number("TUTTI_GROUP_SIZE");
+    require(size >= 0 && size <= 1 << 20);
   });
   tryTo([&] { require(environment.milliseconds("TUTTI_JOIN_TIMEOUT_MS").count() > 0); });
   require(settings::describeAll(environment).size() == settings::kTable.size());

@@ -42,7 +42,7 @@ TEST(Configuration, CountsWhereTheEnvironmentIsSilent) {
   EXPECT_EQ(config.operationTimeout, milliseconds(3));
   EXPECT_EQ(config.channels, 4);
   EXPECT_EQ(config.transports, "tcp");
-  EXPECT_EQ(config.algorithm, schedule::Algorithm::kRing);
+  EXPECT_EQ(config.algorithms, schedule::Algorithm::kRing);
   EXPECT_EQ(config.heartbeat, milliseconds(0));
   EXPECT_TRUE(config.encrypt);
   EXPECT_TRUE(config.reproducible);
@@ -67,7 +67,7 @@ TEST(Configuration, TheEnvironmentWinsInEveryField) {
   EXPECT_EQ(config.operationTimeout, milliseconds(13));
   EXPECT_EQ(config.channels, 0);
   EXPECT_EQ(config.transports, "^tcp");
-  EXPECT_EQ(config.algorithm, schedule::Algorithm::kTree);
+  EXPECT_EQ(config.algorithms, schedule::Algorithm::kTree);
   EXPECT_EQ(config.heartbeat, milliseconds(14));
   EXPECT_FALSE(config.encrypt);
   EXPECT_FALSE(config.reproducible);
@@ -97,7 +97,7 @@ TEST(Configuration, AnEmptyTextIsTheDefault) {
   given.transports = given.algorithm = given.device = "";
   for (const comm::Config& config : {resolved(given), resolve(&given, resolved(everything()), "call")}) {
     EXPECT_EQ(config.transports, "");
-    EXPECT_FALSE(config.algorithm);
+    EXPECT_FALSE(config.algorithms);
     EXPECT_EQ(config.device, -1);
   }
 }
@@ -108,12 +108,12 @@ TEST(Configuration, TheEnvironmentWinsInChildrenToo) {
     const Settings settings({Setting{"TUTTI_ALGO", "tree"}});
     parent = resolved(everything());
   }
-  EXPECT_EQ(resolve(nullptr, parent, "call").algorithm, schedule::Algorithm::kTree);
+  EXPECT_EQ(resolve(nullptr, parent, "call").algorithms, schedule::Algorithm::kTree);
   tuttiConfig_t given = TUTTI_CONFIG_INITIALIZER;
   given.algorithm = "direct";
   given.channels = 2;
   const comm::Config child = resolve(&given, parent, "call");
-  EXPECT_EQ(child.algorithm, schedule::Algorithm::kTree);
+  EXPECT_EQ(child.algorithms, schedule::Algorithm::kTree);
   EXPECT_EQ(child.overridden.at("algorithm"), "config.algorithm=direct by TUTTI_ALGO=tree");
   EXPECT_EQ(child.channels, 2);
   EXPECT_EQ(child.joinTimeout, milliseconds(1)) << "what is not given is inherited";

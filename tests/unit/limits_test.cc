@@ -147,7 +147,7 @@ TEST(Limits, AFingerprintHoldsTheLargestOfEverything) {
   Schedule schedule;
   schedule.algorithm = static_cast<Algorithm>(schedule::kMostAlgorithms - 1);
   schedule.grouping = Schedule::kMostGrouping;
-  const auto channels = static_cast<uint32_t>(settings::findSetting("TUTTI_CHANNELS")->high);
+  const auto channels = static_cast<uint32_t>(schedule::kMostChannels);
   const link::Fingerprint mark = comm::planned(call.fingerprint(0), schedule, channels);
   EXPECT_EQ(mark.channels, channels);
   EXPECT_EQ(mark.grouping, Schedule::kMostGrouping);
@@ -230,7 +230,7 @@ TEST(Limits, AChunkOnGpusIsAnElementAtLeast) {
       for (const size_t bytes : {size_t{1}, size_t{1} << 20})
         for (int p = -1; p <= kProtocols; ++p) {
           const bool streamed = p == kProtocols;
-          const auto forced = p < 0 ? std::nullopt : std::optional(static_cast<Protocol>(p));
+          const auto forced = p < 0 || streamed ? plan::AllowedProtocols() : static_cast<Protocol>(p);
           const auto machine = gpu::deviceMachine(shape, streamed);
           const auto choice = streamed ? plan::chooseStreamed({collective, bytes}, machine, {})
                                        : plan::chooseDevice({collective, bytes}, machine, {}, forced, 0);

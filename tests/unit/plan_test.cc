@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cost.h"
+#include "plan/device.h"
 #include "plan/set_up.h"
 #include "schedule/algorithm.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 using schedule::Algorithm;
 using schedule::algorithmsFor;
+using schedule::Allowed;
 
 constexpr size_t kGiB = size_t{1} << 30;
 
@@ -60,7 +62,7 @@ std::vector<ClusterModel> someMachines() {
 }
 
 Choice best(Collective collective, size_t bytes, const ClusterModel& machine) {
-  return choose({collective, bytes}, machine, std::nullopt, 0).best;
+  return choose({collective, bytes}, machine, {}, 0).best;
 }
 
 bool has(Collective collective, Algorithm algorithm) {
@@ -97,7 +99,7 @@ TEST(Plan, EveryNumberOfRanksGetsAnAlgorithm) {
 TEST(Plan, EveryAlgorithmIsChosenRankedOrExcludedWithAReason) {
   for (Collective collective : allCollectives()) {
     for (const ClusterModel& machine : someMachines()) {
-      const Plan plan = choose({collective, 1 << 16}, machine, std::nullopt, 0);
+      const Plan plan = choose({collective, 1 << 16}, machine, {}, 0);
       for (Algorithm algorithm : algorithmsFor(collective)) {
         const std::string prefix = std::string(nameOf(algorithm)) + ": ";
         int times = plan.best.algorithm == algorithm;
@@ -113,7 +115,7 @@ TEST(Plan, EveryAlgorithmIsChosenRankedOrExcludedWithAReason) {
 TEST(Plan, TheBestIsTheCheapestAndTheOthersAreSorted) {
   for (const ClusterModel& machine : someMachines()) {
     for (size_t bytes : allSizes()) {
-      const Plan plan = choose({Collective::kAllReduce, bytes}, machine, std::nullopt, 0);
+      const Plan plan = choose({Collective::kAllReduce, bytes}, machine, {}, 0);
       const auto cost = [](const Choice& one) { return one.predictedUs + setUpShareUs(one.setUpUs); };
       double last = cost(plan.best);
       for (const Choice& other : plan.others) {
@@ -144,9 +146,90 @@ TEST(Plan, AForcedAlgorithmThatTheCollectiveLacksIsReported) {
   EXPECT_EQ(plan.excluded[0], "tree: all-to-all has no such algorithm");
 }
 
+bool tells(const Plan& plan, const std::string& line) { return std::ranges::count(plan.excluded, line) == 1; }
+
+TEST(Plan, AListIsAChoiceAmongThoseThatItNames) {
+  const Allowed list = Allowed::only({Algorithm::kRing, Algorithm::kTree, Algorithm::kBruck});
+  for (const ClusterModel& machine : someMachines())
+    for (const size_t bytes : allSizes()) {
+      const Plan plan = choose({Collective::kAllReduce, bytes}, machine, list, 0);
+      const bool tree = plan.best.algorithm == Algorithm::kTree;
+      EXPECT_TRUE(tree || plan.best.algorithm == Algorithm::kRing);
+      ASSERT_EQ(plan.others.size(), 1u);
+      EXPECT_EQ(plan.others[0].algorithm, tree ? Algorithm::kRing : Algorithm::kTree);
+      EXPECT_TRUE(tells(plan, "oneshot: not allowed by TUTTI_ALGO (config.algorithm)"));
+      EXPECT_FALSE(tells(plan, "bruck: not allowed by TUTTI_ALGO (config.algorithm)"));
+    }
+}
+
+// But for the one that is left out, all is as without a word.
+TEST(Plan, WhatIsLeftOutIsNotChosen) {
+  for (const ClusterModel& machine : someMachines())
+    for (const size_t bytes : allSizes()) {
+      const Plan plan = choose({Collective::kAllReduce, bytes}, machine, {}, 0);
+      const Plan without = choose({Collective::kAllReduce, bytes}, machine, Allowed::allBut({plan.best.algorithm}), 0);
+      if (plan.others.empty()) continue;
+      EXPECT_EQ(without.best.algorithm, plan.others[0].algorithm);
+      EXPECT_TRUE(
+          tells(without, std::string(nameOf(plan.best.algorithm)) + ": not allowed by TUTTI_ALGO (config.algorithm)"));
+    }
+}
+
+TEST(Plan, WhereNoneIsAllowedAllCount) {
+  const Plan usual = choose({Collective::kGather, 4096}, oneHost(4), {}, 0);
+  const auto has = algorithmsFor(Collective::kGather);
+  const Plan plan = choose({Collective::kGather, 4096}, oneHost(4), Allowed::allBut(has), 0);
+  EXPECT_EQ(plan.best.algorithm, usual.best.algorithm);
+  EXPECT_EQ(plan.others.size(), usual.others.size());
+  const std::string told = ": gather has no such algorithm, so that all that it has were weighed";
+  EXPECT_EQ(std::ranges::count_if(plan.excluded, [&](const auto& line) { return line.ends_with(told); }), 1);
+  EXPECT_TRUE(choose({Collective::kSendRecv, 4096}, oneHost(4), {}, 0).excluded.empty());
+}
+
+// What is allowed and unwise is taken before what is wise and not allowed.
+TEST(Plan, AListOfUnwiseOnesIsKeptTo) {
+  const ClusterModel machine = oneHost(4);
+  const Allowed unwise = Allowed::only({Algorithm::kHierarchical, Algorithm::kBruck});
+  const Plan plan = choose({Collective::kAllReduce, 64}, machine, unwise, 0);
+  EXPECT_EQ(plan.best.algorithm, Algorithm::kHierarchical);
+  EXPECT_TRUE(plan.others.empty());
+}
+
+std::string deviceChoice(const DeviceMachine& machine, Allowed algorithms, AllowedProtocols protocols) {
+  const DeviceChoice choice = chooseDevice({Collective::kAllReduce, 1 << 16}, machine, algorithms, protocols, 0);
+  return std::string(nameOf(choice.algorithm)) + " over " + std::string(nameOf(choice.protocol));
+}
+
+TEST(Plan, OnGpusListsOfAlgorithmsAndProtocolsAreKeptTo) {
+  DeviceMachine machine;
+  machine.ranks = 8, machine.channels = 8;
+  const AllowedProtocols notSimple = AllowedProtocols::allBut({Protocol::kSimple});
+  for (const size_t bytes : allSizes()) {
+    const Request request{Collective::kAllReduce, bytes};
+    const Allowed two = Allowed::only({Algorithm::kRing, Algorithm::kTree});
+    const DeviceChoice choice = chooseDevice(request, machine, two, notSimple, 0);
+    EXPECT_TRUE(two.has(choice.algorithm) && choice.protocol != Protocol::kSimple);
+    EXPECT_TRUE(two.has(chooseStreamed(request, machine, two).algorithm));
+    const DeviceChoice usual = chooseDevice(request, machine, {}, {}, 0);
+    EXPECT_NE(chooseDevice(request, machine, Allowed::allBut({usual.algorithm}), {}, 0).algorithm, usual.algorithm);
+  }
+}
+
+TEST(Plan, OnGpusWhatIsNamedAndDoesNotFitGivesWay) {
+  DeviceMachine machine;
+  machine.ranks = 8, machine.channels = 8, machine.linesMoveWhole = false;
+  const AllowedProtocols onlyLines = AllowedProtocols::allBut({Protocol::kSimple, Protocol::kLL});
+  EXPECT_EQ(deviceChoice(machine, {}, onlyLines), deviceChoice(machine, {}, {})) << "over PCIe LL128 is wrong";
+  EXPECT_EQ(deviceChoice(machine, Algorithm::kRing, Protocol::kLL128), "ring over ll128") << "what is forced is taken";
+  machine.mostLinks = 2;
+  const Allowed toAll = Allowed::only({Algorithm::kOneShot, Algorithm::kTwoShot});
+  EXPECT_EQ(deviceChoice(machine, toAll, {}), deviceChoice(machine, {}, {})) << "a block has not the links";
+  EXPECT_EQ(deviceChoice(machine, Algorithm::kOneShot, Protocol::kLL), "oneshot over ll");
+}
+
 TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
   const auto reasonOn = [](const ClusterModel& machine) {
-    for (const std::string& text : choose({Collective::kAllReduce, 4096}, machine, std::nullopt, 0).excluded) {
+    for (const std::string& text : choose({Collective::kAllReduce, 4096}, machine, {}, 0).excluded) {
       if (text.starts_with("hierarchical: ")) return text;
     }
     return std::string();
@@ -213,7 +296,7 @@ TEST(Plan, CrowdedCoresMakeEverythingSlower) {
 // 64 ranks on two cores, where links from everyone to everyone take a second.
 TEST(Plan, ManyRanksOfACoreMakeNoLinksToAllForOneCall) {
   for (size_t bytes = 1; bytes <= 1 << 20; bytes *= 2) {
-    const Plan plan = choose({Collective::kAllReduce, bytes}, oneHost(64, 32), std::nullopt, 0);
+    const Plan plan = choose({Collective::kAllReduce, bytes}, oneHost(64, 32), {}, 0);
     EXPECT_FALSE(schedule::rowOf(plan.best.algorithm).linksToAll) << bytes;
   }
 }

@@ -74,14 +74,14 @@ TEST(RankOrder, IsWhatThePlanTakesWhereItIsAskedFor) {
     for (const size_t bytes : {size_t{8}, size_t{1} << 20, size_t{1} << 30}) {
       const Request request{collective, bytes, true};
       ASSERT_FALSE(algorithmsFor(request).empty());
-      const auto forced = forcedFor(request, Algorithm::kRing);
-      EXPECT_FALSE(forced);
+      const Allowed forced = Algorithm::kRing;
+      EXPECT_FALSE(allowedFor(request, forced).says());
       const plan::Plan plan = plan::choose(request, machine, forced, 0);
       EXPECT_TRUE(rowOf(plan.best.algorithm).addsInRankOrder) << nameOf(plan.best.algorithm);
       EXPECT_TRUE(rowOf(plan::chooseDevice(request, gpus, forced, {}, 0).algorithm).addsInRankOrder);
       EXPECT_TRUE(rowOf(plan::chooseStreamed(request, gpus, forced).algorithm).addsInRankOrder);
     }
-  EXPECT_EQ(forcedFor({Collective::kAllReduce, 8, true}, Algorithm::kTwoShot), Algorithm::kTwoShot);
+  EXPECT_EQ(allowedFor({Collective::kAllReduce, 8, true}, Algorithm::kTwoShot), Algorithm::kTwoShot);
 }
 
 }  // namespace

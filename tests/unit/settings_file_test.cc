@@ -84,7 +84,7 @@ TEST_F(SettingsFile, CountsWhereTheEnvironmentSaysNothing) {
   const comm::Config config = comm::Config::fromEnvironment();
   EXPECT_EQ(config.channels, 3);
   EXPECT_EQ(config.groupSize, 5);
-  EXPECT_FALSE(config.algorithm) << "empty, but there: it hides the file's";
+  EXPECT_FALSE(config.algorithms) << "empty, but there: it hides the file's";
   EXPECT_EQ(config.variables.at("TUTTI_CHANNELS"), "3") << "a line counts as a variable that is set";
   const auto strange = strangeNames(Environment());
   ASSERT_EQ(strange.size(), 1u);
@@ -92,16 +92,16 @@ TEST_F(SettingsFile, CountsWhereTheEnvironmentSaysNothing) {
 }
 
 TEST_F(SettingsFile, OfTheUserIsReadWhereNoOtherIsNamed) {
-  std::ofstream(folder_ + "/.tutti.conf") << "TUTTI_CHANNELS=7\n";
+  std::ofstream(folder_ + "/.tutti.conf") << "TUTTI_HEARTBEAT_MS=7\n";
   const std::string home = ::getenv("HOME") ? ::getenv("HOME") : "";
   {
     const Variables set({Setting{"HOME", folder_}});
-    EXPECT_EQ(number("TUTTI_CHANNELS"), 7);
+    EXPECT_EQ(number("TUTTI_HEARTBEAT_MS"), 7);
     const Variables other({Setting{"TUTTI_CONF_FILE", make("TUTTI_GROUP_SIZE=2\n")}});
-    EXPECT_EQ(number("TUTTI_CHANNELS"), 0);
+    EXPECT_EQ(number("TUTTI_HEARTBEAT_MS"), 20000);
   }
   if (!home.empty()) ::setenv("HOME", home.c_str(), 1);
-  EXPECT_EQ(number("TUTTI_CHANNELS"), 0);
+  EXPECT_EQ(number("TUTTI_HEARTBEAT_MS"), 20000);
 }
 
 TEST_F(SettingsFile, ThatIsNamedMustBeThereAndTrusted) {

@@ -65,7 +65,7 @@ class Plan(unittest.TestCase):
                 (["--system", "hgx-h100", "--size", "much"], "invalid size 'much'"),
                 (["--system", "hgx-h100", "--size", "0"], "invalid size '0'"),
                 (["--system", "hgx-h100", "--algo", "best"], "best"),
-                (["--system", "hgx-h100", "--protocol", "ll64"], "choose simple, ll or ll128"),
+                (["--system", "hgx-h100", "--protocol", "ll64"], "choose one of: simple, ll, ll128"),
                 (["--system", "hgx-h100", "--op", "alltoall", "--algo", "tree"], "all-to-all has no algorithm tree"),
                 (["--system", "hgx-h100", "--ranks-per-node", "9"], "there is no place for 9 ranks"),
                 (["--system", "hgx-h100", "--ranks-per-node", "1"], "one rank alone sends nothing"),

@@ -39,7 +39,7 @@ Candidates candidatesOf(const std::string& name, const sim::Cluster& cluster, Co
   machine.hosts = cluster.hosts;
   machine.ranksPerHost = cluster.ranksPerHost;
   machine.slotRoom = cluster.slotBytes;
-  plan::Plan plan = plan::choose({.collective = collective}, machine, std::nullopt, 0);
+  plan::Plan plan = plan::choose({.collective = collective}, machine, {}, 0);
   candidates.run.push_back(plan.best.algorithm);
   for (const plan::Choice& other : plan.others) candidates.run.push_back(other.algorithm);
   candidates.leftOut = std::move(plan.excluded);

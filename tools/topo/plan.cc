@@ -33,12 +33,6 @@ size_t bytesOf(const std::string& text) {
   return *bytes;
 }
 
-Protocol protocolByName(const std::string& name) {
-  for (const Protocol protocol : kEveryProtocol)
-    if (name == nameOf(protocol)) return protocol;
-  refuse(fmt::format("'{}' is no protocol: choose simple, ll or ll128", name));
-}
-
 Collective collectiveByName(const std::string& name) {
   std::string names;
   for (int number = 0; number < kCollectives; ++number) {
@@ -55,8 +49,8 @@ Question questionOf(const PlanOptions& options) {
   question.collective = collectiveByName(options.op);
   question.bytes = bytesOf(options.size);
   question.hosts = options.nodes, question.ranksPerHost = options.ranksPerNode;
-  if (!options.algo.empty()) question.algorithm = schedule::algorithmByName(options.algo);
-  if (!options.protocol.empty()) question.protocol = protocolByName(options.protocol);
+  if (!options.algo.empty()) question.algorithm = schedule::parseAllowed(options.algo);
+  if (!options.protocol.empty()) question.protocol = plan::parseAllowedProtocols(options.protocol);
   question.channels = options.channels;
   question.transport = options.transport;
   if (!options.profile.empty()) question.prices = plan::readProfile(options.profile);
@@ -191,8 +185,8 @@ void describePlan(CLI::App& app, PlanOptions& options) {
       ->capture_default_str();
   app.add_option("--size", options.size, "Bytes as nccl-tests count them, with K, M or G")->capture_default_str();
   app.add_flag("--sweep", options.sweep, "Also every eighth power of two from 1K up to --size: a line for each");
-  app.add_option("--algo", options.algo, "This algorithm alone");
-  app.add_option("--protocol", options.protocol, "This protocol alone (on GPUs): simple, ll or ll128");
+  app.add_option("--algo", options.algo, "One algorithm, some (ring,tree) or all but some (^tree)");
+  app.add_option("--protocol", options.protocol, "The same for protocols on GPUs: simple, ll, ll128");
   app.add_option("--channels", options.channels, "So many channels")->check(CLI::Range(1, 64));
   app.add_option("--transport", options.transport, "What joins ranks of a node on host memory: p2p, shm or tcp")
       ->capture_default_str();

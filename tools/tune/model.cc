@@ -66,7 +66,7 @@ plan::Place Model::placeOf(const Cell& cell) const {
 }
 
 schedule::Algorithm Model::choice(const Cell& cell) const {
-  const plan::Plan plan = plan::choose(cell.request(), machineOf(cell), std::nullopt, 0);
+  const plan::Plan plan = plan::choose(cell.request(), machineOf(cell), {}, 0);
   if (cell.times.contains(plan.best.algorithm)) return plan.best.algorithm;
   for (const plan::Choice& other : plan.others)
     if (cell.times.contains(other.algorithm)) return other.algorithm;
