@@ -96,6 +96,7 @@ std::string drawSystem(const System& system, const std::string& title, const std
   drawDirect(svg, system, below.direct, placing, below.directTop);
   for (const Plane& plane : below.planes) drawPlane(svg, system, plane, placing);
   drawRings(svg, below.rings, paths, placing, below.ringTop);
+  labelDirect(svg, below.direct, below.directTop);
   const Point keys = drawRingKeys(svg, rings, system, paths, {kEdge, below.bottom + 16});
   const Point notes = drawNotes(svg, shown, below, {kEdge, below.bottom + 16 + keys.y});
   const double width =

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "drawing/labels.h"
-#include "drawing/rings.h"
 #include "topology/bus_id.h"
 
 namespace tutti::drawing {
@@ -87,10 +86,16 @@ void drawDirect(Node in, const System& system, const DirectLinks& direct, const 
   for (size_t i = 0; i < direct.links.size(); ++i) {
     const Link& link = *direct.links[i];
     const Wire& wire = direct.wires[i];
-    const double y = top + kTrackPitch * (wire.track + 0.5);
     Node own = group(in, "bundle", bundleTip(system, link.a, link.b, link.count, link.gigabytes));
-    setWidth(line(own, wirePath(wire, placing, y), "nvlink"), link.count);
-    writeOnWire(own, {(wire.left() + wire.right()) / 2, y}, directText(link, wire.right() - wire.left()));
+    setWidth(line(own, wirePath(wire, placing, levelOf(wire, top)), "nvlink"), link.count);
+  }
+}
+
+void labelDirect(Node in, const DirectLinks& direct, double top) {
+  for (size_t i = 0; i < direct.links.size(); ++i) {
+    const Wire& wire = direct.wires[i];
+    writeOnWire(in, {(wire.left() + wire.right()) / 2, levelOf(wire, top)},
+                directText(*direct.links[i], wire.right() - wire.left()));
   }
 }
 

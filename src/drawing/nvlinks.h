@@ -19,8 +19,9 @@ struct DirectLinks {
 };
 DirectLinks directLinks(const topology::System& system, const Shown& shown, int layer);
 
-// Their tracks are below `top`.
+// Their tracks are below `top`; the labels come over whatever else is drawn there.
 void drawDirect(Node in, const topology::System& system, const DirectLinks& direct, const Placing& placing, double top);
+void labelDirect(Node in, const DirectLinks& direct, double top);
 
 // The bundle of each GPU, and the NVSwitches that it leads to.
 void drawPlane(Node in, const topology::System& system, const Plane& plane, const Placing& placing);

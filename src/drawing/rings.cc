@@ -34,12 +34,14 @@ std::string arrowPath(double x, double y) {
                      number(y + 8));
 }
 
-void drawHop(Node in, const Wire& wire, const Path& path, const Placing& placing, double top, size_t ring) {
-  const double y = top + kTrackPitch * (wire.track + 0.5);
-  line(in, wirePath(wire, placing, y), styleOf(ring));
+void drawHop(Node in, const Wire& wire, const Placing& placing, double top, size_t ring) {
+  line(in, wirePath(wire, placing, levelOf(wire, top)), styleOf(ring));
   line(in, arrowPath(wire.toX, placing.boxes[wire.to].bottom()), styleOf(ring));
+}
+
+void labelHop(Node in, const Wire& wire, const Path& path, double top) {
   const std::string text = hopText(path, wire.right() - wire.left());
-  if (!text.empty()) writeOnWire(in, {(wire.left() + wire.right()) / 2, y}, text);
+  if (!text.empty()) writeOnWire(in, {(wire.left() + wire.right()) / 2, levelOf(wire, top)}, text);
 }
 
 size_t after(size_t place, const Ring& ring) { return place + 1 == ring.order.size() ? 0 : place + 1; }
@@ -93,8 +95,9 @@ void drawRings(Node in, const RingWires& rings, const Paths& paths, const Placin
   for (size_t ring = 0; ring + 1 < rings.begins.size(); ++ring) {
     Node own = group(in, "rings");
     for (size_t i = rings.begins[ring]; i < rings.begins[ring + 1]; ++i)
-      drawHop(own, rings.wires[i], paths.between(rings.wires[i].from, rings.wires[i].to), placing, top, ring);
+      drawHop(own, rings.wires[i], placing, top, ring);
   }
+  for (const Wire& wire : rings.wires) labelHop(in, wire, paths.between(wire.from, wire.to), top);  // over all wires
 }
 
 Point drawRingKeys(Node in, const std::vector<Ring>& rings, const System& system, const Paths& paths, Point at) {

@@ -32,6 +32,4 @@ void drawRings(Node in, const RingWires& rings, const topology::Paths& paths, co
 Point drawRingKeys(Node in, const std::vector<Ring>& rings, const topology::System& system,
                    const topology::Paths& paths, Point at);
 
-inline constexpr double kTrackPitch = 16;
-
 }  // namespace tutti::drawing

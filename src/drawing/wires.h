@@ -20,6 +20,10 @@ struct Wire {
 // Gives each wire its places at the boxes and its track, so that few cross. Returns how many tracks each layer has.
 std::vector<int> route(std::vector<Wire>& wires, const Placing& placing, int layers);
 
+// How far down a wire's track is, in a layer that begins at `top`.
+inline constexpr double kTrackPitch = 16;
+inline double levelOf(const Wire& wire, double top) { return top + kTrackPitch * (wire.track + 0.5); }
+
 // For each span a row, the first in which it touches none before it; wider ones come later.
 struct Span {
   double left = 0, right = 0;
