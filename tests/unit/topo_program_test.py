@@ -73,7 +73,7 @@ class Program(unittest.TestCase):
     def test_pictures(self):
         texts = self.picture("--system", "hgx-h100")
         self.assertIn("hgx-h100", texts)
-        self.assertIn("ring by number: GPU 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0: 8 NVL, 370.8 GB/s at the narrowest", texts)
+        self.assertIn("ring of 370.8 GB/s: GPU 0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0: 8 NVL, 370.8 GB/s at the narrowest", texts)
         texts = self.picture(self.file(run("make", "aws-p5")[1]))
         self.assertEqual((texts[0], texts.count("PCI 12 GB/s")), ("system.xml", 32))
         self.assertIn("this machine", self.picture())

@@ -79,7 +79,8 @@ std::string titleOf(const Options& options) {
 std::vector<drawing::Ring> ringsOver(const topology::System& system) {
   const rings::Rings found = rings::searchRings(system, topology::Paths(system), false);
   std::vector<drawing::Ring> drawn;
-  for (const rings::Ring& ring : found.rings) drawn.push_back({fmt::format("{:.1f} GB/s", found.gigabytes), ring.gpus});
+  for (const rings::Ring& ring : found.rings)
+    drawn.push_back({fmt::format("ring of {:.1f} GB/s", found.gigabytes), ring.gpus});
   return drawn.empty() ? drawing::ringByNumber(system) : drawn;
 }
 
