@@ -230,6 +230,13 @@ class Failures(Programs):
         self.assertEqual(outcome.status, 0, outcome.explain("fails"))
         self.assertIn("TUTTI_ALGO=Bruck was not used", outcome.errors)
 
+    def test_a_choice_or_a_rule_for_another_operation_is_no_algorithm_that_is_missed(self):
+        for rules in ("ring,tree", "^ring", "ring;all_reduce:tree"):
+            with self.subTest(rules):
+                outcome = run("all_reduce_perf", ("-t", "2", *SMALL), {"TUTTI_ALGO": rules})
+                self.assertEqual(outcome.status, 0, outcome.explain("fails"))
+                self.assertNotIn("was not used", outcome.errors)
+
     def test_unknown_log_level_keeps_warnings(self):
         job = Job("all_reduce_perf", "threads", options=("-n", "1"), environment=(("TUTTI_DEBUG", "loud"),))
         self.assertIn("TUTTI_DEBUG=loud: choose one of", self.good(job).errors)

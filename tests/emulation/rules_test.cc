@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "emulation/gpu_ranks.h"
+#include "emulation/pinned_memory.h"
 
 namespace tutti::test {
 namespace {
@@ -42,6 +43,7 @@ TEST(RulesOnGpus, OperationsHaveAlgorithmsProtocolsAndChannelsOfTheirOwn) {
 }
 
 TEST(RulesOnGpus, InStreamsToo) {
+  const InPinnedMemory memory;
   const GpuRanks gpu(3, settingsOf("stream") + std::vector<Setting>{{"TUTTI_ALGO", "tree;all_gather:ring"}});
   EXPECT_EQ(runAndName(gpu, faults::Kind::kAllReduce), "tree");
   EXPECT_EQ(runAndName(gpu, faults::Kind::kAllGather), "ring");

@@ -97,5 +97,22 @@ TEST(EngineChoice, TheSlotsOfBothEnginesFitIntoTheBudget) {
   }
 }
 
+// As many as the operation that has most; all that there are, where one has as many as pay.
+TEST(EngineChoice, ChannelsAreLaidOutForTheOperationThatHasMost) {
+  const auto infos = cardsOf({1, 1});  // 50 blocks for each
+  const auto expect = [&](const char* rules, uint32_t channels, uint32_t ofMessages) {
+    const GpuLayout shape = layoutOf(infos, schedule::parseChannels(rules), 64 << 20);
+    EXPECT_EQ(shape.channels, channels) << rules;
+    EXPECT_EQ(shape.messageChannels, ofMessages) << rules;
+  };
+  expect("0", 32, 4);
+  expect("3", 3, 3);
+  expect("2;all_reduce:8", 8, 2);
+  expect("all_reduce:8", 32, 4);
+  expect("2;broadcast:0", 32, 2);
+  expect("1;sendrecv:3", 1, 3);
+  expect("64", 32, 4);
+}
+
 }  // namespace
 }  // namespace tutti::gpu
