@@ -94,12 +94,17 @@ inline constexpr uint32_t kReducing =
     setOf(Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce, Collective::kReduceScatterV);
 inline constexpr uint32_t kRooted = setOf(Collective::kBroadcast, Collective::kReduce, Collective::kGather,
                                           Collective::kScatter, Collective::kGatherV, Collective::kScatterV);
+inline constexpr uint32_t kOfOneMessage =
+    setOf(Collective::kAllReduce, Collective::kBroadcast, Collective::kReduce, Collective::kSendRecv);
 inline constexpr uint32_t kOfPrivateCounts = setOf(Collective::kAllToAllV, Collective::kGatherV, Collective::kScatterV);
 
 }  // namespace detail
 
 constexpr bool reduces(Collective collective) noexcept { return detail::isIn(detail::kReducing, collective); }
 constexpr bool hasRoot(Collective collective) noexcept { return detail::isIn(detail::kRooted, collective); }
+
+// Whether its counts are of a rank's part, and not of the message as a whole.
+constexpr bool partsPerRank(Collective collective) noexcept { return !detail::isIn(detail::kOfOneMessage, collective); }
 
 // Whether a rank knows the counts of its own parts only: what two ranks disagree about shows where they meet.
 constexpr bool countsArePrivate(Collective collective) noexcept {

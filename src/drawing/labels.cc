@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <map>
-#include <tuple>
 
 #include "base/plain_text.h"
 
@@ -61,22 +58,12 @@ std::string nicText(const System& system, int device) {
   return text;
 }
 
-// The processing units that a mask names.
-int unitsIn(const std::string& mask) {
-  int count = 0;
-  for (const char c : mask) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
-    count += std::popcount(static_cast<unsigned>(digit));
-  }
-  return count;
-}
-
 std::vector<std::string> numaLines(const System& system, int device) {
   const topology::Numa& numa = *system.devices[device].numa;
   std::vector<std::string> lines{nameOf(system, device)};
   if (!numa.vendor.empty())
     lines.push_back(fmt::format("{} family {} model {}", brief(numa.vendor), numa.family, numa.model));
-  if (!numa.affinity.empty()) lines.push_back(fmt::format("{} processing units", unitsIn(numa.affinity)));
+  if (!numa.affinity.empty()) lines.push_back(fmt::format("{} processing units", processingUnitsOf(numa)));
   return lines;
 }
 
@@ -109,26 +96,6 @@ std::vector<std::string> nicLines(const System& system, int device) {
   if (ports.size() > kMostPorts) lines.push_back(fmt::format("and {} ports more", ports.size() - kMostPorts));
   if (const std::string pci = pciText(system, device); !pci.empty()) lines.push_back("PCI " + pci);
   return lines;
-}
-
-int numberOf(const System& system, int device) {
-  if (const auto& gpu = system.devices[device].gpu) return gpu->number;
-  for (const int child : childrenOf(system, device))
-    if (const auto& port = system.devices[child].port) return port->number;
-  return -1;
-}
-
-// Which host of a file of several: its place among them.
-std::vector<int> hostsOf(const System& system, const std::vector<int>& devices) {
-  std::map<std::string, int> places;
-  for (const int node : devicesOf(system, DeviceKind::kNuma))
-    places.emplace(system.devices[node].numa->host, static_cast<int>(places.size()));
-  std::vector<int> hosts;
-  for (const int device : devices) {
-    const int numa = numaOf(system, device);
-    hosts.push_back(numa < 0 ? -1 : places[system.devices[numa].numa->host]);
-  }
-  return hosts;
 }
 
 }  // namespace
@@ -189,16 +156,6 @@ std::string pciText(const System& system, int device) {
   const Link* link = upLink(system, device);
   if (!pci || !link) return "";
   return fmt::format("{:.4g} GB/s{}", link->gigabytes, pci->speed.empty() || pci->width == 0 ? " assumed" : "");
-}
-
-std::vector<int> byNumber(const System& system, DeviceKind kind) {
-  const std::vector<int> found = devicesOf(system, kind), hosts = hostsOf(system, found);
-  std::vector<std::tuple<int, int, int>> order;  // host, number, device
-  for (size_t i = 0; i < found.size(); ++i) order.emplace_back(hosts[i], numberOf(system, found[i]), found[i]);
-  std::ranges::sort(order);
-  std::vector<int> sorted;
-  for (const auto& each : order) sorted.push_back(std::get<2>(each));
-  return sorted;
 }
 
 }  // namespace tutti::drawing

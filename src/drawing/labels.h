@@ -25,7 +25,4 @@ std::vector<std::string> boxLines(const topology::System& system, int device);
 // "48 GB/s", or "12 GB/s assumed" where speed or width of the link is unknown; "" for what has no link on the bus.
 std::string pciText(const topology::System& system, int device);
 
-// Those of a kind by host, and there by number: a GPU's, or that of a NIC's first port.
-std::vector<int> byNumber(const topology::System& system, topology::DeviceKind kind);
-
 }  // namespace tutti::drawing

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <span>
 
@@ -22,28 +21,16 @@ namespace {
 
 constexpr int kMostChannels = 32;  // of a communicator on GPUs
 
-// What a plan is asked: the message as a whole, or one rank's part.
-size_t planBytes(const Question& question, int ranks) {
-  switch (plainOf(question.collective)) {
-    case Collective::kAllReduce:
-    case Collective::kBroadcast:
-    case Collective::kReduce:
-      return question.bytes;
-    default:
-      return question.bytes / static_cast<size_t>(ranks);
-  }
-}
-
 Candidate candidateOf(const Question& question, int ranks, schedule::Algorithm algorithm, int channels, double us) {
   const double rate = us > 0 ? static_cast<double>(question.bytes) / (us * 1e3) : 0;
-  return {algorithm, {}, channels, us, rate * sim::busFactor(question.collective, ranks)};
+  return {algorithm, {}, channels, us, 0, rate * sim::busFactor(question.collective, ranks)};
 }
 
 void weighGpus(Answer& answer, const Question& question) {
   const int ranks = answer.cluster.ranks();
-  const plan::DevicePlan plan =
-      weighDevice({question.collective, planBytes(question, ranks)}, deviceMachineOf(answer.cluster, answer.among),
-                  question.algorithm, question.protocol, question.channels);
+  const plan::DevicePlan plan = weighDevice(
+      {question.collective, schedule::requestBytes(question.collective, question.bytes, ranks)},
+      deviceMachineOf(answer.cluster, answer.among), question.algorithm, question.protocol, question.channels);
   const auto add = [&](const plan::DeviceChoice& one) {
     answer.candidates.push_back(candidateOf(question, ranks, one.algorithm, one.channels, one.predictedUs));
     answer.candidates.back().protocol = one.protocol;
@@ -53,25 +40,12 @@ void weighGpus(Answer& answer, const Question& question) {
   answer.excluded = plan.excluded;
 }
 
-// Processing units in a mask of hexadecimal digits.
-int unitsIn(std::string_view mask) {
-  int units = 0;
-  for (const char c : mask) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : 0;
-    units += std::popcount(static_cast<unsigned>(digit));
-  }
-  return units;
-}
-
 plan::ClusterModel hostModelOf(const System& system, const sim::Cluster& cluster, const Question& question) {
   plan::ClusterModel model;
   model.prices = question.prices;
   model.ranks = cluster.ranks(), model.hosts = cluster.hosts, model.ranksPerHost = cluster.ranksPerHost;
   int units = 0;
-  for (const int node : devicesOf(system, DeviceKind::kNuma)) units += unitsIn(system.devices[node].numa->affinity);
+  for (const int node : devicesOf(system, DeviceKind::kNuma)) units += processingUnitsOf(*system.devices[node].numa);
   if (units > 0) model.ranksPerCore = std::max(1.0, double(cluster.ranksPerHost) / units);
   const plan::LinkCost* local = plan::linkOf(model.prices, question.transport, true);
   if (local == nullptr)
@@ -85,18 +59,16 @@ plan::ClusterModel hostModelOf(const System& system, const sim::Cluster& cluster
 void weighHosts(Answer& answer, const System& system, const Question& question) {
   const int ranks = answer.cluster.ranks();
   const plan::Plan plan =
-      plan::choose({question.collective, planBytes(question, ranks)}, hostModelOf(system, answer.cluster, question),
-                   question.algorithm, question.channels);
+      plan::choose({question.collective, schedule::requestBytes(question.collective, question.bytes, ranks)},
+                   hostModelOf(system, answer.cluster, question), question.algorithm, question.channels);
   const auto add = [&](const plan::Choice& one) {
     answer.candidates.push_back(candidateOf(question, ranks, one.algorithm, one.channels, one.predictedUs));
+    answer.candidates.back().setUpUs = one.setUpUs;
   };
   add(plan.best);
   for (const plan::Choice& one : plan.others) add(one);
   answer.excluded = plan.excluded;
 }
-
-constexpr const char* kNoRdma =
-    "RDMA (InfiniBand, RoCE) is no transport of this version; the prediction is for what the NICs carry";
 
 Way wayOfGpus(const Answer& answer) {
   const PathType among = answer.among;
@@ -112,15 +84,20 @@ Way wayOfGpus(const Answer& answer) {
           gigabytes, "NVLink does not join all of these GPUs"};
 }
 
+// Of one rank, where as many as can be use the same NIC. A cluster of GPUs says which each has.
 double networkGBs(const sim::Cluster& cluster) {
   double least = std::numeric_limits<double>::infinity();
-  std::vector<int> users(cluster.nics.size());
-  for (int rank = 0; rank < cluster.ranksPerHost; ++rank)
-    ++users[cluster.nicOf.empty() ? static_cast<size_t>(rank) % users.size()
-                                  : static_cast<size_t>(cluster.nicOf[rank])];
-  for (size_t i = 0; i < users.size(); ++i)
-    if (users[i] > 0) least = std::min(least, cluster.nics[i].gbs / users[i]);
+  for (const int nic : cluster.nicOf)
+    least = std::min(least, cluster.nics[nic].gbs / double(std::ranges::count(cluster.nicOf, nic)));
   return least;
+}
+
+// What is predicted on cores is for TCP as the profile has it; on GPUs, for what the NICs carry.
+Way wayBetweenNodes(const Answer& answer, const Question& question) {
+  const char* const why = "RDMA (InfiniBand, RoCE) is no transport of this version";
+  if (!answer.onGpus) return {"ranks of different nodes", "tcp", question.prices.tcpNetwork.bandwidthGBs, why};
+  return {"ranks of different nodes", "tcp, through pinned host memory, by Simple only", networkGBs(answer.cluster),
+          fmt::format("{}; the prediction is for what the NICs carry", why)};
 }
 
 Way wayOfCores(const Question& question) {
@@ -135,10 +112,7 @@ Way wayOfCores(const Question& question) {
 void tellWays(Answer& answer, const Question& question) {
   const sim::Cluster& cluster = answer.cluster;
   if (cluster.ranksPerHost > 1) answer.ways.push_back(answer.onGpus ? wayOfGpus(answer) : wayOfCores(question));
-  if (cluster.hosts > 1)
-    answer.ways.push_back({"ranks of different nodes",
-                           answer.onGpus ? "tcp, through pinned host memory, by Simple only" : "tcp",
-                           networkGBs(cluster), kNoRdma});
+  if (cluster.hosts > 1) answer.ways.push_back(wayBetweenNodes(answer, question));
 }
 
 // Of the GPUs that have ranks.
@@ -172,7 +146,7 @@ Answer explain(const System& system, std::string_view name, const Question& ques
   answer.onGpus = !devicesOf(system, DeviceKind::kGpu).empty();
   if (answer.onGpus) {
     const topology::Paths paths(system);
-    answer.among = worstAmong(rings::gpusByNumber(system), answer.cluster.ranksPerHost, paths);
+    answer.among = worstAmong(byNumber(system, DeviceKind::kGpu), answer.cluster.ranksPerHost, paths);
     answer.rings = rings::searchRings(system, paths, question.hosts > 1);
     weighGpus(answer, question);
   } else {

@@ -31,7 +31,8 @@ struct Candidate {
   std::optional<Protocol> protocol;  // on GPUs
   int channels = 1;
   double us = 0;
-  double busGBs = 0;  // as nccl-tests have it
+  double setUpUs = 0;  // beside that, in the first call, on host memory: its links
+  double busGBs = 0;   // as nccl-tests have it
 };
 
 // What lies between two ranks, and why nothing faster does.
@@ -45,7 +46,7 @@ struct Way {
 struct Answer {
   sim::Cluster cluster;
   bool onGpus = false;
-  std::vector<Candidate> candidates;                      // the choice first, then the others by their times
+  std::vector<Candidate> candidates;                      // the choice first, then the others by what a call costs
   std::vector<std::string> excluded;                      // "name: reason"
   topology::PathType among = topology::PathType::kLocal;  // the worst way between two of a node's GPUs
   rings::Rings rings;                                     // of all GPUs of one node; none without GPUs

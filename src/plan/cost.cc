@@ -14,11 +14,6 @@ using schedule::Workload;
 
 namespace {
 
-bool partsPerRank(Collective collective) {
-  return collective != Collective::kAllReduce && collective != Collective::kBroadcast &&
-         collective != Collective::kReduce && collective != Collective::kSendRecv;
-}
-
 Workload oneMessage(double bytes) {
   Workload work;
   work.steps = 1;

@@ -29,6 +29,14 @@ int channelsFor(double bytes, const ProtocolCost& cost, int most) {
 
 double leastOf(double rate, double limit) { return limit > 0 ? std::min(rate, limit) : rate; }
 
+schedule::Scale scaleOf(const DeviceMachine& machine) {
+  schedule::Scale scale;
+  scale.ranks = machine.ranks, scale.hosts = machine.hosts;
+  scale.ranksPerHost = machine.ranks / std::max(1, machine.hosts);
+  scale.slotBytes = slots::kPricedBytesOnGpu;
+  return scale;
+}
+
 // Among hosts, by what an algorithm needs of them.
 double farSteps(Algorithm algorithm, const Request& request, const schedule::Scale& scale) {
   schedule::Scale hosts = scale;
@@ -64,10 +72,7 @@ Passage passageInStages(const std::array<schedule::Stage, 2>& stages, const Requ
 }
 
 Passage passageOf(Algorithm algorithm, const Request& request, const DeviceMachine& machine) {
-  schedule::Scale scale;
-  scale.ranks = machine.ranks, scale.hosts = machine.hosts;
-  scale.ranksPerHost = machine.ranks / std::max(1, machine.hosts);
-  scale.slotBytes = slots::kPricedBytesOnGpu;
+  const schedule::Scale scale = scaleOf(machine);
   std::array<schedule::Stage, 2> stages;
   const Request plain{plainOf(request.collective), request.bytes};
   const auto split = schedule::rowOf(algorithm).stages;
@@ -103,11 +108,8 @@ DeviceChoice priceStreamed(Algorithm algorithm, const Request& request, const De
 std::string objection(Algorithm algorithm, const DeviceMachine& machine) {
   const schedule::AlgorithmRow& row = schedule::rowOf(algorithm);
   if (row.workload == nullptr) return "what it costs is not known; it is used where it is forced";
-  schedule::Scale scale;
-  scale.ranks = machine.ranks, scale.hosts = machine.hosts;
-  scale.ranksPerHost = machine.ranks / std::max(1, machine.hosts);
   if (row.objection != nullptr)
-    if (std::string reason = row.objection(scale); !reason.empty()) return reason;
+    if (std::string reason = row.objection(scaleOf(machine)); !reason.empty()) return reason;
   if (row.linksToAll && machine.ranks - 1 > machine.mostLinks)
     return fmt::format("it needs {} links a rank, of which a block serves {}", machine.ranks - 1, machine.mostLinks);
   return {};
@@ -136,7 +138,6 @@ class Weighing {
 
   // Without a best one where nothing fits; what is forced does.
   std::optional<DevicePlan> run() {
-    plan_.excluded = refusalsOf(request_, algorithms_);
     const std::vector<Protocol> protocols = candidates();
     for (const Algorithm algorithm : schedule::algorithmsFor(request_))
       if (algorithms_.has(algorithm)) weigh(algorithm, protocols);
@@ -197,13 +198,18 @@ std::string describe(const DeviceChoice& choice) {
 
 DevicePlan weighDevice(const Request& request, const DeviceMachine& machine, schedule::Allowed algorithms,
                        AllowedProtocols protocols, int forcedChannels) {
+  // What was asked for and is not there is told whatever is weighed in its place.
+  const std::vector<std::string> refusals = refusalsOf(request, algorithms);
   const auto among = [&](schedule::Allowed some, AllowedProtocols over) {
-    return Weighing(request, machine, some, over, forcedChannels).run();
+    auto plan = Weighing(request, machine, some, over, forcedChannels).run();
+    if (plan) plan->excluded.insert(plan->excluded.begin(), refusals.begin(), refusals.end());
+    return plan;
   };
   const AllowedProtocols over = protocolsFor(protocols, machine.linesMoveWhole);
   if (auto plan = among(schedule::allowedFor(request, algorithms), over)) return *plan;
   if (auto plan = among({}, over)) return *plan;
-  const DevicePlan direct{.best = {Algorithm::kDirect, over.forced().value_or(Protocol::kSimple), 1, 0}};
+  const DevicePlan direct{.best = {Algorithm::kDirect, over.forced().value_or(Protocol::kSimple), 1, 0},
+                          .excluded = refusals};
   if (over.forced()) return direct;
   return among({}, {}).value_or(direct);
 }

@@ -106,9 +106,10 @@ Route Routes::between(int from, int to) {
 void Routes::relayed(Route& route, int from, int to) {
   const int relay = gpuAt(from) ? relayOf(from, to) : relayOf(to, from);
   if (relay < 0) return;
-  route = between(from, relay);
-  const Route rest = between(relay, to);
-  route.insert(route.end(), rest.begin(), rest.end());
+  const Route first = between(from, relay), second = between(relay, to);
+  if (first.empty() || second.empty()) return;
+  route = first;
+  route.insert(route.end(), second.begin(), second.end());
 }
 
 }  // namespace tutti::rings

@@ -35,16 +35,10 @@ struct Host {
   std::vector<double> capacities;
 };
 
-std::vector<int> portsByNumber(const System& system) {
-  std::vector<int> ports = devicesOf(system, DeviceKind::kPort);
-  std::ranges::stable_sort(ports, {}, [&](int port) { return system.devices[port].port->number; });
-  return ports;
-}
-
 Host hostOf(const System& system, const Paths& paths, bool leaves) {
   Host host;
-  host.gpus = gpusByNumber(system);
-  if (leaves) host.ports = portsByNumber(system);
+  host.gpus = byNumber(system, DeviceKind::kGpu);
+  if (leaves) host.ports = byNumber(system, DeviceKind::kPort);
   Routes routes(system, paths);
   for (const int from : host.gpus) {
     auto& among = host.among.emplace_back();
@@ -321,13 +315,6 @@ std::vector<double> widthsOf(const Host& host) {
 }
 
 }  // namespace
-
-std::vector<int> gpusByNumber(const System& system) {
-  std::vector<int> gpus = devicesOf(system, DeviceKind::kGpu);
-  std::ranges::stable_sort(gpus, {},
-                           [&](int gpu) { return system.devices[gpu].gpu ? system.devices[gpu].gpu->number : -1; });
-  return gpus;
-}
 
 // Fewer and wider rings before more and narrower ones that carry no more together.
 Rings searchRings(const System& system, const Paths& paths, bool leaves) {

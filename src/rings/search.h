@@ -34,9 +34,6 @@ inline constexpr int kMostRings = 32;
 // a mesh; beyond that it keeps the best that it has seen. Takes milliseconds for a host, a second or so for a rack.
 Rings searchRings(const topology::System& system, const topology::Paths& paths, bool leaves);
 
-// The GPUs in the order of their numbers.
-std::vector<int> gpusByNumber(const topology::System& system);
-
 // "GPU 0 - GPU 1 - …"; with ports: "mlx5_0 > GPU 0 - … > mlx5_1".
 std::string textOf(const topology::System& system, const Ring& ring);
 

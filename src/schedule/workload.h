@@ -21,6 +21,11 @@ struct Request {
   bool inRankOrder = false;  // only by algorithms that add in the order of the ranks, whatever they cost
 };
 
+// What Request::bytes is of a message whose bytes are counted as nccl-tests do: of all ranks' parts together.
+constexpr size_t requestBytes(Collective collective, size_t bytes, int ranks) noexcept {
+  return partsPerRank(plainOf(collective)) ? bytes / static_cast<size_t>(ranks) : bytes;
+}
+
 // Among how many.
 struct Scale {
   int ranks = 1;

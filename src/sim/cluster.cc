@@ -38,13 +38,6 @@ double combineGBsOf(int sm) {
   return row->gbs;
 }
 
-std::vector<int> gpusByNumber(const System& system) {
-  std::vector<int> gpus = devicesOf(system, DeviceKind::kGpu);
-  const auto numberOf = [&](int gpu) { return system.devices[gpu].gpu ? system.devices[gpu].gpu->number : -1; };
-  std::ranges::stable_sort(gpus, {}, numberOf);
-  return gpus;
-}
-
 // Which of `many` is nearest to `end`; among equals the one that has been chosen least often.
 size_t nearest(const Paths& paths, int end, const std::vector<int>& many, std::vector<int>& chosen) {
   const auto distance = [&](size_t i) {
@@ -161,7 +154,7 @@ Cluster clusterOf(const System& system, std::string_view name, int hosts, int ra
   cluster.hosts = hosts;
   cluster.ranksPerHost = ranksPerHost;
   cluster.nics.clear();
-  const std::vector<int> gpus = gpusByNumber(system), ports = devicesOf(system, DeviceKind::kPort);
+  const std::vector<int> gpus = byNumber(system, DeviceKind::kGpu), ports = devicesOf(system, DeviceKind::kPort);
   if (gpus.empty()) {
     setCores(cluster, system, ports);
   } else {

@@ -158,5 +158,10 @@ DeviceKind kindOfClass(std::string_view classCode);
 
 std::vector<int> devicesOf(const System& system, DeviceKind kind);
 std::vector<int> childrenOf(const System& system, int device);
+// Those of a kind by host, and there by number: a GPU's, a port's, or that of a NIC's first port.
+std::vector<int> byNumber(const System& system, DeviceKind kind);
+
+// How many its mask names; 0 where it has none.
+int processingUnitsOf(const Numa& numa);
 
 }  // namespace tutti::topology

@@ -13,13 +13,6 @@ namespace {
 
 using namespace tutti::test;
 
-std::string lastAlgorithm(tuttiComm_t comm) {
-  tuttiCommStats_t stats{};
-  stats.size = sizeof stats;
-  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
-  return stats.lastAlgorithm;
-}
-
 tuttiResult_t allReduce(tuttiComm_t comm, const tuttiCallConfig_t* config) {
   int value = 1;
   return tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, config);

@@ -19,10 +19,7 @@ using namespace tutti::test;
 std::string algorithmOf(tuttiComm_t comm) {
   float value = 1;
   CHECK_TUTTI(tuttiAllReduce(&value, &value, 1, tuttiFloat32, tuttiSum, comm, nullptr));
-  tuttiCommStats_t stats = {};
-  stats.size = sizeof stats;
-  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
-  return stats.lastAlgorithm;
+  return lastAlgorithm(comm);
 }
 
 // The algorithms of a communicator, of its child and of what it shrinks to, all told to use "ring".

@@ -12,13 +12,6 @@ namespace {
 
 using namespace tutti::test;
 
-std::string algorithmOf(tuttiComm_t comm) {
-  tuttiCommStats_t stats{};
-  stats.size = sizeof stats;
-  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
-  return stats.lastAlgorithm;
-}
-
 std::string ofAllReduce(tuttiComm_t comm, const char* own = nullptr) {
   int value = 1, ranks = 0;
   CHECK_TUTTI(tuttiCommCount(comm, &ranks));
@@ -26,7 +19,7 @@ std::string ofAllReduce(tuttiComm_t comm, const char* own = nullptr) {
   config.algorithm = own;
   CHECK_TUTTI(tuttiAllReduceConfig(&value, &value, 1, tuttiInt32, tuttiSum, comm, nullptr, &config));
   EXPECT_EQ(value, ranks);
-  return algorithmOf(comm);
+  return lastAlgorithm(comm);
 }
 
 std::string ofBroadcast(tuttiComm_t comm, const char* own = nullptr) {
@@ -34,13 +27,7 @@ std::string ofBroadcast(tuttiComm_t comm, const char* own = nullptr) {
   tuttiCallConfig_t config = callConfig();
   config.algorithm = own;
   CHECK_TUTTI(tuttiBroadcastConfig(&value, &value, 1, tuttiInt32, 0, comm, nullptr, &config));
-  return algorithmOf(comm);
-}
-
-std::string explained(tuttiComm_t comm, const char* collective) {
-  std::vector<char> text(8192);
-  CHECK_TUTTI(tuttiCommExplain(comm, collective, 1, tuttiInt32, text.data(), text.size()));
-  return text.data();
+  return lastAlgorithm(comm);
 }
 
 TEST(AlgorithmRules, TwoOperationsHaveTwoAlgorithms) {
@@ -50,7 +37,7 @@ TEST(AlgorithmRules, TwoOperationsHaveTwoAlgorithms) {
     EXPECT_EQ(ofAllReduce(comm), "halving");
     EXPECT_EQ(ofBroadcast(comm), "tree");
     EXPECT_EQ(ofAllReduce(comm), "halving");
-    EXPECT_EQ(explained(comm, "all-reduce").find("chosen: halving over"), 0u);
+    EXPECT_EQ(explained(comm, "all-reduce", 1).find("chosen: halving over"), 0u);
   });
   const Settings set({Setting{"TUTTI_ALGO", "ring;broadcast:ring;all-reduce:tree"}});
   withCommunicators(3, config, [](tuttiComm_t comm, int) {
@@ -62,12 +49,13 @@ TEST(AlgorithmRules, TwoOperationsHaveTwoAlgorithms) {
 TEST(AlgorithmRules, WhatIsNotAllowedIsExplained) {
   const Settings set({Setting{"TUTTI_ALGO", "allreduce:^oneshot,twoshot;alltoall:ring"}});
   withCommunicators(3, testConfig(), [](tuttiComm_t comm, int) {
-    const std::string told = explained(comm, "all-reduce");
+    const std::string told = explained(comm, "all-reduce", 1);
     for (const char* name : {"oneshot", "twoshot"})
       EXPECT_NE(told.find("\nnot: " + std::string(name) + ": not allowed by TUTTI_ALGO"), std::string::npos) << told;
     EXPECT_EQ(told.find("\nnot: ring"), std::string::npos) << told;
-    EXPECT_EQ(explained(comm, "broadcast").find("not allowed"), std::string::npos);
-    EXPECT_NE(explained(comm, "all-to-all").find("\nnot: ring: all-to-all has no such algorithm"), std::string::npos);
+    EXPECT_EQ(explained(comm, "broadcast", 1).find("not allowed"), std::string::npos);
+    EXPECT_NE(explained(comm, "all-to-all", 1).find("\nnot: ring: all-to-all has no such algorithm"),
+              std::string::npos);
     const std::string used = ofAllReduce(comm);
     EXPECT_EQ(told.find("chosen: " + used + " over"), 0u) << told;
     EXPECT_TRUE(used != "oneshot" && used != "twoshot");
@@ -106,8 +94,8 @@ TEST(AlgorithmRules, ACallMayGiveAList) {
 TEST(AlgorithmRules, OfChannelsAreForOperationsToo) {
   const Settings set({Setting{"TUTTI_CHANNELS", "3;broadcast:2"}});
   withCommunicators(2, testConfig(), [](tuttiComm_t comm, int) {
-    EXPECT_NE(explained(comm, "all-reduce").find(" over 3 channels"), std::string::npos);
-    EXPECT_NE(explained(comm, "broadcast").find(" over 2 channels"), std::string::npos);
+    EXPECT_NE(explained(comm, "all-reduce", 1).find(" over 3 channels"), std::string::npos);
+    EXPECT_NE(explained(comm, "broadcast", 1).find(" over 2 channels"), std::string::npos);
     ofAllReduce(comm), ofBroadcast(comm);
   });
 }

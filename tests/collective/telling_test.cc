@@ -63,12 +63,6 @@ TEST(Launch, RefusesWhatCannotBeRead) {
   EXPECT_EQ(tuttiGetLaunch(&launch), tuttiInvalidUsage) << "half a set";
 }
 
-std::string explained(tuttiComm_t comm, const char* collective, size_t count) {
-  std::vector<char> text(8192);
-  CHECK_TUTTI(tuttiCommExplain(comm, collective, count, tuttiFloat32, text.data(), text.size()));
-  return text.data();
-}
-
 TEST(Explain, SaysWhatThenRuns) {
   withCommunicators(4, testConfig(), [](tuttiComm_t comm, int) {
     for (const size_t count : {size_t{1}, size_t{1} << 20}) {

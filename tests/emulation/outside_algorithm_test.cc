@@ -52,13 +52,6 @@ schedule::Algorithm line() {
 
 const std::vector<Setting> kForced = {{"TUTTI_ALGO", "line"}};
 
-std::string algorithmOf(tuttiComm_t comm) {
-  tuttiCommStats_t stats = {};
-  stats.size = sizeof stats;
-  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
-  return stats.lastAlgorithm;
-}
-
 class OutsideAlgorithm : public ::testing::Test {
  protected:
   void SetUp() override { line(); }
@@ -80,7 +73,7 @@ TEST_F(OutsideAlgorithm, IsForcedAndRunsOnHosts) {
     std::vector<float> values(100'003, static_cast<float>(rank + 1));
     CHECK_TUTTI(tuttiAllReduce(values.data(), values.data(), values.size(), tuttiFloat32, tuttiSum, comm, nullptr));
     EXPECT_EQ(std::ranges::count(values, 6.0f), std::ssize(values));
-    EXPECT_EQ(algorithmOf(comm), "line");
+    EXPECT_EQ(lastAlgorithm(comm), "line");
   });
 }
 
@@ -92,7 +85,7 @@ TEST_F(OutsideAlgorithm, RunsInKernels) {
   for (const bool inPlace : {false, true}) {
     operation.inPlace = inPlace;
     EXPECT_EQ(gpu.run(operation), "");
-    EXPECT_EQ(algorithmOf(gpu[0]), "line");
+    EXPECT_EQ(lastAlgorithm(gpu[0]), "line");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/patience.h"
 #include "support/run_ranks.h"
@@ -57,6 +58,21 @@ void withCommunicators(int ranks, const tuttiConfig_t& config, Body body) {
     } destroyer{comm};
     body(comm, rank);
   });
+}
+
+// That of the last call.
+inline std::string lastAlgorithm(tuttiComm_t comm) {
+  tuttiCommStats_t stats{};
+  stats.size = sizeof stats;
+  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
+  return stats.lastAlgorithm;
+}
+
+// How it would run that collective of so many floats.
+inline std::string explained(tuttiComm_t comm, const char* collective, size_t count) {
+  std::vector<char> text(8192);
+  CHECK_TUTTI(tuttiCommExplain(comm, collective, count, tuttiFloat32, text.data(), text.size()));
+  return text.data();
 }
 
 }  // namespace tutti::test

@@ -20,5 +20,11 @@ TEST(ByteSize, WhatIsNone) {
     EXPECT_FALSE(parseByteSize(text)) << text;
 }
 
+TEST(ByteSize, AsText) {
+  for (const char* text : {"0", "8", "64K", "1536K", "2G", "1023M", "1048577"})
+    EXPECT_EQ(byteSizeText(*parseByteSize(text)), text);
+  EXPECT_EQ(byteSizeText(1024), "1K");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "explain/explain.h"
 #include "proof/verify.h"
 #include "schedule/algorithm.h"
+#include "sim/simulate.h"
 
 namespace tutti::explain {
 namespace {
@@ -225,6 +226,21 @@ TEST(Explain, ProtocolsCrossInTheRightDecade) {
   EXPECT_LT(first, 3.6e6 * 10);
   EXPECT_GT(second, 36.6e6 / 10);
   EXPECT_LT(second, 36.6e6 * 10);
+}
+
+// The same cluster, by the model and by the events of the schedules themselves.
+TEST(Explain, AgreesWithTheSimulation) {
+  for (const Algorithm algorithm :
+       {Algorithm::kHierarchical, Algorithm::kTwoShot, Algorithm::kTree, Algorithm::kRing, Algorithm::kHalving})
+    for (const int hosts : {2, 4}) {
+      Question question = allReduce(kGiB, hosts);
+      question.algorithm = algorithm, question.protocol = Protocol::kSimple;
+      const Answer answer = answerFor("hgx-h100", question);
+      const double us = sim::simulate(algorithm, answer.cluster, {Collective::kAllReduce, kGiB}).us;
+      SCOPED_TRACE(
+          fmt::format("{} on {} nodes: {:.0f}, simulated {:.0f}", nameOf(algorithm), hosts, answer.choice().us, us));
+      expectWithin(0.2, answer.choice().us, us, "tutti-sim");
+    }
 }
 
 TEST(Explain, TellsWhatIsLeftOut) {

@@ -1,8 +1,10 @@
 """tutti-topo plan as a program: the choice and its reasons as text and JSON, what is measured here, and bad questions."""
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BIN = os.environ["TUTTI_BIN_DIR"]
@@ -27,7 +29,9 @@ class Plan(unittest.TestCase):
         chosen = [line for line in lines if line.startswith("> ")]
         self.assertEqual(len(chosen), 1)
         self.assertEqual(chosen[0].split()[1:3], ["hierarchical", "simple"])
-        times = [float(line.split()[-2]) for line in lines[3:3 + text.count(" simple ")]]
+        candidates = lines[3:lines.index("", 3)]
+        self.assertEqual(len(candidates), 18)  # six algorithms by three protocols
+        times = [float(line.split()[-2]) for line in candidates]
         self.assertEqual(times, sorted(times))
         self.assertIn("Rings that a node's links carry: 8 of 48.0 GB/s, neighbours NVL, NICs PIX", lines)
         self.assertIn("not faster: RDMA", text)
@@ -52,6 +56,24 @@ class Plan(unittest.TestCase):
         choice = said["choice"]
         self.assertEqual((choice["algorithm"], choice["protocol"], choice["channels"]), ("tree", "ll", 3))
         self.assertEqual(said["others"], [])
+
+    def test_a_file(self):
+        made = subprocess.run([f"{BIN}/tutti-topo", "make", "aws-p4d"], capture_output=True, text=True, check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "aws-p4d")
+            path.write_text(made.stdout, encoding="utf-8")
+            self.assertEqual(self.said(str(path), "--nodes", "2"), self.said("--system", "aws-p4d", "--nodes", "2"))
+
+    def test_on_cores_links_count(self):
+        said = json.loads(self.said("--system", "azure-hc", "--nodes", "2", "--ranks-per-node", "8", "--format", "json"))
+        self.assertGreater(said["choice"]["links_us"], 0)
+        between = said["links"][1]
+        self.assertLess(between["gb_per_s"], 12)  # what TCP carries, not what the NIC could
+        self.assertNotIn("what the NICs carry", between["not_faster"])
+
+    def test_an_algorithm_that_is_not_there_is_told(self):
+        said = json.loads(self.said("--system", "hgx-h100", "--op", "alltoall", "--algo", "tree,ring", "--format", "json"))
+        self.assertIn("ring,tree: all-to-all has no such algorithm, so that all that it has were weighed", said["left_out"])
 
     def test_measured_here(self):
         said = json.loads(self.said("--ranks-per-node", "2", "--size", "4K", "--transport", "p2p", "--measure",

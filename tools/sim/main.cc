@@ -61,8 +61,8 @@ void writePlot(const std::string& name, const std::vector<Table>& tables) {
 
 void simulateAll(const Options& options) {
   const sim::Cluster cluster = clusterOf(options);
-  const Collective collective = collectiveOf(options);
-  const std::vector<size_t> sizes = sizesOf(options);
+  const Collective collective = tools::collectiveOf(options);
+  const std::vector<size_t> sizes = tools::sizesOf(options);
   const Candidates candidates = candidatesOf(options.algo, cluster, collective);
   if (options.plotFile) requireWritable(*options.plotFile);
   Prover prover;

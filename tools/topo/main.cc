@@ -96,13 +96,6 @@ std::string show(const Options& options) {
   return options.format == "json" ? showJson(system) : showText(system);
 }
 
-std::string names() {
-  std::string text = "Known systems:\n";
-  for (const topology::KnownSystem& one : topology::knownSystems())
-    text += fmt::format("  {:<26}{}\n", one.name, one.about);
-  return text;
-}
-
 // Which system a subcommand is about.
 void describeSystem(CLI::App& app, Options& options) {
   CLI::Option* file = app.add_option("FILE", options.file,
@@ -118,7 +111,7 @@ std::string plan(const Options& options) {
 
 void describe(CLI::App& app, Options& options) {
   app.require_subcommand(1);
-  app.footer(names());
+  app.footer("Known systems:\n" + tools::knownNames());
   CLI::App* show = app.add_subcommand("show", "Show a system: its tree, paths between GPUs and NICs, and warnings");
   describeSystem(*show, options);
   show->add_option("--format", options.format, "text, svg (a picture), xml (NCCL's), hwloc (its XML) or json")

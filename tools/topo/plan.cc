@@ -8,7 +8,6 @@
 
 #include "base/byte_size.h"
 #include "base/command_name.h"
-#include "base/error.h"
 #include "plan/profile_file.h"
 #include "schedule/algorithm.h"
 #include "tune/measure.h"
@@ -21,33 +20,11 @@ using explain::Candidate;
 using explain::Question;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kFirstOfSweep = 1 << 10, kSweepFactor = 8;
 constexpr int kMeasuredRounds = 3;
-
-[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
-
-size_t bytesOf(const std::string& text) {
-  const auto bytes = parseByteSize(text);
-  if (!bytes || *bytes == 0)
-    refuse(fmt::format("invalid size '{}': a number of bytes, with K, M or G for powers of 1024", text));
-  return *bytes;
-}
-
-Collective collectiveByName(const std::string& name) {
-  std::string names;
-  for (int number = 0; number < kCollectives; ++number) {
-    const auto one = static_cast<Collective>(number);
-    if (plainOf(one) != one || one == Collective::kSendRecv) continue;
-    if (commandName(one) == name) return one;
-    names += (names.empty() ? "" : ", ") + commandName(one);
-  }
-  refuse(fmt::format("'{}' is no operation; choose one of: {}", name, names));
-}
 
 Question questionOf(const PlanOptions& options) {
   Question question;
-  question.collective = collectiveByName(options.op);
-  question.bytes = bytesOf(options.size);
+  question.collective = tools::collectiveOf(options);
   question.hosts = options.nodes, question.ranksPerHost = options.ranksPerNode;
   if (!options.algo.empty()) question.algorithm = schedule::parseAllowed(options.algo);
   if (!options.protocol.empty()) question.protocol = plan::parseAllowedProtocols(options.protocol);
@@ -62,7 +39,7 @@ using Measured = std::map<schedule::Algorithm, double>;
 
 Measured measured(const Question& question, const Answer& answer, bool atHand) {
   if (!atHand || answer.onGpus || question.hosts > 1)
-    refuse("--measure is for ranks on this machine's host memory: name no system, no file, and one node");
+    tools::refuse("--measure is for ranks on this machine's host memory: name no system, no file, and one node");
   tune::Wish wish;
   wish.collectives = {question.collective};
   wish.transports = {question.transport};
@@ -71,7 +48,7 @@ Measured measured(const Question& question, const Answer& answer, bool atHand) {
   wish.rounds = kMeasuredRounds;
   const std::vector<Collective> tunable = tune::tunable();
   if (std::ranges::find(tunable, question.collective) == tunable.end())
-    refuse(fmt::format("{} has one algorithm only: there is nothing to compare", nameOf(question.collective)));
+    tools::refuse(fmt::format("{} has one algorithm only: there is nothing to compare", nameOf(question.collective)));
   Measured times;
   const tune::Sweep sweep = tune::measure(wish);
   for (const tune::Cell& cell : sweep.cells)
@@ -88,12 +65,14 @@ std::string headOf(const Answer& answer, const std::string& what) {
 }
 
 std::string candidatesText(const Answer& answer, const Measured& times) {
-  std::string text = fmt::format("  {:<14}{:<10}{:>9}{:>15}{:>14}{}\n", "algorithm", "protocol", "channels",
-                                 "predicted us", "busbw GB/s", times.empty() ? "" : "    measured us");
+  std::string text =
+      fmt::format("  {:<14}{:<10}{:>9}{:>15}{:>14}{}{}\n", "algorithm", "protocol", "channels", "predicted us",
+                  "busbw GB/s", answer.onGpus ? "" : "       links ms", times.empty() ? "" : "    measured us");
   for (const Candidate& one : answer.candidates) {
     const auto time = times.find(one.algorithm);
-    text += fmt::format("{} {:<14}{:<10}{:>9}{:>15.1f}{:>14.2f}{}\n", &one == &answer.choice() ? '>' : ' ',
+    text += fmt::format("{} {:<14}{:<10}{:>9}{:>15.1f}{:>14.2f}{}{}\n", &one == &answer.choice() ? '>' : ' ',
                         nameOf(one.algorithm), protocolOf(one), one.channels, one.us, one.busGBs,
+                        answer.onGpus ? "" : fmt::format("{:>15.1f}", one.setUpUs / 1e3),
                         time == times.end() ? "" : fmt::format("{:>15.1f}", time->second));
   }
   return text;
@@ -132,6 +111,7 @@ Json candidateJson(const Candidate& one, const Measured& times) {
   Json json{{"algorithm", nameOf(one.algorithm)}};
   if (one.protocol) json["protocol"] = nameOf(*one.protocol);
   json.update(Json{{"channels", one.channels}, {"predicted_us", one.us}, {"bus_gb_per_s", one.busGBs}});
+  if (!one.protocol) json["links_us"] = one.setUpUs;
   if (const auto time = times.find(one.algorithm); time != times.end()) json["measured_us"] = time->second;
   return json;
 }
@@ -152,39 +132,35 @@ Json jsonOf(const topology::System& system, const Question& question, const Answ
   return json;
 }
 
+std::string nextText(const Answer& answer) {
+  if (answer.candidates.size() < 2) return "-";
+  const Candidate& next = answer.candidates[1];
+  return fmt::format("{}{}, {:.1f} us", nameOf(next.algorithm),
+                     next.protocol ? fmt::format(" by {}", protocolOf(next)) : "", next.us);
+}
+
 // A line for each size: what is chosen, and what would have been next.
-std::string sweepText(const topology::System& system, const std::string& name, Question question) {
-  const size_t last = question.bytes;
-  std::string text = fmt::format("{:>8}  {:<14}{:<10}{:>9}{:>15}{:>14}  {}\n", "size", "algorithm", "protocol",
-                                 "channels", "predicted us", "busbw GB/s", "next best");
-  for (question.bytes = std::min(kFirstOfSweep, last);;
-       question.bytes = std::min(last, question.bytes * kSweepFactor)) {
+std::string sweepText(const topology::System& system, const std::string& name, Question question,
+                      const std::vector<size_t>& sizes) {
+  std::string head, lines = fmt::format("{:>8}  {:<14}{:<10}{:>9}{:>15}{:>14}  {}\n", "size", "algorithm", "protocol",
+                                        "channels", "predicted us", "busbw GB/s", "next best");
+  for (const size_t bytes : sizes) {
+    question.bytes = bytes;
     const Answer answer = explain::explain(system, name, question);
-    if (question.bytes == std::min(kFirstOfSweep, last))
-      text = headOf(answer, std::string(nameOf(question.collective))) + text;
+    head = headOf(answer, std::string(nameOf(question.collective)));
     const Candidate& best = answer.choice();
-    const Candidate* next = answer.candidates.size() > 1 ? &answer.candidates[1] : nullptr;
-    text += fmt::format("{:>8}  {:<14}{:<10}{:>9}{:>15.1f}{:>14.2f}  {}\n", byteSizeText(question.bytes),
-                        nameOf(best.algorithm), protocolOf(best), best.channels, best.us, best.busGBs,
-                        next == nullptr
-                            ? "-"
-                            : fmt::format("{}{}, {:.1f} us", nameOf(next->algorithm),
-                                          next->protocol ? fmt::format(" by {}", protocolOf(*next)) : "", next->us));
-    if (question.bytes == last) return text;
+    lines +=
+        fmt::format("{:>8}  {:<14}{:<10}{:>9}{:>15.1f}{:>14.2f}  {}\n", byteSizeText(bytes), nameOf(best.algorithm),
+                    protocolOf(best), best.channels, best.us, best.busGBs, nextText(answer));
   }
+  return head + lines;
 }
 
 }  // namespace
 
 void describePlan(CLI::App& app, PlanOptions& options) {
-  app.add_option("--nodes", options.nodes, "Nodes of that system")->capture_default_str()->check(CLI::Range(1, 65536));
-  app.add_option("--ranks-per-node", options.ranksPerNode,
-                 "Ranks of each node (default: one for each GPU, or for each memory node where there is none)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--op", options.op, "The operation, as the measuring programs are called: all_reduce, alltoall, ...")
-      ->capture_default_str();
-  app.add_option("--size", options.size, "Bytes as nccl-tests count them, with K, M or G")->capture_default_str();
-  app.add_flag("--sweep", options.sweep, "Also every eighth power of two from 1K up to --size: a line for each");
+  tools::describe(app, options);
+  app.get_option("--nodes")->check(CLI::Range(1, 65536));
   app.add_option("--algo", options.algo, "One algorithm, some (ring,tree) or all but some (^tree)");
   app.add_option("--protocol", options.protocol, "The same for protocols on GPUs: simple, ll, ll128");
   app.add_option("--channels", options.channels, "So many channels")->check(CLI::Range(1, 64));
@@ -198,10 +174,12 @@ void describePlan(CLI::App& app, PlanOptions& options) {
 }
 
 std::string planText(const topology::System& system, const std::string& name, bool atHand, const PlanOptions& options) {
-  const Question question = questionOf(options);
+  Question question = questionOf(options);
+  const std::vector<size_t> sizes = tools::sizesOf(options);
+  question.bytes = sizes.back();
   if (options.sweep && (options.measure || options.format == "json"))
-    refuse("--sweep is a table of what is predicted: leave --measure and --format json to one size");
-  if (options.sweep) return sweepText(system, name, question);
+    tools::refuse("--sweep is a table of what is predicted: leave --measure and --format json to one size");
+  if (options.sweep) return sweepText(system, name, question, sizes);
   const Answer answer = explain::explain(system, name, question);
   const Measured times = options.measure ? measured(question, answer, atHand) : Measured();
   if (options.format == "json") return jsonOf(system, question, answer, times).dump(2) + "\n";

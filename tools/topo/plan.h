@@ -1,17 +1,17 @@
 // tutti-topo plan: what would be chosen on a system, and why, as a table or as JSON.
 #pragma once
 #include <CLI/CLI.hpp>
-#include <optional>
 #include <string>
 
+#include "asked.h"
 #include "explain/explain.h"
 
 namespace tutti::topo {
 
-struct PlanOptions {
-  std::string op = "all_reduce", size = "64M", algo, protocol, transport = "shm", profile, format = "text";
-  int nodes = 1, ranksPerNode = 0, channels = 0;
-  bool sweep = false, measure = false;
+struct PlanOptions : tools::Asked {
+  std::string algo, protocol, transport = "shm", profile, format = "text";
+  int channels = 0;
+  bool measure = false;
 };
 
 void describePlan(CLI::App& app, PlanOptions& options);

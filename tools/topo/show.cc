@@ -12,10 +12,10 @@
 namespace tutti::topo {
 namespace {
 
+using topology::byNumber;
 using topology::DeviceKind;
 using topology::System;
 
-using drawing::byNumber;
 using drawing::deviceText;
 
 void addTree(const System& system, int device, const std::string& indent, std::string& text) {

@@ -96,12 +96,6 @@ struct Series {
   int ranks;
 };
 
-size_t bytesOfRequest(Collective collective, size_t size, int ranks) {
-  const bool whole =
-      collective == Collective::kAllReduce || collective == Collective::kBroadcast || collective == Collective::kReduce;
-  return whole ? size : size / static_cast<size_t>(ranks);
-}
-
 class Measuring {
  public:
   // What is set for other jobs would be measured, and the model knows nothing of it.
@@ -190,7 +184,7 @@ class Measuring {
     const auto whole = nlohmann::json::parse(report);
     for (const auto& row : whole.at("results")) {
       if (row.at("out_of_place").at("algorithm") != nameOf(algorithm)) continue;
-      const size_t bytes = bytesOfRequest(series.collective, row.at("size"), series.ranks);
+      const size_t bytes = schedule::requestBytes(series.collective, row.at("size"), series.ranks);
       cellFor(series, bytes, cells).times[algorithm].push_back(row.at("out_of_place").at("time"));
     }
   }
