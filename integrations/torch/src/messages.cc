@@ -57,7 +57,7 @@ void Messages::close() {
   std::shared_ptr<Queue> late;
   {
     Lock lock(mutex_);
-    news_.wait(lock, [this] { return telling_ == 0; });
+    news_.wait(lock, [this] { return nobodyElseTells(); });
     late.swap(late_);
     threads.swap(relieved_);
     for (auto& [from, way] : in_) threads.push_back(std::move(way.thread));
@@ -163,6 +163,8 @@ void Messages::drain(milliseconds time) {
   const auto limit = steady_clock::now() + time;
   for (Queue* const queue : queues)
     queue->drain(std::max(std::chrono::duration_cast<milliseconds>(limit - steady_clock::now()), milliseconds(0)));
+  Lock lock(mutex_);
+  if (closed_) news_.wait_until(lock, limit, [this] { return nobodyElseTells(); });
 }
 
 void Messages::addTo(Numbers& all) const {
@@ -258,6 +260,26 @@ std::list<Messages::Wanted>::iterator Messages::findWanted(int from, int64_t tag
   });
 }
 
+// With the lock held. The last reference to its work may be Python's, which is gone when the process ends: so whoever
+// ends waits for the thread that has it, until hasTold().
+Messages::Wanted Messages::take(std::list<Wanted>::iterator wanted) {
+  tellers_.push_back(std::this_thread::get_id());
+  Wanted taken = std::move(*wanted);
+  wanted_.erase(wanted);
+  return taken;
+}
+
+// With the lock held.
+void Messages::hasTold() {
+  std::erase(tellers_, std::this_thread::get_id());
+  news_.notify_all();
+}
+
+// With the lock held. Who waits in a callback does not wait for itself.
+bool Messages::nobodyElseTells() const {
+  return std::ranges::all_of(tellers_, [own = std::this_thread::get_id()](auto teller) { return teller == own; });
+}
+
 void Messages::receive(int from, WayIn& way) {
   pthread_setname_np(pthread_self(), "tutti_torch_in");
   Lock lock(mutex_);
@@ -277,9 +299,9 @@ void Messages::receive(int from, WayIn& way) {
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
     way.broken = std::current_exception();
-    lock.unlock();
-    fail(from, way.broken);
   }
+  lock.unlock();
+  fail(from, way.broken);
 }
 
 // False when another thread receives from now on.
@@ -304,6 +326,7 @@ bool Messages::tell(int from, WayIn& way, Outcome outcome) {
     outcome.work.reset();  // the last of it may be Python's, which wants its lock
   }
   const Lock lock(mutex_);
+  hasTold();
   return receives;
 }
 
@@ -343,8 +366,7 @@ Messages::Outcome Messages::takeOne(int from, Communicator& comm, Lock& lock) {
   news_.wait(lock, [&] { return closed_ || isWanted(from); });
   if (closed_) std::rethrow_exception(closed_);
   if (const auto found = findWanted(from, header.tag); found != wanted_.end()) {
-    const Wanted wanted = std::move(*found);
-    wanted_.erase(found);
+    const Wanted wanted = take(found);
     lock.unlock();
     Outcome outcome = deliver(comm, from, header, wanted);
     lock.lock();
@@ -357,8 +379,7 @@ Messages::Outcome Messages::takeOne(int from, Communicator& comm, Lock& lock) {
   aside_.push_back({from, header.tag, bytes});
   const auto meanwhile = findWanted(from, header.tag);
   if (meanwhile == wanted_.end()) return {};
-  const Wanted wanted = std::move(*meanwhile);
-  wanted_.erase(meanwhile);
+  const Wanted wanted = take(meanwhile);
   Outcome outcome = *takeAside(lock, wanted);
   lock.lock();
   return outcome;
@@ -399,15 +420,14 @@ void Messages::endLate() {
   Lock lock(mutex_);
   if (closed_) return;
   std::list<Wanted> late = takeLate();
-  ++telling_;
+  tellers_.push_back(std::this_thread::get_id());
   lock.unlock();
   for (Wanted& one : late) {
     const auto why = lateness(one);
     late_->submit(std::move(one.work), [why] { std::rethrow_exception(why); });
   }
   lock.lock();
-  --telling_;
-  news_.notify_all();
+  hasTold();
 }
 
 std::list<Messages::Wanted> Messages::takeLate() {
@@ -443,8 +463,12 @@ void Messages::fail(int from, const std::exception_ptr& why) {
       if (one->from == from || (one->from == kAnySource && !others)) failed.splice(failed.end(), wanted_, one);
       one = next;
     }
+    tellers_.push_back(std::this_thread::get_id());
   }
   for (const Wanted& one : failed) one.work->end(why);
+  failed.clear();
+  const Lock lock(mutex_);
+  hasTold();
 }
 
 void Messages::stop(const std::exception_ptr& why, bool atOnce) {

@@ -46,7 +46,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   // What the library says of the ways.
   void addTo(Numbers& all) const;
   // Waits until what was sent has left, and the callbacks of receives that were late have returned, or the time is
-  // over.
+  // over. Once all is stopped, for the callbacks of all receives.
   void drain(milliseconds time);
 
  private:
@@ -94,6 +94,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   void takeInto(Communicator& comm, int from, const at::Tensor& memory, const Header& header, milliseconds timeout);
   Outcome deliver(Communicator& comm, int from, const Header& header, const Wanted& wanted);
   std::optional<Outcome> takeAside(Lock& lock, const Wanted& wanted);
+  Wanted take(std::list<Wanted>::iterator wanted);
   bool isWanted(int from) const;
   std::list<Wanted>::iterator findWanted(int from, int64_t tag);
   std::exception_ptr want(const Wanted& wanted);
@@ -102,6 +103,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::list<Wanted> takeLate();
   std::exception_ptr lateness(const Wanted& wanted) const;
   void fail(int from, const std::exception_ptr& why);
+  void hasTold();
+  bool nobodyElseTells() const;
   void stop(const std::exception_ptr& why, bool atOnce);
 
   std::string key(const char* what, int from, int to) const;
@@ -124,7 +127,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::map<int, WayIn> in_;
   std::vector<std::thread> relieved_;  // by another, which receives
   std::set<TimePoint> alarms_;         // those that are set, for deadlines of receives
-  int telling_ = 0;                    // calls of endLate() that have yet to give what is late to its queue
+  std::vector<std::thread::id>
+      tellers_;  // threads that have a receive in hand which is wanted no more: it is to be told
   std::shared_ptr<Queue> late_ = std::make_shared<Queue>();  // tells of those that have passed; null when it is closed
   std::exception_ptr closed_;
 };

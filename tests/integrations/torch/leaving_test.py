@@ -19,6 +19,10 @@ class Leaving(TorchTest):
     def test_callbacks_of_what_fails(self):
         self.leave("failed")
 
+    def test_callbacks_of_messages(self):
+        for _ in range(5):
+            self.leave("received")
+
 
 if __name__ == "__main__":
     jobs.main()

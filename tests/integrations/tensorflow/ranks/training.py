@@ -13,6 +13,9 @@ import tutti.tf
 # Sums of a batch's gradients are rounded in another order: by a last digit (2^-24) of numbers below 1, for each of some
 # 30 steps.
 ROUNDING = 2e-6
+# Adam divides a gradient by its size: where parts of it nearly cancel, their last digits are many of what is left, and
+# so a hundredth of a step, here at most 0.01. Who adds up wrongly is a step away.
+ROUNDING_OF_ADAM = 1e-4
 
 
 def say(text):
@@ -65,7 +68,7 @@ def compare(comm, name, ours, reference, tolerance=ROUNDING):
             f"{difference:.1e}")
     assert difference <= tolerance, f"{name}: weights are {difference} from those of one process"
     assert numpy.allclose(history["loss"], told["loss"], rtol=0, atol=10 * tolerance), (history, told)
-    assert numpy.allclose(history["accuracy"], told["accuracy"], rtol=0, atol=1e-6 if tolerance == ROUNDING else 0.02)
+    assert numpy.allclose(history["accuracy"], told["accuracy"], rtol=0, atol=1e-6 if tolerance <= ROUNDING_OF_ADAM else 0.02)
 
 
 def fit(comm):
@@ -73,7 +76,7 @@ def fit(comm):
     compare(comm, "SGD", together(comm, keras.optimizers.SGD(0.1, momentum=0.9)),
             by_one(keras.optimizers.SGD(0.1, momentum=0.9)))
     compare(comm, "Adam, clipped", together(comm, keras.optimizers.Adam(0.003, global_clipnorm=0.5)),
-            by_one(keras.optimizers.Adam(0.003, global_clipnorm=0.5)))
+            by_one(keras.optimizers.Adam(0.003, global_clipnorm=0.5)), ROUNDING_OF_ADAM)
     single = digits.compiled(digits.network(0), keras.optimizers.SGD(0.1, momentum=0.9))
     single.fit(*tutti.tf.shard(digits.data()), batch_size=digits.BATCH // comm.size, epochs=2, shuffle=False, verbose=0)
     reference, _ = by_one(keras.optimizers.SGD(0.1, momentum=0.9))
@@ -125,7 +128,8 @@ def embedding(comm):
     """Gradients that are rows of a table: the shades of grey as words."""
     x, y = digits.data()
     x = (16 * x).astype("int32")
-    for name, optimizer in (("SGD", keras.optimizers.SGD), ("Adam", keras.optimizers.Adam)):
+    for name, optimizer, tolerance in (("SGD", keras.optimizers.SGD, ROUNDING),
+                                       ("Adam", keras.optimizers.Adam, ROUNDING_OF_ADAM)):
         ours = digits.compiled(words(comm.rank), tutti.tf.distribute_optimizer(optimizer(0.01)))
         ours.fit(*tutti.tf.shard((x, y)), batch_size=digits.BATCH // comm.size, shuffle=False, verbose=0,
                  callbacks=[tutti.tf.Broadcast()])
@@ -133,7 +137,7 @@ def embedding(comm):
         one = digits.compiled(words(0), optimizer(0.01))
         one.fit(x, y, batch_size=digits.BATCH, shuffle=False, verbose=0)
         difference = digits.apart(ours, one)
-        assert difference <= ROUNDING, f"{name}: {difference}"
+        assert difference <= tolerance, f"{name}: {difference}"
 
 
 def mixed(comm):

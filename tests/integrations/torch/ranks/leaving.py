@@ -1,7 +1,7 @@
 """Ends as scripts end that wait for nothing: callbacks in Python are under way, or have yet to come. Usage: leaving.py HOW
 
 HOW: well, all ranks take part; alone, the other never comes; failed, the other dies, which ends the
-operations.
+operations; received, those are messages, of which one is still wanted when all ends.
 """
 import os
 import sys
@@ -32,8 +32,21 @@ def begin(count):
         work.get_future().then(hear).then(hear)
 
 
+def receive(count):
+    for _ in range(count):
+        dist.irecv(torch.empty(10), 0).get_future().then(hear).then(hear)
+
+
 if how == "well":
     begin(20)
+elif how == "received":
+    if rank == 0:
+        for _ in range(5):
+            dist.send(torch.ones(10), 1)
+    else:
+        receive(6)
+        while not heard:
+            time.sleep(0.001)
 elif rank == 0:
     begin(5)
     if how == "failed":
