@@ -21,8 +21,7 @@ using std::chrono::steady_clock;
 // own.
 constexpr milliseconds kForEver = milliseconds::max();
 constexpr milliseconds kFirstLook(1), kLongestLook(20);
-constexpr milliseconds kJoin(60'000);                            // both ends are there
-constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // clocks end somewhere
+constexpr milliseconds kJoin(60'000);  // both ends are there
 
 int64_t bytesOf(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 

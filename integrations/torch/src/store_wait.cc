@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr milliseconds kFirstLook(1), kLongestLook(50);
+constexpr milliseconds kFirstAsk(1), kLongestAsk(50);
 
 // What a Store throws does not tell time that is over from a Store that is gone: the latter still throws when asked.
 bool awaitUnstopped(c10d::Store& store, const std::vector<std::string>& keys, milliseconds timeout) {
@@ -28,7 +28,7 @@ bool awaitKeys(c10d::Store& store, const std::vector<std::string>& keys, millise
   if (keys.empty()) return true;
   if (!stopped) return awaitUnstopped(store, keys, timeout);
   const auto begun = steady_clock::now();
-  for (milliseconds look = kFirstLook; !store.check(keys); look = std::min(2 * look, kLongestLook)) {
+  for (milliseconds look = kFirstAsk; !store.check(keys); look = std::min(2 * look, kLongestAsk)) {
     if (const auto why = stopped()) std::rethrow_exception(why);
     if (steady_clock::now() - begun > timeout) return false;
     std::this_thread::sleep_for(look);

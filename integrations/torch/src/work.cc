@@ -13,8 +13,6 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // clocks end somewhere
-
 c10::intrusive_ptr<c10::ivalue::Future> newFuture() {
   return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
 }

@@ -12,6 +12,8 @@ namespace tutti_torch {
 using std::chrono::milliseconds;
 using Tensors = std::vector<at::Tensor>;
 
+constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // clocks end somewhere
+
 struct About {
   c10d::OpType type;
   const char* title;        // "tutti:all_reduce"
