@@ -48,6 +48,7 @@ libcli11-dev CLI/CLI.hpp
 nlohmann-json3-dev nlohmann/json.hpp
 libsodium-dev sodium.h
 libpugixml-dev pugixml.hpp
+libibverbs-dev infiniband/verbs.h
 "
 commands_to_check="
 python3 python3
