@@ -51,6 +51,13 @@ function(tutti_add_suite label timeout)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${listing}.include)
 endfunction()
 
+# Takes from the program the files whose paths fit the expression.
+function(tutti_leave_out program expression)
+  get_target_property(sources ${program} SOURCES)
+  list(FILTER sources EXCLUDE REGEX "${expression}")
+  set_property(TARGET ${program} PROPERTY SOURCES ${sources})
+endfunction()
+
 # Takes the tests from the program whose files name nothing that has threads, or belongs to one: ThreadSanitizer would
 # take long to compile them, and find nothing.
 function(tutti_leave_out_threadless program)

@@ -125,10 +125,9 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::list<Aside> aside_;
   std::map<int, std::unique_ptr<WayOut>> out_;
   std::map<int, WayIn> in_;
-  std::vector<std::thread> relieved_;  // by another, which receives
-  std::set<TimePoint> alarms_;         // those that are set, for deadlines of receives
-  std::vector<std::thread::id>
-      tellers_;  // threads that have a receive in hand which is wanted no more: it is to be told
+  std::vector<std::thread> relieved_;     // by another, which receives
+  std::set<TimePoint> alarms_;            // those that are set, for deadlines of receives
+  std::vector<std::thread::id> tellers_;  // have receives in hand that are wanted no more, and are to be told
   std::shared_ptr<Queue> late_ = std::make_shared<Queue>();  // tells of those that have passed; null when it is closed
   std::exception_ptr closed_;
 };
