@@ -1,10 +1,12 @@
 """Ends as scripts end that wait for nothing: callbacks in Python are under way, or have yet to come. Usage: leaving.py HOW
 
 HOW: well, all ranks take part; alone, the other never comes; failed, the other dies, which ends the
-operations; received, those are messages, of which one is still wanted when all ends.
+operations; received, they are of messages, of which another is still wanted when all ends.
 """
+import atexit
 import os
 import sys
+import threading
 import time
 from datetime import timedelta
 
@@ -32,21 +34,29 @@ def begin(count):
         work.get_future().then(hear).then(hear)
 
 
-def receive(count):
-    for _ in range(count):
-        dist.irecv(torch.empty(10), 0).get_future().then(hear).then(hear)
+ending = threading.Event()
+
+
+def hear_to_the_end(done):
+    """Under way when the process begins to end, and for a while from then on."""
+    heard.append(done)
+    ending.wait()
+    for _ in range(400):
+        time.sleep(0.001)
+
+
+def receive():
+    atexit.register(ending.set)  # before the groups are told to leave: what was registered last is called first
+    dist.irecv(torch.empty(10), 0).get_future().then(hear_to_the_end)
+    dist.irecv(torch.empty(10), 0).get_future().then(hear)
+    while not heard:
+        time.sleep(0.001)
 
 
 if how == "well":
     begin(20)
 elif how == "received":
-    if rank == 0:
-        for _ in range(5):
-            dist.send(torch.ones(10), 1)
-    else:
-        receive(6)
-        while not heard:
-            time.sleep(0.001)
+    receive() if rank == 1 else dist.send(torch.ones(10), 1)
 elif rank == 0:
     begin(5)
     if how == "failed":
