@@ -46,6 +46,21 @@ struct Layout {
     if (outputIsSegment) return 0;
     return outputOffsets ? outputOffsets[segment] : std::min(size_t{segment} * stride, perRank ? SIZE_MAX : total);
   }
+  // The elements of the caller's buffers that the call uses: from the begin to the end of the last segment. `own`: the
+  // segment that a buffer of one segment holds.
+  constexpr size_t inputExtent(uint32_t own) const noexcept {
+    const bool byInput = inputCounts != nullptr;
+    if (inputIsSegment) return length(own, byInput);
+    size_t end = 0;
+    for (uint32_t s = 0; s < segments; ++s) end = std::max(end, inputOffset(s) + length(s, byInput));
+    return end;
+  }
+  constexpr size_t outputExtent(uint32_t own) const noexcept {
+    if (outputIsSegment) return length(own, false);
+    size_t end = 0;
+    for (uint32_t s = 0; s < segments; ++s) end = std::max(end, outputOffset(s) + length(s, false));
+    return end;
+  }
   // First element, within a segment of `length`, of the share of channel c. Shares start at whole 16 elements.
   static constexpr size_t shareBegin(size_t length, uint32_t c, uint32_t of) noexcept {
     if (c == 0) return 0;
@@ -70,15 +85,17 @@ struct Layout {
     if (channels == 1 || perRank || stride == 0) return 0;
     return static_cast<uint32_t>(std::min<size_t>(total / stride, segments - 1));
   }
-  // Rounds until every segment is through.
-  constexpr size_t rounds() const noexcept {
+  // The elements of the longest share.
+  constexpr size_t longestShare() const noexcept {
+    if (!inputCounts && !outputCounts) return std::max(shareCount(0, true), shareCount(shorterSegment(), true));
     size_t longest = 0;
-    if (inputCounts || outputCounts) {
-      for (uint32_t s = 0; s < segments; ++s)
-        longest = std::max(longest, std::max(shareCount(s, true), shareCount(s, false)));
-    } else {
-      longest = std::max(shareCount(0, true), shareCount(shorterSegment(), true));
-    }
+    for (uint32_t s = 0; s < segments; ++s)
+      longest = std::max(longest, std::max(shareCount(s, true), shareCount(s, false)));
+    return longest;
+  }
+  // Rounds until every segment is through.
+  constexpr size_t rounds() const noexcept { return roundsOf(longestShare()); }
+  constexpr size_t roundsOf(size_t longest) const noexcept {
     return longest <= chunk ? longest != 0 || speaks : (longest + chunk - 1) / chunk;
   }
 };

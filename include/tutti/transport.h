@@ -3,8 +3,8 @@
  * tutti/transport.h: transports of others.
  *
  * A transport moves what one rank posts to a link to the other end of it. A shared object that exports
- * tuttiTransportEntry() is to become one more transport beside tutti's own, under the same choice, the same self-test and
- * the same fallback. The library does not load any yet: transports/verbs (RDMA) is the first that is being built to this.
+ * tuttiTransportEntry(), and that TUTTI_TRANSPORT_PLUGINS names, is one more transport beside tutti's own, under the same
+ * choice, the same self-test and the same fallback. tutti's RDMA (transports/verbs) is one, and examples/04_transport.c.
  *
  * A link has two FIFOs, one a direction, and each end has memory of its own for both. The transport copies: it takes
  * the slots that are posted at the sender's end in their order, makes them appear at the receiver's end, unchanged and
@@ -26,6 +26,8 @@
  * Threads: tutti calls a connection from one thread at a time, but not always the same; the ends of a FIFO that are not
  * the transport's are used by other threads meanwhile. Different connections are used side by side. No function may
  * block, throw, or call back into tutti but for what tuttiTransportHost and tuttiTransportLine give it.
+ *
+ * A process that forks: the child makes connections of its own, and leaves those of its parent alone.
  */
 /* clang-format on */
 #ifndef TUTTI_TRANSPORT_H
@@ -69,12 +71,18 @@ typedef struct {
   const char* hostName;
 } tuttiTransportRank;
 
+/* What tutti's settings for transports say (docs/settings.md: TUTTI_IB_*), as the communicator found them when it was
+   made: a name, its value, the next name, and so on, and a NULL at the end. Settings of a transport's own are its own
+   to read. */
+typedef const char* const* tuttiTransportSettings;
+
 typedef struct {
   tuttiTransportRank self, peer;
   int32_t channel; /* two ranks may have several links */
   tuttiFifo send, recv;
   void* memory; /* that holds both FIFOs, from the begin of a page, zeroed, for as long as the connection is there */
   size_t memoryBytes;
+  tuttiTransportSettings settings; /* for as long as the connection is there */
 } tuttiTransportEdge;
 
 /* The two ends' private line while they connect, over the control plane: authenticated, in order. */
@@ -92,9 +100,6 @@ typedef enum { tuttiTransportFailed = -1, tuttiTransportIdle = 0, tuttiTransport
 /* What tutti gives a transport. Lives as long as the process. */
 typedef struct {
   uint32_t abi;
-  /* The value of a setting of tutti's (docs/settings.md), from the environment or the file of settings: 1, and at most
-     `room` bytes of a text that ends in a zero; 0, and the empty text, where it is not set. */
-  int (*setting)(const char* name, char* text, size_t room);
   /* TUTTI_DEBUG says from where on: 0 a warning, 1 info, 2 debug. */
   void (*log)(int level, const char* text);
 } tuttiTransportHost;
@@ -107,14 +112,15 @@ typedef struct {
   double bandwidthGBs; /* of a long message between two hosts; within one, half of it is reckoned with */
   /* Whether this process can use it at all: 1, or 0 with the reason, which ends in a zero, in `text`; other ranks get
      to know. Whether it reaches a certain peer shows when it connects: then the next transport is tried. */
-  int (*usable)(const tuttiTransportRank* self, char* text, size_t room);
+  int (*usable)(const tuttiTransportRank* self, tuttiTransportSettings settings, char* text, size_t room);
   /* A connection in the making; NULL where that fails, with the reason, which ends in a zero, in `text`. Both ends
    * open. */
   void* (*open)(const tuttiTransportEdge* edge, const tuttiTransportLine* line, char* text, size_t room);
   /* Does what can be done now, again and again: advanced once the connection stands, idle before. After a failure,
      error() says why. `line` is there until then. */
   tuttiTransportProgress (*connect)(void* connection);
-  /* Moves what can be moved now, both ways. Failed, once and from then on: the connection is over. */
+  /* Moves what can be moved now, both ways. Failed, once and from then on: the connection is over. What has come before
+     stays where it is, and is taken. */
   tuttiTransportProgress (*progress)(void* connection);
   /* 1 while something that is posted has not been handed to the network. */
   int (*sending)(void* connection);

@@ -151,17 +151,17 @@ typedef struct {
  * but in what a child is made with, 0 and NULL mean what its parent has, and "" the default. A struct may be shorter
  * or longer than this one: of an older header, what it lacks is at its default; of a newer one, what this library does
  * not know has to be zero. Fields called reserved are zero. The same on every
- * rank must be channels, transports, algorithm, heartbeatMs, encrypt, reproducible and the kind of device. The
- * environment wins: a variable that is set (docs/settings.md) overrides the field that means the same, also in what is
- * split off or shrunk; TUTTI_DEBUG=info names what was overridden. */
+ * rank must be channels, channelRules, transports, algorithm, protocol, heartbeatMs, encrypt, reproducible and the kind
+ * of device. The environment wins: a variable that is set (docs/settings.md) overrides the field that means the same,
+ * also in what is split off or shrunk; TUTTI_DEBUG=info names what was overridden. */
 typedef struct {
   size_t size;
   unsigned int version;
   int joinTimeoutMs;      /* default 60,000; TUTTI_JOIN_TIMEOUT_MS wins */
   int connectTimeoutMs;   /* default 20,000; TUTTI_CONNECT_TIMEOUT_MS wins */
   int operationTimeoutMs; /* default 1,800,000; TUTTI_OPERATION_TIMEOUT_MS wins */
-  int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS, which may say
-                             a number for each operation, wins */
+  int channels;           /* lanes that split each collective; default: the plan decides; TUTTI_CHANNELS wins. A number
+                             for each operation: channelRules */
   int reserved0;
   const char* transports; /* as TUTTI_TRANSPORT, which wins: "tcp", "shm,tcp", "^shm" */
   const char* algorithm;  /* as TUTTI_ALGO, which wins: "ring", "tree,ring", "^oneshot", "tree;all_reduce:ring" */
@@ -178,10 +178,12 @@ typedef struct {
   int reproducible;   /* 1: so many ranks always get the same bits of the same values, see "Arithmetic";
                          TUTTI_REPRODUCIBLE wins; a 0 there is warned of */
   int reserved2;
+  const char* channelRules; /* as TUTTI_CHANNELS, which wins: "2;all_reduce:8". Not together with `channels` */
+  const char* protocol;     /* on GPUs, as TUTTI_PROTOCOL, which wins: "ll128,simple", "^ll", "simple;broadcast:ll" */
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_INITIALIZER \
-  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0 }
+  { sizeof(tuttiConfig_t), TUTTI_VERSION_CODE, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, NULL, NULL }
 
 /* Makes a new id, and starts to listen for those who come with it. Call it on one rank (any), carry the bytes to the
  * others. The process that made it must live until all have joined. It is good for one communicator, and expires
@@ -336,11 +338,18 @@ TUTTI_API tuttiResult_t tuttiCommGetWaits(tuttiComm_t comm, uint64_t* nanosecond
 /* How the communicator would run a collective of `count` elements (as its call counts them), and why: writes lines of
  * text to `text`, cut at `room` bytes with the final 0. On the host the first line is the choice, "chosen: ring over 1
  * channel, predicted 12.3 us"; then come "next: …", the others from the cheapest on, and "not: tree: …", what was left
- * out with the reason; the last line, "prices: …", says whether the predictions go by the prices that the library ships
- * with or by a profile (TUTTI_PROFILE). `collective` is its name in error texts: "all-reduce", "all-gather", "barrier";
- * a v-variant runs as the plain one. Runs nothing, and needs no other rank. */
+ * out with the reason; "link: shm to 3 ranks of this host, …", to whom this rank goes by what, by what prices and from
+ * where, and why not by something faster; the last line, "prices: …", says whether the predictions go by the prices
+ * that the library ships with or by a profile (TUTTI_PROFILE). On GPUs lines are alike. `collective` is its name in
+ * error texts: "all-reduce", "all-gather", "barrier"; a v-variant runs as the plain one. Runs nothing, and needs no
+ * other rank. */
 TUTTI_API tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type,
                                          char* text, size_t room);
+/* The same as JSON; docs/json.md has its keys. `length`, which may be NULL, gets what it takes without its final 0.
+ * tuttiInvalidArgument where `room` is not more than that: then nothing is written. With json NULL, which asks for the
+ * length, `room` does not count. */
+TUTTI_API tuttiResult_t tuttiCommExplainJson(tuttiComm_t comm, const char* collective, size_t count,
+                                             tuttiDataType_t type, char* json, size_t room, size_t* length);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

@@ -29,6 +29,14 @@ cudaDeviceProp propertiesOf(int ordinal) {
   return properties;
 }
 
+// Nobody needs it that much.
+std::string busIdOf(int ordinal) {
+  char text[32] = {};
+  if (cudaDeviceGetPCIBusId(text, sizeof text, ordinal) == cudaSuccess) return text;
+  cudaGetLastError();
+  return {};
+}
+
 // Also loads every kernel: later, one that waits for its peers could stand in the way.
 device::DeviceTraits traitsOf(const Context& context) {
   const RelaxedCaptureScope aside(context);
@@ -41,6 +49,7 @@ device::DeviceTraits traitsOf(const Context& context) {
   traits.name = properties.name;
   static_assert(sizeof properties.uuid.bytes == sizeof traits.uuid);
   std::memcpy(traits.uuid.data(), properties.uuid.bytes, sizeof traits.uuid);
+  traits.busId = busIdOf(context.ordinal());
   traits.major = properties.major;
   traits.minor = properties.minor;
   traits.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);

@@ -135,6 +135,26 @@ void setTimes(const tuttiConfig_t& full, comm::Config& config, Fields& fields, c
     fields.set("heartbeatMs", "TUTTI_HEARTBEAT_MS", config.heartbeat, heartbeat, full.heartbeatMs);
 }
 
+// Of an empty text: the plan decides.
+template <class Rules, class Parse>
+void setRule(const char* text, const char* name, settings::Name variable, Rules& place, Fields& fields,
+             const char* call, Parse parse) {
+  if (text == nullptr) return;
+  const Rules rules = *text == '\0' ? Rules() : field(call, name, [&] { return parse(text); });
+  fields.set(name, variable, place, rules, text);
+}
+
+void setRules(const tuttiConfig_t& full, comm::Config& config, Fields& fields, const char* call) {
+  if (full.channels > 0 && full.channelRules && *full.channelRules != '\0')
+    invalid(call, fmt::format("config.channels is {} and config.channelRules '{}': give one of them", full.channels,
+                              schedule::shown(full.channelRules)));
+  if (full.channels == 0)
+    setRule(full.channelRules, "channelRules", "TUTTI_CHANNELS", config.channels, fields, call,
+            schedule::parseChannels);
+  setRule(full.algorithm, "algorithm", "TUTTI_ALGO", config.algorithms, fields, call, schedule::parseAlgorithms);
+  setRule(full.protocol, "protocol", "TUTTI_PROTOCOL", config.protocols, fields, call, plan::parseProtocols);
+}
+
 }  // namespace
 
 comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char* call) {
@@ -144,15 +164,11 @@ comm::Config resolve(const tuttiConfig_t* given, comm::Config config, const char
   setTimes(full, config, fields, call);
   checkChannels(full.channels, call);
   if (full.channels > 0) fields.set("channels", "TUTTI_CHANNELS", config.channels, full.channels, full.channels);
+  setRules(full, config, fields, call);
   if (full.transports) {
-    const auto list = field(call, "transports", [&] { return comm::checkedTransports(full.transports); });
+    const auto list =
+        field(call, "transports", [&] { return comm::checkedTransports(full.transports, config.transportSettings); });
     fields.set("transports", "TUTTI_TRANSPORT", config.transports, list, full.transports);
-  }
-  if (full.algorithm) {
-    schedule::AlgorithmRules rules;  // of an empty text: the plan decides
-    if (*full.algorithm != '\0')
-      rules = field(call, "algorithm", [&] { return schedule::parseAlgorithms(full.algorithm); });
-    fields.set("algorithm", "TUTTI_ALGO", config.algorithms, rules, full.algorithm);
   }
   if (full.device) {
     const int device = field(call, "device", [&] { return comm::deviceByName(full.device); });

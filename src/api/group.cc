@@ -200,6 +200,7 @@ void spoilGroup(const Error& error) noexcept {
 void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   comm::Executor& executor = visit->executor();
   refuseLonely(executor, call, name);
+  if (stream == nullptr && !executor.traits().takesCudaStreams && !inGroup()) return executor.run(std::move(call));
   comm::CallStream on = checkStream(executor, stream, name);
   if (inGroup()) return addToGroup(comm, {visit->shared_from_this(), &executor, std::move(call), std::move(on)});
   if (on) return executor.queue({visit->shared_from_this(), &executor, std::move(call), std::move(on)});
@@ -212,7 +213,7 @@ bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) no
 
 void runHere(comm::Executor& executor, const comm::Call& call, const char* name) {
   refuseLonely(executor, call, name);
-  executor.run(call);
+  executor.run(comm::Call(call));
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "api/check.h"
 #include "api/guard.h"
 #include "api/sized.h"
+#include "comm/explanation_json.h"
 #include "launch/launcher.h"
 
 using namespace tutti;
@@ -40,6 +41,18 @@ Collective collectiveOf(const std::string& name, const char* call) {
   invalid(call, fmt::format("collective is {}: choose one of {}", name, known));
 }
 
+// What is asked about, of the communicator that the visit is to.
+comm::Call askedCall(const char* name, const tuttiComm& comm, const char* collective, size_t count,
+                     tuttiDataType_t type) {
+  checkPointer(collective, name, "collective");
+  comm::Call call;
+  call.collective = collectiveOf(collective, name);
+  call.type = checkType(type, name);
+  call.count = count;
+  checkBytes(count, static_cast<size_t>(comm.size), call.type, name);
+  return call;
+}
+
 }  // namespace
 
 extern "C" {
@@ -57,15 +70,26 @@ tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t 
   const char* name = "tuttiCommExplain";
   return guarded(comm, [&] {
     CallGuard visit(comm, name);
-    checkPointer(collective, name, "collective");
     checkPointer(text, name, "text");
     if (room == 0) invalid(name, "room is 0: a text has at least its final byte");
-    comm::Call call;
-    call.collective = collectiveOf(collective, name);
-    call.type = checkType(type, name);
-    call.count = count;
-    checkBytes(count, static_cast<size_t>(comm->size), call.type, name);
-    copyText(text, room, visit->executor().explain(call));
+    const comm::Call call = askedCall(name, *comm, collective, count, type);
+    copyText(text, room, textOf(visit->executor().explain(call)));
+  });
+}
+
+tuttiResult_t tuttiCommExplainJson(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type,
+                                   char* json, size_t room, size_t* length) {
+  const char* name = "tuttiCommExplainJson";
+  return guarded(comm, [&] {
+    CallGuard visit(comm, name);
+    if (json == nullptr && length == nullptr) invalid(name, "json and length are NULL: there is nothing to tell");
+    const comm::Call call = askedCall(name, *comm, collective, count, type);
+    const std::string text = comm::toJson(visit->executor().explain(call), call, comm->size);
+    if (length != nullptr) *length = text.size();
+    if (json == nullptr) return;
+    if (room <= text.size())
+      invalid(name, fmt::format("room is {}: the text takes {} bytes with its final 0", room, text.size() + 1));
+    copyText(json, room, text);
   });
 }
 

@@ -32,6 +32,10 @@ struct Link {
 };
 inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{8.0, 3.0}, kTcpNetwork{20.0, 1.2};
 
+// Ratio, a judgement. What of a network interface's rate TCP leaves to messages: of a frame of 1538 bytes, gap and
+// preamble included, 1448.
+inline constexpr double kNetworkShare = 0.94;
+
 // Bytes. The message by which the candidates for a link are compared: latency + kTypicalBytes / bandwidth.
 inline constexpr double kTypicalBytes = 64 << 10;
 

@@ -10,6 +10,10 @@ namespace tutti::slots {
 // docs/decisions/0006: eight, so that the sender reads the receiver's counter once in eight operations.
 inline constexpr uint32_t kBytes = 64 << 10, kDepth = 8;
 
+// What slots of long messages leave free: a slot with its frame (96 bytes where it is sealed) fills one packet of the
+// loopback device and no second one. Such a packet carries up to 65464 bytes.
+inline constexpr uint32_t kLeftFree = 256;
+
 // Where the plan prices a pipeline that fills, or ranks that are not in step, it takes a slot to be longer than it is:
 // costs::kSkew was fitted so, and the two belong together. Whether a segment of each rank fits into a slot is asked of
 // kBytes.

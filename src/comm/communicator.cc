@@ -10,6 +10,7 @@
 #include "diagnose/banner.h"
 #include "diagnose/dumper.h"
 #include "diagnose/neighbours.h"
+#include "diagnose/preflight.h"
 #include "gpu/group_launcher.h"
 #include "join/last_call.h"
 #include "join/open_root.h"
@@ -58,6 +59,7 @@ std::shared_ptr<Communicator> make(const std::shared_ptr<control::Plane>& plane,
     Neighbours::instance().add(teamOf(made));
     if (!config.dumpDirectory.empty()) Dumper::instance().add(executorOf(made));
     introduce(made->executor(), network);
+    lookAtHosts(made->team(), network);
   } catch (const std::exception& thrown) {
     failBy(*plane, errorOf(thrown));
     throw;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/at_once.h"
 #include "comm/task.h"
 #include "plan/profile_file.h"
 
@@ -77,13 +78,22 @@ void HostLauncher::launch(std::span<PendingCall> calls) const {
 
 constinit const HostLauncher kHostLauncher;
 
+void runToItsEnd(Task&& task) { runTasks({&task, 1}); }
+
 }  // namespace
 
 HostExecutor::HostExecutor(Team& team) : Executor(team, kHostLauncher, {}), state_(team) {}
 
-void HostExecutor::run(Call call) {
-  Task task(state_, std::move(call), true);
-  runTasks({&task, 1});
+void HostExecutor::run(Call&& call) {
+  BegunCall begun;
+  switch (runAtOnce(state_, call, begun)) {
+    case AtOnce::kDone:
+      return;
+    case AtOnce::kBegun:
+      return runToItsEnd(Task(state_, std::move(call), begun));
+    case AtOnce::kNot:
+      return runToItsEnd(Task(state_, std::move(call), true));
+  }
 }
 
 void HostExecutor::queue(PendingCall call) {
@@ -111,12 +121,13 @@ std::string HostExecutor::foresee(const Call& call) const {
   return choice.channels == 1 ? name : fmt::format("{}, {} channels", name, choice.channels);
 }
 
-std::string HostExecutor::explain(const Call& call) const {
+Explanation HostExecutor::explain(const Call& call) const {
   const plan::Plan plan = state_.plans().weigh(call);
-  std::string text = "chosen: " + plan::describe(plan.best);
-  for (const plan::Choice& choice : plan.others) text += "\nnext: " + plan::describe(choice);
-  for (const std::string& reason : plan.excluded) text += "\nnot: " + reason;
-  return text + "\nprices: " + plan::originOf(state_.plans().prices());
+  const plan::Profile& prices = state_.plans().prices();
+  Explanation explanation{
+      candidateOf(plan.best), {}, plan.excluded, waysOf(team(), state_.links(), prices), plan::originOf(prices)};
+  for (const plan::Choice& choice : plan.others) explanation.others.push_back(candidateOf(choice));
+  return explanation;
 }
 
 Rows HostExecutor::describe() const { return {{"buffers", "in host memory"}}; }

@@ -10,12 +10,12 @@ class HostExecutor final : public Executor {
   explicit HostExecutor(Team& team);
   HostState& state() noexcept { return state_; }
 
-  void run(Call call) override;
+  void run(Call&& call) override;
   void queue(PendingCall call) override;
   bool idle() const noexcept override { return state_.idle(); }
   Stats stats() const override;
   std::string foresee(const Call& call) const override;
-  std::string explain(const Call& call) const override;
+  Explanation explain(const Call& call) const override;
   Rows describe() const override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/slots.h"
 #include "kernels/cut.h"
 #include "process/log.h"
 #include "proof/verify.h"
@@ -19,15 +20,23 @@ Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machin
       sends_(static_cast<size_t>(size)),
       receives_(static_cast<size_t>(size)) {}
 
+PlanQuestion Plans::questionOf(const Call& call) const noexcept {
+  return PlanQuestion::of(call.collective, call.root, call.planBytes(size_), call.wish.bits(),
+                          isReproducible(config_, call));
+}
+
 BoundPlan& Plans::find(const Call& call) {
   if (call.collective == Collective::kSendRecv) return message(call);
-  const size_t bytes = call.planBytes(size_);
-  const bool inRankOrder = isReproducible(config_, call);
-  BoundPlan& plan =
-      collectives_.find(PlanQuestion::of(call.collective, call.root, bytes, call.wish.bits(), inRankOrder),
-                        [&]() -> BoundPlan& { return choose(call, bytes); });
+  const PlanQuestion question = questionOf(call);
+  BoundPlan& plan = collectives_.find(question, [&]() -> BoundPlan& { return choose(call, question.bytes); });
   last_.store(plan.schedule.algorithm, std::memory_order_relaxed);
   return plan;
+}
+
+BoundPlan* Plans::recall(const Call& call) noexcept {
+  if (call.collective == Collective::kSendRecv)
+    return (call.sends ? sends_ : receives_)[static_cast<size_t>(call.root)].get();
+  return collectives_.recent(questionOf(call));
 }
 
 schedule::Request Plans::requestOf(const Call& call) const noexcept {
@@ -95,6 +104,16 @@ size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes) {
   return bytes;
 }
 
+// All ranks cut alike, whatever their links are: by what they all know.
+engine::LaneWork workOf(const Call& call, const link::Fingerprint& mark, const BoundPlan& plan,
+                        uint32_t channel) noexcept {
+  engine::LaneWork work =
+      toWork(call, mark, plan.schedule, plan.chunkBytes, channel, static_cast<uint32_t>(plan.bindings.size()));
+  if (call.tables || work.layout.longestShare() > work.layout.chunk)
+    work.layout.chunk = plan.longChunkBytes / work.elementBytes;
+  return work;
+}
+
 std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels) {
   auto made = std::make_unique<BoundPlan>();
   made->schedule = std::move(schedule);
@@ -102,6 +121,8 @@ std::unique_ptr<BoundPlan> Plans::make(schedule::Schedule schedule, int channels
   made->lanes.resize(static_cast<size_t>(channels));
   made->slotBytes = link::Edge{}.slotBytes;
   made->chunkBytes = chunkBytesOf(made->schedule, made->slotBytes);
+  made->longChunkBytes = kernels::chunkBytes(made->slotBytes - slots::kLeftFree, made->schedule.maxSpan);
+  if (made->longChunkBytes < kLargestElement) made->longChunkBytes = made->chunkBytes;
   if (made->schedule.depth > link::Edge{}.depth)
     throw Error(ErrorCode::kInternal,
                 fmt::format("a schedule of {} needs links {} slots deep; they have {}",
@@ -127,6 +148,7 @@ bool Plans::bind(BoundPlan& plan) {
     engine::Binding& binding = plan.bindings[c];
     binding = {};
     binding.schedule = &schedule;
+    binding.singleCopy = config_.transportSettings.singleCopy;
     const int channel = isMessage ? Links::kMessageChannel : static_cast<int>(c);
     for (const int peer : schedule.inPeers) {
       link::Connection* connection = find(peer, channel);

@@ -16,20 +16,39 @@
 
 namespace tutti::comm {
 
+// What calls of one plan differ in, beside their buffers and their number, where they are simple ones: lanes that have
+// just run one run the next as it is.
+struct RepeatKey {
+  size_t count = 0;
+  uint32_t kind = 0;  // 0: of no such call
+
+  static RepeatKey of(const Call& call) noexcept {
+    if (call.tables || call.tag != 0 || call.op == ReduceOp::kPreMulSum) return {};
+    return {call.count, 1u << 16 | static_cast<uint32_t>(call.op) << 8 | static_cast<uint32_t>(call.type)};
+  }
+  bool repeats(const RepeatKey& last) const noexcept { return kind != 0 && kind == last.kind && count == last.count; }
+};
+
 // A schedule bound to its links, with a lane a channel. Used by one call at a time: the communicator's queues see
 // to it.
 struct BoundPlan {
   schedule::Schedule schedule;
   uint32_t slotBytes = 0;
-  size_t chunkBytes = 0;  // of one segment in a slot: whole cache lines where the slot is wide enough
+  size_t chunkBytes = 0;      // of one segment in a slot: whole cache lines where the slot is wide enough
+  size_t longChunkBytes = 0;  // the same of a message of several slots
   bool bound = false;
   int waitingFor = -1;                    // while it is not bound: a peer whose link is still missing
   std::vector<engine::Binding> bindings;  // one a channel
   std::vector<engine::Lane> lanes;
+  RepeatKey last;  // of the call that its lanes started for
 };
 
 // Bytes of one segment that a slot carries. Throws Error(kInvalidUsage) where that is less than an element.
 size_t chunkBytesOf(const schedule::Schedule& schedule, uint32_t slotBytes);
+
+// A lane's part of a call.
+engine::LaneWork workOf(const Call& call, const link::Fingerprint& mark, const BoundPlan& plan,
+                        uint32_t channel) noexcept;
 
 class Plans {
  public:
@@ -38,6 +57,8 @@ class Plans {
   // The plan of a call; its links may still have to be made. Throws Error. Collectives: one thread at a time, in turn;
   // messages: one thread at a time for each peer and direction.
   BoundPlan& find(const Call& call);
+  // The plan of a call that was asked for lately; null: none was. As find(), but for what it would make.
+  BoundPlan* recall(const Call& call) noexcept;
   // A call runs by it that has not asked for it now.
   void uses(const BoundPlan& plan) noexcept { last_.store(plan.schedule.algorithm, std::memory_order_relaxed); }
   // True once all links of the plan stand; helps them along otherwise. Throws Error.
@@ -55,6 +76,7 @@ class Plans {
  private:
   using Key = std::tuple<Collective, schedule::Algorithm, int, int>;  // collective, algorithm, root, channels
 
+  PlanQuestion questionOf(const Call& call) const noexcept;
   schedule::Request requestOf(const Call& call) const noexcept;
   schedule::Allowed allowedOf(const Call& call) const;
   BoundPlan& choose(const Call& call, size_t bytes);

@@ -3,7 +3,9 @@
 #include <array>
 #include <bit>
 
+#include "detect/rdma.h"
 #include "device/device.h"
+#include "diagnose/preflight.h"
 #include "diagnose/respond.h"
 #include "process/log.h"
 #include "team/agreement.h"
@@ -15,11 +17,17 @@ namespace {
 topology::PeerInfo describeSelf(const Config& config, const Network& network) {
   topology::PeerInfo info = topology::describeSelf();
   info.unixSockets = network.unixSockets;
+  info.wantsPreflight = config.preflight && mayLookAtHosts();
+  info.networkMegabits = firstMegabits(network);
+  info.lacks = registryFor(config).lacks(info);
+  if (!info.lacks.contains("verbs"))
+    info.rdmaMegabits = detect::rdmaMegabits(detect::Sysfs(""), config.transportSettings.values.at("TUTTI_IB_HCA"));
   if (config.device < 0) return info;
   const auto device = device::openDevice(config.device);
   const auto words = std::bit_cast<std::array<uint64_t, 2>>(device->traits().uuid);
   info.device = config.device;
   info.gpu = words[0] ^ std::rotl(words[1], 1);
+  info.gpuBusId = device->traits().busId;
   info.gpuBlocks = device->freeBlocks();
   std::string why;
   info.gpuQueues = device->streamsWait(why) ? config.gpuQueues : 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/sleeper.h"
 #include "engine/waiter.h"
@@ -28,6 +29,19 @@ Task::Task(HostState& state, Call&& call, bool blocking, Operation* operation)
       madeTicks_(readTicks()),
       record_(team().recorder().begin(call_, mark_, blocking, madeTicks_)),
       blocking_(blocking) {}
+
+Task::Task(HostState& state, Call&& call, const BegunCall& begun)
+    : state_(&state),
+      call_(std::move(call)),
+      queue_(&state.queueFor(call_)),
+      ticket_(begun.ticket),
+      mark_(begun.mark),
+      phase_(Phase::kRunning),
+      plan_(begun.plan),
+      operation_(nullptr),
+      madeTicks_(begun.madeTicks),
+      record_(begun.record),
+      blocking_(true) {}
 
 void Task::advance(bool& moved) noexcept {
   try {
@@ -59,6 +73,8 @@ void Task::failWith(const Error& error) noexcept {
   // as done while they still run. The ones before it fail now too, so its turn is near.
   if (phase_ == Phase::kTurn && !queue_->isTurn(ticket_)) return;
   failed_ = true;
+  if (phase_ == Phase::kRunning || phase_ == Phase::kHeld)
+    for (auto& lane : plan_->lanes) lane.takeBack();
   note();
   finish(CallState::kFailed);
 }
@@ -102,6 +118,16 @@ BoundPlan& Task::readiedPlan() {
   return *kept;
 }
 
+void Task::startLanes() noexcept {
+  const RepeatKey now = RepeatKey::of(call_);
+  if (now.repeats(std::exchange(plan_->last, now))) {
+    for (auto& lane : plan_->lanes) lane.startAgain(call_.send, call_.recv, mark_);
+    return;
+  }
+  for (uint32_t c = 0; c < plan_->lanes.size(); ++c)
+    plan_->lanes[c].start(plan_->bindings[c], workOf(call_, mark_, *plan_, c));
+}
+
 void Task::run(bool& moved) {
   auto& lanes = plan_->lanes;
   if (phase_ == Phase::kBinding) {
@@ -110,9 +136,7 @@ void Task::run(bool& moved) {
       call_.send = &barrier_[0];
       call_.recv = &barrier_[1];
     }
-    const auto channels = static_cast<uint32_t>(lanes.size());
-    for (uint32_t c = 0; c < channels; ++c)
-      lanes[c].start(plan_->bindings[c], toWork(call_, mark_, plan_->schedule, plan_->chunkBytes, c, channels));
+    startLanes();
     team().recorder().moved(record_, CallState::kRunning);
     phase_ = Phase::kRunning;
   }

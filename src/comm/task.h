@@ -16,11 +16,21 @@
 
 namespace tutti::comm {
 
+// One that runs already.
+struct BegunCall {
+  BoundPlan* plan = nullptr;
+  uint64_t ticket = 0, madeTicks = 0;
+  link::Fingerprint mark;  // with its plan
+  Recorder::Token record = 0;
+};
+
 class Task {
  public:
   // Takes the ticket: the order of construction is the order of the calls. `blocking`: the caller is going to wait.
   // `operation`: is told how it ended; null: the caller sees.
   Task(HostState& state, Call&& call, bool blocking, Operation* operation = nullptr);
+  // Goes on with it; the caller is going to wait.
+  Task(HostState& state, Call&& call, const BegunCall& begun);
 
   // Does what can be done now; `moved` is set when that was something. A failure is recorded in the team, where every
   // other task of it then sees it. Never blocks.
@@ -44,6 +54,7 @@ class Task {
   void start();
   void traceFromHere(Trace& trace) noexcept;
   void traceEnd(CallState how, uint64_t now) noexcept;
+  void startLanes() noexcept;
   void run(bool& moved);
   void finish(CallState how) noexcept;
   void tellOperation() noexcept;

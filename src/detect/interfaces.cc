@@ -21,11 +21,6 @@ bool isDown(const Sysfs& sysfs, const std::string& name) {
   return state != "up" && state != "unknown" && state != "dormant";
 }
 
-// In Mbit/s; 0 where it is unknown, for which drivers say -1.
-int64_t speedOf(const Sysfs& sysfs, const std::string& name) {
-  return std::max<int64_t>(0, sysfs.number(kFolder + name + "/speed").value_or(0));
-}
-
 bool standsOnOthers(const Sysfs& sysfs, const std::string& name) {
   const auto names = sysfs.names(kFolder + name);
   return std::any_of(names.begin(), names.end(), [](const std::string& one) { return one.starts_with("lower_"); });
@@ -69,6 +64,10 @@ void add(System& system, const Sysfs& sysfs, const std::string& name) {
 }
 
 }  // namespace
+
+int64_t speedOf(const Sysfs& sysfs, const std::string& name) {
+  return std::max<int64_t>(0, sysfs.number(kFolder + name + "/speed").value_or(0));
+}
 
 void addInterfaces(System& system, const Sysfs& sysfs) {
   std::vector<bool> unwanted(system.devices.size());

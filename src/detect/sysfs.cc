@@ -29,6 +29,14 @@ std::optional<int64_t> Sysfs::number(const std::string& path) const {
   return value;
 }
 
+std::string Sysfs::bytes(const std::string& path, size_t most) const {
+  std::ifstream file(root_ + path, std::ios::binary);
+  std::string text(most, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(most));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
 std::vector<std::string> Sysfs::names(const std::string& path) const {
   std::vector<std::string> found;
   std::error_code error;

@@ -16,6 +16,8 @@ class Sysfs {
   std::optional<std::string> line(const std::string& path) const;
   // A whole number at the beginning of the first line: "200 Gb/sec (4X HDR)".
   std::optional<int64_t> number(const std::string& path) const;
+  // The first bytes of a file; "" where it cannot be read.
+  std::string bytes(const std::string& path, size_t most) const;
   // Names in a folder, ascending; none where there is no such folder.
   std::vector<std::string> names(const std::string& path) const;
   bool has(const std::string& path) const;

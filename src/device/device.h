@@ -19,6 +19,7 @@ using Uuid = std::array<uint8_t, 16>;
 struct DeviceTraits {
   std::string name;          // "NVIDIA H200"
   Uuid uuid{};               // the same in every process; tells one GPU from another
+  std::string busId;         // its place on the PCI bus, "0000:3b:00.0"; "": not known
   int major = 0, minor = 0;  // compute capability
   uint32_t multiprocessors = 0;
   uint32_t threadsPerBlock = 0;  // of the collective kernel

@@ -56,17 +56,11 @@ std::optional<Pair> pairOf(std::span<const topology::PeerInfo> infos, KeyOf keyO
   return std::nullopt;
 }
 
-// "shm (not p2p: different processes)". Transports are built in from the fastest on.
+// "shm (not p2p: different processes)".
 std::string transportBetween(const link::Registry& registry, const Pair& pair) {
-  std::vector<std::string> excluded, faster;
-  const auto usable = registry.candidates(*pair.first, *pair.second, &excluded);
-  for (const auto& transport : registry.all()) {
-    if (!usable.empty() && transport.get() == usable.front()) break;
-    for (const std::string& reason : excluded)
-      if (reason.starts_with(fmt::format("{}: ", transport->name()))) faster.push_back("not " + reason);
-  }
-  std::string text = usable.empty() ? "none" : std::string(usable.front()->name());
-  if (!faster.empty()) text += fmt::format(" ({})", fmt::join(faster, "; "));
+  const link::Way way = registry.wayBetween(*pair.first, *pair.second);
+  std::string text = way.transport == nullptr ? "none" : std::string(way.transport->name());
+  if (!way.notFaster.empty()) text += fmt::format(" (not {})", fmt::join(way.notFaster, "; not "));
   return text;
 }
 

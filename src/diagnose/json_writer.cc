@@ -15,6 +15,9 @@ JsonWriter& JsonWriter::key(std::string_view name) {
   return *this;
 }
 
+// As a string, a number is no tree.
+void JsonWriter::value(double number) { element(nlohmann::json(number).dump()); }
+
 void JsonWriter::element(std::string_view text) {
   if (!std::exchange(named_, false) && depth_ > 0) {
     if (!std::exchange(first_, false)) text_ += ',';

@@ -28,7 +28,14 @@ class JsonWriter {
   // Before the value that it names.
   JsonWriter& key(std::string_view name);
   void value(std::string_view text) { element(jsonText(text)); }
-  void value(std::integral auto number) { element(std::to_string(number)); }
+  template <std::integral Number>
+  void value(Number number) {
+    if constexpr (std::same_as<Number, bool>)
+      element(number ? "true" : "false");
+    else
+      element(std::to_string(number));
+  }
+  void value(double number);  // null where it is no finite one
   void null() { element("null"); }
   void field(std::string_view name, const auto& of) { key(name).value(of); }
 

@@ -1,7 +1,9 @@
 #include "engine/lane.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/error.h"
 #include "base/ticks.h"
 #include "kernels/host/write_around.h"
 
@@ -9,7 +11,27 @@ namespace tutti::engine {
 
 using schedule::Operand;
 using schedule::Schedule;
+using schedule::Stays;
 using schedule::Step;
+
+namespace {
+
+constexpr std::string_view kTookBack = "its call failed while its buffer was read";
+
+// Who only sends, what slots have room for, is done before its peer begins, as programs have come to expect.
+bool flowsOneWay(Collective collective) {
+  const Collective plain = plainOf(collective);
+  return plain == Collective::kSendRecv || plain == Collective::kBroadcast || plain == Collective::kGather ||
+         plain == Collective::kScatter;
+}
+
+size_t leastLentOf(const Binding& binding) {
+  if (!flowsOneWay(binding.schedule->collective)) return LendingTrial::kLeastBytes;
+  const link::Fifo& fifo = binding.outs.front()->fifo;
+  return size_t{fifo.depth} * fifo.slotBytes + 1;
+}
+
+}  // namespace
 
 void Binding::prepare(uint32_t bytesPerSlot) {
   slotBytes = bytesPerSlot;
@@ -23,6 +45,16 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   destinations.resize(widestTo);
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
+  lending.clear();
+  for (const Step& step : schedule->steps) lending.push_back(staysOf(*schedule, step));
+  const bool mayLend = singleCopy != link::SingleCopy::kNever &&
+                       std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; }) &&
+                       std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
+  sendsFromBuffers = singleCopy != link::SingleCopy::kNever &&
+                     std::ranges::any_of(outs, [](auto* end) { return end->driver != nullptr && end->lends(); });
+  again.reserve(*schedule);
+  triedShort = false;
+  leastLent = mayLend ? leastLentOf(*this) : SIZE_MAX;
   hasDrivers = std::any_of(ins.begin(), ins.end(), [](auto* end) { return end->driver != nullptr; }) ||
                std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
 }
@@ -30,15 +62,52 @@ void Binding::prepare(uint32_t bytesPerSlot) {
 void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   binding_ = &binding;
   work_ = work;
+  short_ = false;
+  binding.triedShort = false;
   iteration_ = 0;
   step_ = 0;
-  rounds_ = work.layout.rounds();
+  const size_t longest = work.layout.longestShare();
+  rounds_ = work.layout.roundsOf(longest);
   iterations_ = kernels::iterationsOf(rounds_, binding.schedule->maxLag);
   waitingFor_ = -1;
+  owesReturns_ = false;
+  lent_ = sent_ = nullptr;
+  landingAt_ = nullptr;
+  lendableBytes_ = longest * work.elementBytes;
+  lends_ = lendableBytes_ >= binding.leastLent && decidesToLend();
+  sendsFromBuffers_ =
+      binding.sendsFromBuffers && lendableBytes_ >= kLeastPieceLent && !work_.scalesInput && maySharePlaces();
+}
+
+bool Lane::decidesToLend() noexcept {
+  startedTicks_ = readTicks();
+  const bool wishes = binding_->singleCopy == link::SingleCopy::kAlways || binding_->trial.lends(lendableBytes_);
+  return wishes && !work_.scalesInput && maySharePlaces() && isReadable();
+}
+
+bool Lane::isReadable() const noexcept {
+  const auto own = static_cast<uint32_t>(binding_->schedule->rank);
+  const auto lends = [&](Stays where) { return std::ranges::count(binding_->lending, where) != 0; };
+  return (!lends(Stays::kInInput) ||
+          link::isReadable(work_.input, work_.layout.inputExtent(own) * work_.elementBytes)) &&
+         (!lends(Stays::kInOutput) ||
+          link::isReadable(work_.output, work_.layout.outputExtent(own) * work_.elementBytes));
+}
+
+// Where input and output are the same memory a step may write over what another rank still reads.
+bool Lane::maySharePlaces() const noexcept {
+  const Schedule& schedule = *binding_->schedule;
+  if (schedule.directInPlace) return true;
+  const auto own = static_cast<uint32_t>(schedule.rank);
+  const auto input = reinterpret_cast<uintptr_t>(work_.input), output = reinterpret_cast<uintptr_t>(work_.output);
+  return input + work_.layout.inputExtent(own) * work_.elementBytes <= output ||
+         output + work_.layout.outputExtent(own) * work_.elementBytes <= input;
 }
 
 LaneState Lane::run(bool& moved) noexcept {
-  const LaneState state = goOn(moved);
+  const LaneState state = short_ ? runShort(moved) : goOn(moved);
+  if (state == LaneState::kDone && lendableBytes_ >= binding_->leastLent) [[unlikely]]
+    binding_->trial.took(readTicks() - startedTicks_, std::exchange(lendableBytes_, 0));
   if (owesWakeups_) [[unlikely]]
     settleWakeups();
   return state;
@@ -60,16 +129,22 @@ LaneState Lane::goOn(bool& moved) noexcept {
       if (round >= rounds_) continue;
       const size_t bytes = bytesOf(step, round);
       if (bytes == 0 && !work_.layout.speaks) continue;
-      if (!ready(step)) return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
+      if (!ready(step, round, bytes))
+        return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
       if (!matches(step, bytes)) return LaneState::kFailed;
+      if (lends_ || sendsFromBuffers_) [[unlikely]]
+        choosePlaces(step, round, bytes);
+      if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return LaneState::kFailed;
       execute(step, round, bytes);
+      if (fetched_ && !wasStillLent(step)) return LaneState::kFailed;
       moved = true;
       if (!finishStep(step, bytes)) return LaneState::kFailed;
     }
   }
   if (!tookAll()) return LaneState::kFailed;
+  if (binding_->hasDrivers && !driveAll()) return LaneState::kFailed;
+  if (owesReturns_ && !isReturned()) return LaneState::kBlocked;
   if (!binding_->hasDrivers) return LaneState::kDone;
-  if (!driveSenders(nullptr)) return LaneState::kFailed;
   const bool sending = std::any_of(binding_->outs.begin(), binding_->outs.end(),
                                    [](auto* end) { return end->driver && !end->drained(); });
   return sending ? LaneState::kBlocked : LaneState::kDone;
@@ -79,20 +154,28 @@ size_t Lane::bytesOf(const Step& step, size_t round) const noexcept {
   return kernels::countOf(work_.layout, step, round, byInput(step)) * work_.elementBytes;
 }
 
-bool Lane::drive(link::Driver* driver, int peer) noexcept {
-  if (driver->drive() != link::Progress::kFailed) return true;
+bool Lane::went(link::Progress how, const link::Driver& driver, int peer) noexcept {
+  if (how != link::Progress::kFailed) return true;
   if (failure_.kind == LaneFailure::Kind::kNone) {
     failure_.kind = LaneFailure::Kind::kLink;
     failure_.peer = peer;
-    failure_.text = link::whyFailed(*driver);
+    failure_.text = link::whyFailed(driver);
   }
   return false;
 }
 
-// All but `driven`, which has just had its turn.
-bool Lane::driveSenders(const link::Driver* driven) noexcept {
+// What is posted and has not left, but over `driven`, which has just had its turn.
+bool Lane::pushAll(const link::Driver* driven) noexcept {
   for (link::SendEnd* end : binding_->outs)
-    if (end->driver && end->driver != driven && !end->drained() && !drive(end->driver, end->peer)) return false;
+    if (end->driver && end->driver != driven && !end->drained() && !went(end->driver->push(), *end->driver, end->peer))
+      return false;
+  return true;
+}
+
+// Who has only sends left takes what peers send meanwhile: they may be waiting for room, and for nothing else.
+bool Lane::driveAll() noexcept {
+  for (link::SendEnd* end : binding_->outs)
+    if (end->driver && !end->drained() && !went(end->driver->drive(), *end->driver, end->peer)) return false;
   return true;
 }
 
@@ -103,13 +186,13 @@ Lane::Lack Lane::lackOf(const Step& step) noexcept {
     ++place;
     if (!operand.isLink()) continue;
     const link::RecvEnd& end = *binding_->ins[operand.index()];
-    if (!end.ready()) return {place, end.peer, end.driver};
+    if (!end.ready()) return {place, end.peer, end.driver, &end};
   }
   for (const Operand operand : binding_->schedule->to(step)) {
     ++place;
     if (!operand.isLink()) continue;
     link::SendEnd& end = *binding_->outs[operand.index()];
-    if (!end.hasRoom()) return {place, end.peer, end.driver};
+    if (!end.hasRoom()) return {place, end.peer, end.driver, nullptr};
   }
   return {};
 }
@@ -118,12 +201,12 @@ Lane::Lack Lane::lackOf(const Step& step) noexcept {
 // is every one that still has something to send, whatever is waited for: schedules are proved to end over links that
 // deliver what was posted without anyone's help (docs/decisions/0015), and the rank that this one waits for may be
 // waiting for just that. Another look follows at once.
-bool Lane::ready(const Step& step) noexcept {
+bool Lane::ready(const Step& step, size_t round, size_t bytes) noexcept {
   for (Lack lack = lackOf(step); lack.place != 0;) {
     waitingFor_ = lack.peer;
     if (!binding_->hasDrivers) return false;
-    if (lack.driver && !drive(lack.driver, lack.peer)) return false;
-    if (!driveSenders(lack.driver)) return false;
+    if (lack.driver && !driveFor(lack, step, round, bytes)) return false;
+    if (!pushAll(lack.driver)) return false;
     const Lack next = lackOf(step);
     if (next.place == lack.place) return false;
     lack = next;
@@ -180,7 +263,9 @@ void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
 
 // What a driver sends is read again by this core.
 bool Lane::isMapped(Operand operand) const noexcept {
-  return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr;
+  if (!operand.isLink()) return false;
+  const link::SendEnd& end = *binding_->outs[operand.index()];
+  return end.driver == nullptr && !isLentOver(end);
 }
 
 size_t Lane::mappedSlots(const Step& step) const noexcept {
@@ -218,25 +303,30 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
         source = scratch(from[i]);
         break;
       case Operand::Kind::kLink:
-        source = binding_->ins[from[i].index()]->payload(bytes) + slotOffset;
+        source = fetched_ ? output : binding_->ins[from[i].index()]->payload(bytes) + slotOffset;
         break;
     }
   }
-  for (size_t i = 0; i < to.size(); ++i) {
-    std::byte*& destination = binding_->destinations[i];
-    binding_->around[i] = around && isMapped(to[i]);
-    if (to[i].isLink())
-      destination = binding_->outs[to[i].index()]->place(bytes) + slotOffset;
+  int places = 0;
+  for (const Operand operand : to) {
+    if (operand.isLink() && isLentOver(*binding_->outs[operand.index()])) continue;
+    std::byte*& destination = binding_->destinations[static_cast<size_t>(places)];
+    if (operand.isLink())
+      destination = binding_->outs[operand.index()]->place(bytes) + slotOffset;
     else
-      destination = to[i].kind() == Operand::Kind::kScratch ? scratch(to[i]) : output;
+      destination = operand.kind() == Operand::Kind::kScratch ? scratch(operand) : output;
+    if (fetched_ && destination == output) continue;
+    binding_->around[static_cast<size_t>(places++)] = around && isMapped(operand);
   }
+  if (places == 0) return;
   kernels::Arithmetic arithmetic = work_.arithmetic;
   if (!(step.flags & schedule::kFinalise)) arithmetic.divisor = 1;
-  kernels::combine(arithmetic, binding_->destinations.data(), step.toCount, binding_->sources.data(), step.fromCount,
+  kernels::combine(arithmetic, binding_->destinations.data(), places, binding_->sources.data(), step.fromCount,
                    run.count, scaled, around ? binding_->around.get() : nullptr);
 }
 
 bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
+  landingAt_ = nullptr;
   for (const Operand operand : binding_->schedule->from(step)) {
     if (!operand.isLink()) continue;
     link::RecvEnd& end = *binding_->ins[operand.index()];
@@ -246,11 +336,107 @@ bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
   for (const Operand operand : binding_->schedule->to(step)) {
     if (!operand.isLink()) continue;
     link::SendEnd& end = *binding_->outs[operand.index()];
-    end.postQuietly(work_.fingerprint, static_cast<uint32_t>(bytes));
+    if (const std::byte* const from = placeLentOver(end)) [[unlikely]] {
+      end.lendQuietly(work_.fingerprint, static_cast<uint32_t>(bytes), from);
+      owesReturns_ = true;
+    } else {
+      end.postQuietly(work_.fingerprint, static_cast<uint32_t>(bytes));
+    }
     owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
-    if (end.driver && !drive(end.driver, end.peer)) return false;
+    if (end.driver && !went(end.driver->push(), *end.driver, end.peer)) return false;
   }
   return true;
+}
+
+// ---- What is read where it lies ------------------------------------------------------------------------------------
+
+// Null: the step fills slots.
+void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
+  const bool mayLend = lends_ && bytes >= kLeastPieceLent;
+  lent_ = mayLend ? placeOf(binding_->lending[step_], step, round) : nullptr;
+  sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
+}
+
+const std::byte* Lane::placeOf(Stays where, const Step& step, size_t round) const noexcept {
+  if (where == Stays::kNowhere) return nullptr;
+  const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
+  return where == Stays::kInInput ? work_.input + piece.input * work_.elementBytes
+                                  : work_.output + piece.output * work_.elementBytes;
+}
+
+// Whether all that it does is to put what it receives into the output, and perhaps to pass it on.
+bool Lane::lands(const Step& step) const noexcept {
+  return step.fromCount == 1 && step.span == 1 && (step.flags & schedule::kFinalise) == 0 &&
+         std::ranges::count(binding_->schedule->to(step), Operand::output()) == 1;
+}
+
+// Copies what has been lent to the output: nothing else is lent but what lands there.
+bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
+  fetched_ = false;
+  for (const Operand operand : binding_->schedule->from(step)) {
+    if (!operand.isLink()) continue;
+    link::RecvEnd& end = *binding_->ins[operand.index()];
+    const link::PayloadLocation carried = end.carried();
+    if (carried == link::PayloadLocation::kInSlot) [[likely]]
+      continue;
+    if (carried == link::PayloadLocation::kTakenBack) return refuses(end.peer, kTookBack);
+    if (hasLanded(end)) {
+      fetched_ = true;
+      continue;
+    }
+    if (carried != link::PayloadLocation::kAtSender || end.memory == nullptr || !lands(step))
+      return refuses(end.peer, kNotHere);
+    const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
+    if (!fetchOne(end, work_.output + piece.output * work_.elementBytes, bytes)) return false;
+    fetched_ = true;
+  }
+  return true;
+}
+
+bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, size_t bytes) noexcept {
+  if (end.memory->read(to, end.lentAt(), bytes)) return true;
+  try {
+    return refuses(end.peer, end.memory->error());
+  } catch (const std::exception&) {  // no memory to say why
+    return refuses(end.peer, "its memory cannot be read");
+  }
+}
+
+// After it was read: what has been taken back meanwhile may have been something else already.
+bool Lane::wasStillLent(const Step& step) noexcept {
+  fetched_ = false;
+  const link::RecvEnd& end = *binding_->ins[binding_->schedule->from(step)[0].index()];
+  return end.driver != nullptr || end.isStillLent() || refuses(end.peer, kTookBack);
+}
+
+bool Lane::refuses(int peer, std::string_view what) noexcept {
+  if (failure_.kind != LaneFailure::Kind::kNone) return false;
+  failure_.kind = LaneFailure::Kind::kLink;
+  failure_.peer = peer;
+  setText(failure_.text, what);
+  return false;
+}
+
+// The call ends when nobody reads its buffers any more.
+bool Lane::isReturned() noexcept {
+  for (link::SendEnd* end : binding_->outs) {
+    if (end->driver != nullptr || !end->lends() || end->drained()) continue;
+    waitingFor_ = end->peer;
+    return false;
+  }
+  waitingFor_ = -1;
+  return true;
+}
+
+void Lane::takeBack() noexcept {
+  stopLanding();
+  if (!owesReturns_) return;
+  for (link::SendEnd* end : binding_->outs) {
+    if (end->driver == nullptr)
+      end->takeBack();
+    else if (end->lends())
+      end->moveIntoSlots();
+  }
 }
 
 }  // namespace tutti::engine

@@ -6,14 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/lending.h"
+#include "engine/short_steps.h"
 #include "engine/stores.h"
 #include "kernels/host/combine.h"
 #include "kernels/walk.h"
 #include "link/link.h"
+#include "link/transport_settings.h"
 #include "schedule/schedule.h"
+#include "schedule/stays.h"
 
 namespace tutti::engine {
 
@@ -26,11 +32,18 @@ struct Binding {
   uint32_t slotBytes = 0;
   std::vector<const std::byte*> sources;  // room for the widest step
   std::vector<std::byte*> destinations;
-  std::unique_ptr<bool[]> around;  // of each destination whether it is written around the caches
-  std::vector<Stores> stores;      // of each step
-  bool hasDrivers = false;         // some link needs progress()
+  std::unique_ptr<bool[]> around;        // of each destination whether it is written around the caches
+  std::vector<Stores> stores;            // of each step
+  bool hasDrivers = false;               // some link needs progress()
+  bool sendsFromBuffers = false;         // some driver, where that may be
+  std::vector<schedule::Stays> lending;  // what each step may lend instead of filling slots
+  link::SingleCopy singleCopy = link::SingleCopy::kNever;
+  size_t leastLent = SIZE_MAX;  // bytes over the longest link from which on a call may lend
+  LendingTrial trial;
+  ShortSteps again;         // of a call that is made again
+  bool triedShort = false;  // whether they are of this one
 
-  void prepare(uint32_t bytesPerSlot);  // sizes the rest once schedule, ins and outs are set
+  void prepare(uint32_t bytesPerSlot);  // sizes the rest once schedule, ins, outs and singleCopy are set
 };
 
 // What a lane works on: one call's memory, arithmetic and identity.
@@ -57,11 +70,15 @@ struct LaneFailure {
 class Lane {
  public:
   void start(Binding& binding, const LaneWork& work) noexcept;
+  // The call for which it started last, but for these.
+  void startAgain(const std::byte* input, std::byte* output, const link::Fingerprint& fingerprint) noexcept;
   // Goes on until it can not. `moved` is set when at least one step was done.
   LaneState run(bool& moved) noexcept;
   const LaneFailure& failure() const noexcept { return failure_; }
   // The peer that the current step waits for, -1 when none.
   int waitingFor() const noexcept { return waitingFor_; }
+  // The call has failed, and its buffers are the caller's again: peers that still read them get to know.
+  void takeBack() noexcept;
   // Those that move what this lane sends and receives; links in mapped memory have none.
   template <class Visit>
   void visitDrivers(Visit visit) const {
@@ -82,9 +99,10 @@ class Lane {
   struct Lack {
     int place = 0, peer = -1;
     link::Driver* driver = nullptr;
+    const link::RecvEnd* source = nullptr;  // that is not posted
   };
   Lack lackOf(const schedule::Step& step) noexcept;
-  bool ready(const schedule::Step& step) noexcept;
+  bool ready(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool matches(const schedule::Step& step, size_t bytes) noexcept;
   bool tookAll() noexcept;
   void differs(int peer, const link::Said& said, size_t expected) noexcept;
@@ -96,20 +114,69 @@ class Lane {
                   bool around) noexcept;
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
   LaneState goOn(bool& moved) noexcept;
+  bool decidesToLend() noexcept;
+  bool maySharePlaces() const noexcept;
+  bool isReadable() const noexcept;
+  const std::byte* placeOf(schedule::Stays where, const schedule::Step& step, size_t round) const noexcept;
+  bool isLentOver(const link::SendEnd& end) const noexcept { return placeLentOver(end) != nullptr; }
+  const std::byte* placeLentOver(const link::SendEnd& end) const noexcept {
+    const std::byte* const from = end.driver == nullptr ? lent_ : sent_;
+    return from != nullptr && end.lends() ? from : nullptr;
+  }
+  void choosePlaces(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  bool lands(const schedule::Step& step) const noexcept;
+  bool fetch(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  bool fetchOne(link::RecvEnd& end, std::byte* to, size_t bytes) noexcept;
+  bool wasStillLent(const schedule::Step& step) noexcept;
+  bool refuses(int peer, std::string_view what) noexcept;
+  bool isReturned() noexcept;
   void settleWakeups() noexcept;
   size_t bytesOf(const schedule::Step& step, size_t round) const noexcept;
   bool byInput(const schedule::Step& step) const noexcept {
     return kernels::goesByInput(work_.layout, binding_->schedule->operands.data(), step);
   }
-  bool drive(link::Driver* driver, int peer) noexcept;
-  bool driveSenders(const link::Driver* driven) noexcept;
+  // What came of a turn of a driver: false where it has failed.
+  bool went(link::Progress how, const link::Driver& driver, int peer) noexcept;
+  bool driveFor(const Lack& lack, const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  bool pushAll(const link::Driver* driven) noexcept;
+  bool driveAll() noexcept;
+  // Over drivers that reach buffers; in landing.cc.
+  bool mayLand(const Lack& lack, const schedule::Step& step, size_t bytes) const noexcept;
+  bool hasLanded(const link::RecvEnd& end) const noexcept {
+    return landingAt_ == &end && landing_.slot == end.received && end.carried() == link::PayloadLocation::kAtReceiver;
+  }
+  const std::byte* placeSent(const schedule::Step& step, size_t round, size_t bytes) const noexcept;
+  void stopLanding() noexcept;
 
+  bool isShort() noexcept;
+  LaneState runShort(bool& moved) noexcept;
+  struct ShortLinks {
+    std::span<link::RecvEnd* const> ins;
+    std::span<link::SendEnd* const> outs;
+  };
+  bool isReady(const ShortLinks& links) noexcept;
+  bool isExpected(const ShortLinks& links, uint32_t bytes) noexcept;
+  void execute(const ShortStep& step, const ShortLinks& links) noexcept;
+  void finish(const ShortLinks& links, uint32_t bytes) noexcept;
+
+  static constexpr std::string_view kNotHere = "it says that data is where this rank cannot read it";
   Binding* binding_ = nullptr;
+  bool short_ = false;  // this call
   LaneWork work_;
   size_t iteration_ = 0, iterations_ = 0, rounds_ = 0;
   uint32_t step_ = 0;
   int waitingFor_ = -1;
   bool owesWakeups_ = false;
+  bool lends_ = false;               // this call, to peers that read
+  bool sendsFromBuffers_ = false;    // and to drivers
+  size_t lendableBytes_ = 0;         // over its longest link
+  uint64_t startedTicks_ = 0;        // of what may
+  bool fetched_ = false;             // by the current step, to the output
+  bool owesReturns_ = false;         // something has been lent
+  const std::byte* lent_ = nullptr;  // by the current step, to peers that read
+  const std::byte* sent_ = nullptr;  // and to drivers
+  link::Landing landing_;            // of the current step
+  const link::RecvEnd* landingAt_ = nullptr;
   LaneFailure failure_;
 };
 

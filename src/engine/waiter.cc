@@ -47,7 +47,6 @@ bool Waiter::pause() noexcept {
     idle_ = kYieldsUntil;
   if (idle_ < first_) idle_ = first_;
   if (idle_ < kSpinsUntil) {
-    // Peers that keep step answer within a microsecond; a pause instruction alone can take a seventh of that.
     if (++idle_ > kLooksBeforeRelaxing) relax();
     return (idle_ & 255) == 0;
   }

@@ -31,6 +31,9 @@ std::chrono::nanoseconds longestSleep(double ranksPerCore) noexcept;
 
 class Waiter {
  public:
+  // Peers that keep step answer within a microsecond; a pause instruction alone can take a seventh of that.
+  static constexpr uint32_t kLooksBeforeRelaxing = 200;
+
   Waiter(double ranksPerCore, Crowd& crowd) noexcept;
   // Something happened: start again from spinning.
   void reset() noexcept { idle_ = 0; }
@@ -41,7 +44,6 @@ class Waiter {
   bool mayDoze() const noexcept { return idle_ >= kYieldsUntil; }
 
  private:
-  static constexpr uint32_t kLooksBeforeRelaxing = 200;
   static constexpr uint32_t kSpinsUntil = 4000;   // about 100 us of pauses
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
   void giveWay() noexcept;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <span>
 
 #include "base/error.h"
@@ -30,7 +29,7 @@ void weighGpus(Answer& answer, const Question& question) {
   const int ranks = answer.cluster.ranks();
   const plan::DevicePlan plan = weighDevice(
       {question.collective, schedule::requestBytes(question.collective, question.bytes, ranks)},
-      deviceMachineOf(answer.cluster, answer.among), question.algorithm, question.protocol, question.channels);
+      deviceMachineOf(answer.cluster, answer.links), question.algorithm, question.protocol, question.channels);
   const auto add = [&](const plan::DeviceChoice& one) {
     answer.candidates.push_back(candidateOf(question, ranks, one.algorithm, one.channels, one.predictedUs));
     answer.candidates.back().protocol = one.protocol;
@@ -72,7 +71,7 @@ void weighHosts(Answer& answer, const System& system, const Question& question) 
 
 Way wayOfGpus(const Answer& answer) {
   const PathType among = answer.among;
-  const double gigabytes = answer.cluster.portGBs;
+  const double gigabytes = answer.links.pairGBs;
   if (among <= PathType::kNvLink)
     return {"GPUs of a node", fmt::format("p2p: kernels store over NVLink ({})", nameOf(among)), gigabytes, ""};
   if (among == PathType::kNvLinkRelayed)
@@ -84,19 +83,13 @@ Way wayOfGpus(const Answer& answer) {
           gigabytes, "NVLink does not join all of these GPUs"};
 }
 
-// Of one rank, where as many as can be use the same NIC. A cluster of GPUs says which each has.
-double networkGBs(const sim::Cluster& cluster) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const int nic : cluster.nicOf)
-    least = std::min(least, cluster.nics[nic].gbs / double(std::ranges::count(cluster.nicOf, nic)));
-  return least;
-}
-
 // What is predicted on cores is for TCP as the profile has it; on GPUs, for what the NICs carry.
 Way wayBetweenNodes(const Answer& answer, const Question& question) {
-  const char* const why = "RDMA (InfiniBand, RoCE) is no transport of this version";
-  if (!answer.onGpus) return {"ranks of different nodes", "tcp", question.prices.tcpNetwork.bandwidthGBs, why};
-  return {"ranks of different nodes", "tcp, through pinned host memory, by Simple only", networkGBs(answer.cluster),
+  const char* const why = "RDMA (InfiniBand, RoCE; TUTTI_TRANSPORT=verbs) carries it where all nodes have ports";
+  if (!answer.onGpus)
+    return {"ranks of different nodes", "tcp", question.prices.tcpNetwork.bandwidthGBs,
+            fmt::format("{}; the prediction is for TCP", why)};
+  return {"ranks of different nodes", "tcp, through pinned host memory, by Simple only", answer.links.networkGBs,
           fmt::format("{}; the prediction is for what the NICs carry", why)};
 }
 
@@ -115,23 +108,23 @@ void tellWays(Answer& answer, const Question& question) {
   if (cluster.hosts > 1) answer.ways.push_back(wayBetweenNodes(answer, question));
 }
 
-// Of the GPUs that have ranks.
-PathType worstAmong(std::span<const int> gpus, int ranks, const topology::Paths& paths) {
+// As paths go that a GPU may hand on.
+PathType worstAmong(std::span<const int> gpus, const topology::Paths& paths) {
   PathType worst = PathType::kLocal;
-  for (int i = 0; i < ranks; ++i)
-    for (int j = 0; j < i; ++j) worst = std::max(worst, paths.between(gpus[i], gpus[j]).type);
+  for (const int one : gpus)
+    for (const int other : gpus) worst = std::max(worst, paths.between(one, other).type);
   return worst;
 }
 
 }  // namespace
 
-plan::DeviceMachine deviceMachineOf(const sim::Cluster& cluster, PathType among) {
+plan::DeviceMachine deviceMachineOf(const sim::Cluster& cluster, const rings::HostLinks& links) {
   plan::DeviceMachine machine;
   machine.ranks = cluster.ranks(), machine.hosts = cluster.hosts;
-  machine.linesMoveWhole = among <= PathType::kNvLink;
+  machine.linesMoveWhole = links.among <= PathType::kNvLink;
   machine.channels = kMostChannels;
-  machine.gpuGBs = cluster.portGBs;
-  if (cluster.hosts > 1) machine.networkGBs = networkGBs(cluster);
+  machine.gpuGBs = links.pairGBs, machine.ringGBs = links.ringGBs;
+  if (cluster.hosts > 1) machine.networkGBs = links.networkGBs;
   return machine;
 }
 
@@ -146,7 +139,10 @@ Answer explain(const System& system, std::string_view name, const Question& ques
   answer.onGpus = !devicesOf(system, DeviceKind::kGpu).empty();
   if (answer.onGpus) {
     const topology::Paths paths(system);
-    answer.among = worstAmong(byNumber(system, DeviceKind::kGpu), answer.cluster.ranksPerHost, paths);
+    std::vector<int> gpus = byNumber(system, DeviceKind::kGpu);
+    gpus.resize(static_cast<size_t>(answer.cluster.ranksPerHost));
+    answer.among = worstAmong(gpus, paths);
+    answer.links = rings::hostLinks(system, gpus);
     answer.rings = rings::searchRings(system, paths, question.hosts > 1);
     weighGpus(answer, question);
   } else {

@@ -9,6 +9,7 @@
 #include "base/types.h"
 #include "device/protocol.h"
 #include "plan/device.h"
+#include "rings/host_links.h"
 #include "rings/search.h"
 #include "sim/cluster.h"
 
@@ -49,6 +50,7 @@ struct Answer {
   std::vector<Candidate> candidates;                      // the choice first, then the others by what a call costs
   std::vector<std::string> excluded;                      // "name: reason"
   topology::PathType among = topology::PathType::kLocal;  // the worst way between two of a node's GPUs
+  rings::HostLinks links;                                 // of the GPUs of one node that have ranks
   rings::Rings rings;                                     // of all GPUs of one node; none without GPUs
   std::vector<Way> ways;
   std::vector<std::string> warnings;  // of the system
@@ -61,6 +63,6 @@ struct Answer {
 Answer explain(const topology::System& system, std::string_view name, const Question& question);
 
 // The GPUs of such a cluster as the plan of kernels sees them.
-plan::DeviceMachine deviceMachineOf(const sim::Cluster& cluster, topology::PathType among);
+plan::DeviceMachine deviceMachineOf(const sim::Cluster& cluster, const rings::HostLinks& links);
 
 }  // namespace tutti::explain

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "gpu/engines.h"
 #include "process/log.h"
 #include "process/thread.h"
+#include "site/at_hand.h"
 #include "team/cluster.h"
 #include "wire/messages.h"
 
@@ -35,21 +38,27 @@ size_t stateBytes(const GpuLayout& shape) {
   return 2 * endsOf(shape) * sizeof(device::End) + kBarrierBytes + (2 * countersOf(shape) + 1) * sizeof(uint32_t);
 }
 
-// The elements of the user's buffer that a call uses: from its begin to the end of the last segment. `own`: the segment
-// that a buffer of one segment holds.
-size_t inputCount(const kernels::Layout& layout, uint32_t own) {
-  const bool byInput = layout.inputCounts != nullptr;
-  if (layout.inputIsSegment) return layout.length(own, byInput);
-  size_t end = 0;
-  for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.inputOffset(s) + layout.length(s, byInput));
-  return end;
+// A fabric that reaches the memory of other hosts makes one of them all: nothing goes over a network.
+GpuLayout::Links linksOf(const site::Site& site, const std::vector<int>& groupOf, bool bridged) {
+  GpuLayout::Links links{.gpuGBs = site.gpuGBs, .ringGBs = site.ringGBs};
+  if (!bridged) return links;
+  std::map<int, int> ranksOf;
+  for (const int group : groupOf) links.ranksPerHost = std::max(links.ranksPerHost, ++ranksOf[group]);
+  links.hosts = static_cast<int>(ranksOf.size());
+  if (links.hosts > 1) links.networkGBs = site.networkGBs;
+  return links;
 }
 
-size_t outputCount(const kernels::Layout& layout, uint32_t own) {
-  if (layout.outputIsSegment) return layout.length(own, false);
-  size_t end = 0;
-  for (uint32_t s = 0; s < layout.segments; ++s) end = std::max(end, layout.outputOffset(s) + layout.length(s, false));
-  return end;
+comm::Explanation::Candidate kernelCandidate(const plan::DeviceChoice& choice) {
+  return {describe(choice), std::string(nameOf(choice.algorithm)), std::string(nameOf(choice.protocol)),
+          choice.channels, choice.predictedUs};
+}
+
+comm::Explanation explainKernels(const plan::DevicePlan& plan) {
+  comm::Explanation explanation{kernelCandidate(plan.best), {}, plan.excluded, {}, ""};
+  for (const plan::DeviceChoice& other : plan.others) explanation.others.push_back(kernelCandidate(other));
+  explanation.prices = "shipped with the library";
+  return explanation;
 }
 
 }  // namespace
@@ -62,10 +71,13 @@ GpuExecutor::GpuExecutor(comm::Team& team, const comm::GroupLauncher& launcher, 
       shape_(layoutOf(team.infos(), config_.channels, config_.deviceSlotBytes)),
       device_(device::openDevice(config_.device)),
       promise_(*device_, shape_.blocks()),
-      peers_(team.plane(), *device_, team.infos(), shape_, Deadline::in(config_.joinTimeout)),
+      peers_(team.plane(), *device_, team.infos(), shape_, Deadline::in(config_.joinTimeout),
+             site::wordAtHand(team.infos(), team.rank(), config_.topoFile)),
+      site_(site::siteOf(team.infos(), peers_.words())),
+      groupOf_(comm::groupsOf(team.infos(), config_.groupSize)),
       windows_(team.plane(), *device_, peers_, team.infos()),
       bridges_(links_, *device_, peers_.unreached(), shape_.allChannels(), Deadline::in(config_.connectTimeout)),
-      programs_(team.rank(), config_, bridgedLayout(), comm::groupsOf(team.infos(), config_.groupSize), *device_),
+      programs_(team.rank(), config_, bridgedLayout(), groupOf_, site_.within, *device_),
       state_(device_->allocate(stateBytes(shape_))),
       words_(device_->allocatePinned(kProgressAt + DeviceRecord::wordsFor(shape_.channels) * sizeof(device::Progress))),
       arguments_(device_->allocatePinned(config_.deviceArgumentBytes)),
@@ -80,7 +92,7 @@ GpuExecutor::GpuExecutor(comm::Team& team, const comm::GroupLauncher& launcher, 
 
 GpuExecutor::~GpuExecutor() { end(); }
 
-void GpuExecutor::run(comm::Call call) { queue({nullptr, this, std::move(call), {}}); }
+void GpuExecutor::run(comm::Call&& call) { queue({nullptr, this, std::move(call), {}}); }
 
 void GpuExecutor::queue(comm::PendingCall call) { launcher().launch({&call, 1}); }
 
@@ -147,10 +159,32 @@ std::string GpuExecutor::foresee(const comm::Call& call) const {
                      choice.channels == 1 ? "" : "s");
 }
 
-std::string GpuExecutor::explain(const comm::Call& call) const {
-  std::string text = "chosen: " + foresee(call);
-  for (const std::string& reason : programs_.refusals(call)) text += "\nnot: " + reason;
-  return text;
+// Of what waits in streams there is one price only, that of copies.
+comm::Explanation GpuExecutor::explain(const comm::Call& call) const {
+  comm::Explanation explanation = streams(call) ? Executor::explain(call) : explainKernels(programs_.weigh(call));
+  if (streams(call)) explanation.excluded = programs_.refusals(call);
+  explanation.ways = ways();
+  explanation.order = site_.text;
+  return explanation;
+}
+
+// Those whose memory this GPU reads and writes, and those to whom slots go through host memory.
+std::vector<comm::Explanation::Way> GpuExecutor::ways() const {
+  const std::vector<int>& unreached = peers_.unreached();
+  comm::Explanation::Way direct{"p2p", {}, true, 0, 0, "", {}};
+  std::vector<comm::Explanation::Way> all;
+  for (int peer = 0; peer < shape_.size; ++peer)
+    if (peer != team().rank() && std::ranges::count(unreached, peer) == 0) direct.ranks.push_back(peer);
+  if (!direct.ranks.empty()) all.push_back(std::move(direct));
+  for (comm::Explanation::Way& way : comm::waysOf(team(), links_, config_.prices)) {
+    std::erase_if(way.ranks, [&](int peer) { return std::ranges::count(unreached, peer) == 0; });
+    if (way.ranks.empty()) continue;
+    std::vector<std::string> why{"from GPU to GPU: they do not reach each other's memory"};
+    std::ranges::move(way.notFaster, std::back_inserter(why));
+    way.notFaster = std::move(why);
+    all.push_back(std::move(way));
+  }
+  return all;
 }
 
 comm::Rows GpuExecutor::describe() const {
@@ -161,6 +195,7 @@ comm::Rows GpuExecutor::describe() const {
                                      ? "directly from memory to memory"
                                      : fmt::format("through host memory to {}; directly to others, if any",
                                                    control::nameRanks(unreached)));
+  rows.emplace_back("ring order", site_.text);
   return rows;
 }
 
@@ -185,6 +220,7 @@ GpuLayout GpuExecutor::bridgedLayout() const {
   uint32_t& plain = shape.slotBytes[Protocol::kSimple];
   if (shape.bridged) plain = std::min(plain, bridge.slotBytes);
   shape.depth = std::min(shape.depth, bridge.depth);
+  shape.links = linksOf(site_, groupOf_, shape.bridged);
   return shape;
 }
 
@@ -270,8 +306,8 @@ void GpuExecutor::openBuffers(const comm::Call& call, const DeviceProgram& progr
   if (windows_.empty()) return;
   const size_t size = sizeOf(call.type);
   const auto own = static_cast<uint32_t>(team().rank());
-  const comm::Range input{call.send, inputCount(work.layout, own) * size},
-      output{call.recv, outputCount(work.layout, own) * size};
+  const comm::Range input{call.send, work.layout.inputExtent(own) * size},
+      output{call.recv, work.layout.outputExtent(own) * size};
   if (input.overlaps(output) && !program.schedule.directInPlace) return;
   work.peerReadable = windows_.share(input, stays);
   if (!call.tables) work.peerWritable = windows_.share(output, stays);

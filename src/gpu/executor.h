@@ -21,6 +21,7 @@
 #include "gpu/record.h"
 #include "gpu/remote_buffers.h"
 #include "gpu/streamed.h"
+#include "site/site.h"
 #include "team/call.h"
 #include "team/executor.h"
 #include "team/links.h"
@@ -34,7 +35,7 @@ class GpuExecutor final : public comm::Executor {
   ~GpuExecutor() override;
 
   // --- the port ---
-  void run(comm::Call call) override;
+  void run(comm::Call&& call) override;
   void queue(comm::PendingCall call) override;
   std::shared_ptr<comm::Operation> newOperation() override;
   void addBuffer(const void* handle, const comm::Range& buffer) override { windows_.add(handle, buffer); }
@@ -45,7 +46,7 @@ class GpuExecutor final : public comm::Executor {
   void note() override;
   comm::Stats stats() const override;
   std::string foresee(const comm::Call& call) const override;
-  std::string explain(const comm::Call& call) const override;
+  comm::Explanation explain(const comm::Call& call) const override;
   comm::Rows describe() const override;
 
   // --- of those who launch: one thread at a time ---
@@ -78,6 +79,7 @@ class GpuExecutor final : public comm::Executor {
 
  private:
   void drain() { device_->drain(*order_); }
+  std::vector<comm::Explanation::Way> ways() const;
   // Whether any peer's memory is used directly.
   bool reachesSome() const noexcept { return peers_.unreached().size() + 1 < static_cast<size_t>(shape_.size); }
   size_t memoryBytes() const noexcept { return peers_.bytes() + programs_.bytes() + state_->bytes + windows_.bytes(); }
@@ -122,6 +124,8 @@ class GpuExecutor final : public comm::Executor {
     ~Promise() { device.giveBack(blocks); }
   } promise_;
   DevicePeers peers_;
+  site::Site site_;
+  std::vector<int> groupOf_;  // as schedule::Shape has it
   RemoteBuffers windows_;
   HostStagedLinks bridges_;
   DevicePrograms programs_;

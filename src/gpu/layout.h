@@ -25,6 +25,11 @@ struct GpuLayout {
   bool linesMoveWhole = false;
   // Some links go through host memory, whose slots have a length of their own and know Simple alone.
   bool bridged = false;
+  // What links carry, as plan::DeviceMachine has it, and how many ranks the hosts have; known with the above.
+  struct Links {
+    int hosts = 1, ranksPerHost = 0;
+    double gpuGBs = 0, ringGBs = 0, networkGBs = 0;
+  } links;
 
   uint32_t allChannels() const noexcept { return channels + messageChannels; }
   // Blocks of this communicator that may be on the GPU at once, for one of its ranks: a collective, a send, a receive.

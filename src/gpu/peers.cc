@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -20,7 +21,7 @@ uint64_t seedOf(uint64_t communicator, int from, int to) {
 }  // namespace
 
 DevicePeers::DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::PeerInfo> infos,
-                         const GpuLayout& shape, Deadline deadline)
+                         const GpuLayout& shape, Deadline deadline, Bytes word)
     : plane_(plane),
       device_(device),
       infos_(infos),
@@ -28,7 +29,8 @@ DevicePeers::DevicePeers(control::Plane& plane, device::Device& device, std::spa
       layout_(shape),
       own_(device.allocateForPeers(layout_.bytes())),
       mapped_(infos.size()),
-      pools_(infos.size()) {
+      pools_(infos.size()),
+      word_(std::move(word)) {
   const auto exported = plane_.allGather(device_.exportMemory(*own_), deadline);
   std::vector<std::string> faults(infos.size());
   for (int peer = 0; peer < plane_.size(); ++peer)
@@ -88,13 +90,15 @@ device::JointView DevicePeers::joints(std::span<const Bytes> exported) const {
 void DevicePeers::agree(const std::vector<std::string>& faults, const device::JointView& joints, Deadline deadline) {
   Bytes reached;
   for (const std::string& fault : faults) reached.push_back(std::byte{fault.empty()});
-  const auto told = plane_.allGather(Writer().block(reached).block(encode(joints)).take(), deadline);
+  const auto told = plane_.allGather(Writer().block(reached).block(encode(joints)).block(word_).take(), deadline);
   std::vector<std::span<const std::byte>> all;
   std::vector<device::JointView> views;
   for (const Bytes& one : told) {
     Reader in(one);
     all.push_back(in.block());
     views.push_back(device::decodeJoints(in.block()));
+    const auto word = in.empty() ? std::span<const std::byte>() : in.block();
+    words_.emplace_back(word.begin(), word.end());
   }
   const auto reaches = [&](size_t from, size_t to) { return all[from].size() > to && all[from][to] == std::byte{1}; };
   const auto self = static_cast<size_t>(plane_.rank());

@@ -18,8 +18,9 @@ namespace tutti::gpu {
 class DevicePeers {
  public:
   // Collective over the plane: allocates, tells, maps and tests. Blocks, at most until the deadline. Throws Error.
+  // `word`: what else this rank tells all others then.
   DevicePeers(control::Plane& plane, device::Device& device, std::span<const topology::PeerInfo> infos,
-              const GpuLayout& shape, Deadline deadline);
+              const GpuLayout& shape, Deadline deadline, Bytes word = {});
 
   size_t bytes() const noexcept { return own_->bytes; }
   // The peers whose memory can not be used, or who can not use this rank's; and whether any two ranks are so. The log
@@ -28,6 +29,8 @@ class DevicePeers {
   bool anyUnreached() const noexcept { return anyUnreached_; }
   // Whether all memory is reached, and stores of 128 bytes arrive there as a whole.
   bool linesMoveWhole() const noexcept { return linesMoveWhole_; }
+  // What each rank told.
+  const std::vector<Bytes>& words() const noexcept { return words_; }
   // Whether links to that rank may be direct: the proof that ranks do not meet in memory is for so many ranks.
   device::Direct direct(int peer) const noexcept;
   // The sender's and the receiver's end of the links between this rank and `peer`.
@@ -54,6 +57,8 @@ class DevicePeers {
   std::unique_ptr<device::DeviceMemory> own_;
   std::vector<std::unique_ptr<device::DeviceMemory>> mapped_;
   std::vector<std::byte*> pools_;  // by rank
+  Bytes word_;
+  std::vector<Bytes> words_;
   std::vector<int> unreached_;
   bool anyUnreached_ = false, linesMoveWhole_ = false;
 };

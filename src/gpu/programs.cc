@@ -37,6 +37,9 @@ Protocol protocolOf(size_t bytes, plan::AllowedProtocols allowed, bool linesMove
 plan::DeviceMachine deviceMachine(const GpuLayout& shape, bool streamed) {
   plan::DeviceMachine machine;
   machine.ranks = shape.size;
+  machine.hosts = shape.links.hosts, machine.ranksPerHost = shape.links.ranksPerHost;
+  machine.gpuGBs = shape.links.gpuGBs, machine.ringGBs = shape.links.ringGBs;
+  machine.networkGBs = shape.links.networkGBs;
   machine.channels = static_cast<int>(shape.channels);
   machine.linesMoveWhole = shape.linesMoveWhole;
   if (streamed) machine.mostLinks = device::kMostFolded - 2;  // the input, or the output, may come on top
@@ -72,11 +75,12 @@ void requireRankOrder(const schedule::Request& request, schedule::Algorithm chos
 }
 
 DevicePrograms::DevicePrograms(int rank, const comm::Config& config, const GpuLayout& shape, std::vector<int> groupOf,
-                               device::Device& device)
+                               std::vector<int> within, device::Device& device)
     : rank_(rank),
       config_(config),
       shape_(shape),
       groupOf_(std::move(groupOf)),
+      within_(std::move(within)),
       device_(device),
       arena_(device.allocate(kArenaBytes)),
       scratch_(device.allocate(std::max<size_t>(1, mostScratches()) * std::max(1u, shape.channels) * kScratchBytes)) {}
@@ -87,8 +91,8 @@ uint32_t DevicePrograms::mostScratches() const {
     const auto collective = static_cast<Collective>(c);
     if (collective == Collective::kSendRecv) continue;
     for (const auto algorithm : schedule::algorithmsFor(collective))
-      most =
-          std::max<uint32_t>(most, schedule::build(algorithm, {collective, shape_.size, 0, groupOf_}, rank_).scratches);
+      most = std::max<uint32_t>(
+          most, schedule::build(algorithm, {collective, shape_.size, 0, groupOf_, within_}, rank_).scratches);
   }
   return most;
 }
@@ -105,11 +109,13 @@ schedule::Request DevicePrograms::requestOf(const comm::Call& call) const noexce
   return {call.collective, call.planBytes(shape_.size), comm::isReproducible(config_, call)};
 }
 
-plan::DeviceChoice DevicePrograms::choose(const comm::Call& call) const {
+plan::DevicePlan DevicePrograms::weigh(const comm::Call& call) const {
   const schedule::Request request = requestOf(call);
-  return plan::chooseDevice(request, deviceMachine(shape_, false), algorithmsOf(call), protocolsOf(call.collective),
-                            call.wish.channelsFrom(config_.channels.of(call.collective)));
+  return plan::weighDevice(request, deviceMachine(shape_, false), algorithmsOf(call), protocolsOf(call.collective),
+                           call.wish.channelsFrom(config_.channels.of(call.collective)));
 }
+
+plan::DeviceChoice DevicePrograms::choose(const comm::Call& call) const { return weigh(call).best; }
 
 plan::DeviceChoice DevicePrograms::chooseStreamed(const comm::Call& call) const {
   if (call.collective == Collective::kSendRecv) return {schedule::Algorithm::kDirect, Protocol::kSimple, 0, 0};
@@ -142,7 +148,7 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
 
 schedule::Schedule DevicePrograms::build(const comm::Call& call, schedule::Algorithm algorithm) const {
   if (call.collective != Collective::kSendRecv)
-    return schedule::build(algorithm, {call.collective, shape_.size, call.root, groupOf_}, rank_);
+    return schedule::build(algorithm, {call.collective, shape_.size, call.root, groupOf_, within_}, rank_);
   return call.sends ? schedule::buildSend(rank_, shape_.size, call.root)
                     : schedule::buildReceive(rank_, shape_.size, call.root);
 }

@@ -34,9 +34,10 @@ void requireRankOrder(const schedule::Request& request, schedule::Algorithm chos
 
 class DevicePrograms {
  public:
-  // Allocates what all programs will ever need: later calls allocate nothing on the GPU.
+  // Allocates what all programs will ever need: later calls allocate nothing on the GPU. `groupOf` and `within` as
+  // schedule::Shape has them.
   DevicePrograms(int rank, const comm::Config& config, const GpuLayout& shape, std::vector<int> groupOf,
-                 device::Device& device);
+                 std::vector<int> within, device::Device& device);
 
   // The program of a call, for a kernel or for a stream, which reads the schedule on the host. Throws Error. One thread
   // at a time.
@@ -45,6 +46,8 @@ class DevicePrograms {
   plan::DeviceChoice foresee(const comm::Call& call, bool streamed) const {
     return streamed ? chooseStreamed(call) : choose(call);
   }
+  // The same with all that is weighed for a kernel. Any thread.
+  plan::DevicePlan weigh(const comm::Call& call) const;
   // What was not to be chosen for it, and why. Any thread.
   std::vector<std::string> refusals(const comm::Call& call) const {
     return plan::refusalsOf(requestOf(call), algorithmsOf(call));
@@ -71,7 +74,7 @@ class DevicePrograms {
   int rank_;
   const comm::Config& config_;
   GpuLayout shape_;
-  std::vector<int> groupOf_;
+  std::vector<int> groupOf_, within_;
   device::Device& device_;
   std::unique_ptr<device::DeviceMemory> arena_, scratch_;
   size_t used_ = 0;  // of the arena

@@ -25,10 +25,8 @@
 namespace tutti::link {
 namespace {
 
-// What a peer may say: in words, of how many transports, how often, and of how many streams for one. Of blobs, each
-// transport has a few, of some hundred bytes.
-constexpr size_t kMostReason = 4096, kMostNames = 64, kMostMessages = 256, kMostStreams = 8;
-constexpr size_t kMostBlobBytes = size_t{64} << 10, kMostBytes = size_t{1} << 20;  // of one, of all in a set-up
+// What a peer may say: in words, of how many transports, and of how many streams for one.
+constexpr size_t kMostReason = 4096, kMostNames = 64, kMostStreams = 8;
 
 struct Hello {
   uint32_t slotBytes = 0, depth = 0;
@@ -120,9 +118,9 @@ struct EdgeSetup::State {
   std::optional<Hello> peerHello;
   std::vector<Transport*> agreed;
   uint32_t next = 0;                 // candidate to try
-  size_t heard = 0, heardBytes = 0;  // messages, and of their blobs
+  std::map<uint32_t, Spoken> heard;  // of the peer, by attempt
   std::optional<Attempt> attempt;
-  // The peer may be one attempt ahead: its mail waits here until this end begins the same attempt.
+  // The peer may be one attempt ahead, not more: its mail waits here until this end begins the same attempt.
   std::map<uint32_t, std::vector<Bytes>> earlyBlobs;
   std::map<uint32_t, Verdict> verdicts;
 };
@@ -170,19 +168,19 @@ void EdgeSetup::State::deliver(Bytes message) {
     return agree();
   }
   const auto number = in.value<uint32_t>();
-  if (number >= kMostNames || ++heard > kMostMessages)
-    throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
+  const auto refuse = [&](const char* what) {
+    throw Error(ErrorCode::kRemote, fmt::format("{} sent {}", peerName(), what));
+  };
+  if (number > next) refuse("more than a set-up of a link takes");
   if (kind == EdgeMessage::kBlob) {
     const auto blob = in.block();
-    heardBytes += blob.size();
-    if (blob.size() > kMostBlobBytes || heardBytes > kMostBytes)
-      throw Error(ErrorCode::kRemote, fmt::format("{} sent more than a set-up of a link takes", peerName()));
+    if (!heard[number].isModest(blob.size())) refuse("more than a set-up of a link takes");
     if (attempt && attempt->line.attempt() == number) return attempt->line.arrived({blob.begin(), blob.end()});
     if (number >= next) earlyBlobs[number].emplace_back(blob.begin(), blob.end());
   } else if (kind == EdgeMessage::kVerdict) {
     verdicts[number] = readVerdict(in);
   } else {
-    throw Error(ErrorCode::kRemote, fmt::format("{} sent a message that belongs to no set-up of a link", peerName()));
+    refuse("a message that belongs to no set-up of a link");
   }
 }
 
@@ -298,7 +296,7 @@ std::unique_ptr<Connection> EdgeSetup::advance() {
     state.work();
     if (state.concluded()) {
       if (state.attempt->own->good && state.attempt->peers->good) {
-        log::info("{} to {}", state.attempt->transport.name(), state.peerName());
+        log::info("{} to {}{}", state.attempt->transport.name(), state.peerName(), state.attempt->connection->remark);
         return std::move(state.attempt->connection);
       }
       state.moveOn();

@@ -47,8 +47,9 @@ static_assert(sizeof(Fingerprint) == 16);
 inline constexpr uint32_t kInlineBytes = 32;
 
 // Where the payload of a slot is. Over a direct link, both ends of which reach each other's registered buffers, it may
-// be in the sender's input, which the receiver reads in place, or in the receiver's output already.
-enum class PayloadLocation : uint32_t { kInSlot, kAtSender, kAtReceiver };
+// be in the sender's input, which the receiver reads in place, or in the receiver's output already. kTakenBack: it was
+// in the sender's buffer, whose call has failed since.
+enum class PayloadLocation : uint32_t { kInSlot, kAtSender, kAtReceiver, kTakenBack };
 
 // A place in a registered buffer, as the rank that has it tells a peer: an address where both have one address space,
 // else what is in front of it in a buffer that the peer has mapped, under the number `window`, which is not 0 then.
@@ -80,6 +81,9 @@ struct alignas(128) Counter {
   // may write to during that operation, whose number + 1 is in `outputOf`.
   RemoteAddress output;
   uint64_t outputOf = 0;
+  // On the host: not 0 once the receiver has found out that it can read the sender's memory (see PeerMemory). The
+  // sender may then post where a payload lies in that (PayloadLocation::kAtSender).
+  std::atomic<uint32_t> readsSender{0};
 };
 
 // Where a rank sleeps when it has waited long: a futex word that its peers ring after a post or a release, or after

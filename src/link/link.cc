@@ -13,11 +13,26 @@
 
 namespace tutti::link {
 
-Driver::Interest Driver::interest() noexcept {
+void Driver::waitForTurn() noexcept {
   while (busy_.test_and_set(std::memory_order_acquire)) ::sched_yield();
-  const Interest wanted{pollFd(), pollEvents()};
-  busy_.clear(std::memory_order_release);  // pairs with the acquires above and in drive()
-  return wanted;
+}
+
+Driver::Interest Driver::interest() noexcept {
+  Interest now{};
+  alone([&] { now = wanted(); });
+  return now;
+}
+
+// One that has left in part is the same in its slot: what follows comes from there.
+void SendEnd::moveIntoSlots() noexcept {
+  driver->alone([this] {
+    for (uint64_t slot = fifo.released->value.load(std::memory_order_acquire); slot != posted; ++slot) {
+      SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
+      if (line.carried != PayloadLocation::kAtSender) continue;
+      std::memcpy(fifo.slots + (slot & (fifo.depth - 1)) * size_t{fifo.slotBytes}, placeSent(fifo, slot), line.bytes);
+      line.carried = PayloadLocation::kInSlot;
+    }
+  });
 }
 
 std::string whyFailed(const Driver& driver) noexcept {

@@ -1,15 +1,28 @@
 // The two ends of a link, as an executor sees them.
 #pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "link/fifo.h"
+#include "link/peer_memory.h"
 
 namespace tutti::link {
 
 enum class Progress : uint8_t { kIdle, kAdvanced, kFailed };
+
+// Where the payload of a slot may go instead of into the slot: to a place in the receiver's memory. Only of that very
+// slot: one that says something else of itself is posted as it is, for the lane to see.
+struct Landing {
+  uint64_t slot = 0;  // its number
+  Fingerprint fingerprint;
+  uint32_t bytes = 0;  // more than kInlineBytes
+  std::byte* to = nullptr;
+};
 
 // Moves what was posted, where the FIFO is not mapped into both ranks. Mapped memory has no driver.
 // One driver serves both directions of an edge.
@@ -18,34 +31,68 @@ class Driver {
   virtual ~Driver() = default;
   // progress(), unless another thread is in it right now (a send and a receive on streams of their own share the edge).
   Progress drive() noexcept {
-    if (busy_.test_and_set(std::memory_order_acquire)) return Progress::kIdle;
-    const Progress result = progress();
-    if (result == Progress::kAdvanced)  // one writer at a time: whoever holds busy_
-      advances_.store(advances_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    busy_.clear(std::memory_order_release);  // pairs with the acquire above: the next thread sees the driver's state
-    return result;
+    return turn([this] { return progress(); });
   }
-  // What to sleep on: a descriptor, and what to wait for there; nothing where `events` is 0. Any thread: it waits while
-  // another one is in progress(), which changes what the driver wants.
+  // From now on, whichever thread drives, that payload may land. Its place stays this rank's to write until the slot is
+  // there, or until withdraw().
+  Progress drive(const Landing& landing) noexcept {
+    return turn([&] { return land(landing), progress(); });
+  }
+  // After a post, by who does not wait.
+  Progress push() noexcept {
+    return turn([this] { return send(); });
+  }
+  // Once it returns nothing lands any more, on no thread.
+  void withdraw() noexcept {
+    alone([this] { stopLanding(); });
+  }
+  // Waits until no other thread is in progress(), which never takes long.
+  template <class Act>
+  void alone(Act act) noexcept {
+    waitForTurn();
+    act();
+    endTurn();
+  }
+  // What to sleep on: a descriptor, and what to wait for there (POLLIN, POLLOUT); nothing where `events` is 0.
   struct Interest {
     int fd;
     short events;
   };
+  // Any thread: it waits while another one is in progress(), which changes what the driver wants.
   Interest interest() noexcept;
   // How often it has advanced: changes also while a long slot crosses a slow network. Any thread.
   uint64_t advances() const noexcept { return advances_.load(std::memory_order_relaxed); }
   // Sends what the send end has posted and fills the receive end from what has arrived. Never blocks, never throws.
   virtual Progress progress() noexcept = 0;
+  // Its first half, where there are two: what has arrived may be wanted elsewhere than in slots.
+  virtual Progress send() noexcept { return progress(); }
+  // Whether it sends what lies beside the slots as well (PayloadLocation::kAtSender, at an address of this process),
+  // and lets payloads land, which are PayloadLocation::kAtReceiver then.
+  virtual bool reachesBuffers() const noexcept { return false; }
+  // As progress(): by one thread at a time.
+  virtual void land(const Landing&) noexcept {}
+  virtual void stopLanding() noexcept {}
   // True while something posted has not yet been handed to the network.
   virtual bool sending() const noexcept = 0;
-  // A descriptor to sleep on, and what to wait for on it (POLLIN, POLLOUT): only what progress() would take or give.
-  // By one thread at a time, as progress().
-  virtual int pollFd() const noexcept = 0;
-  virtual short pollEvents() const noexcept = 0;
+  // Only what progress() would take or give. By one thread at a time, as progress(), and before each sleep.
+  virtual Interest wanted() noexcept = 0;
   // After kFailed: what happened, with the peer's address.
   virtual std::string error() const = 0;
 
  private:
+  template <class Move>
+  Progress turn(Move move) noexcept {
+    if (busy_.test_and_set(std::memory_order_acquire)) return Progress::kIdle;
+    const Progress result = move();
+    if (result == Progress::kAdvanced)  // one writer at a time: whoever holds busy_
+      advances_.store(advances_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    endTurn();
+    return result;
+  }
+  void waitForTurn() noexcept;
+  // Pairs with the acquires in turn() and waitForTurn(): the next thread sees the driver's state.
+  void endTurn() noexcept { busy_.clear(std::memory_order_release); }
+
   std::atomic_flag busy_;
   std::atomic<uint64_t> advances_{0};
 };
@@ -90,6 +137,19 @@ inline void own([[maybe_unused]] const void* line) noexcept {
 #endif
 }
 
+// Of a slot that is kAtSender: where in the sender's memory.
+inline uint64_t lentAt(const SlotHeader& line) noexcept {
+  RemoteAddress address;
+  std::memcpy(&address, line.inlined, sizeof address);
+  return address.at;
+}
+// Where the payload of such a slot is, or of one that is kInSlot and has more than kInlineBytes; for its sender.
+inline const std::byte* placeSent(const Fifo& fifo, uint64_t slot) noexcept {
+  const SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
+  if (line.carried == PayloadLocation::kAtSender) return reinterpret_cast<const std::byte*>(lentAt(line));
+  return fifo.slots + (slot & (fifo.depth - 1)) * size_t{fifo.slotBytes};
+}
+
 struct SendEnd {
   Fifo fifo;
   uint64_t posted = 0;           // slots posted so far; the next slot's number
@@ -117,9 +177,38 @@ struct SendEnd {
   }
   // Who sleeps is not woken for it.
   void postQuietly(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
+    post(fingerprint, bytes, PayloadLocation::kInSlot);
+  }
+  // Whether the peer, or else the driver, can read this rank's memory.
+  bool lends() const noexcept {
+    if (driver != nullptr) return driver->reachesBuffers();
+    return fifo.released->readsSender.load(std::memory_order_relaxed) != 0;
+  }
+  // The payload stays at `from` until the slot is released; more than kInlineBytes. Needs lends().
+  void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from) noexcept {
+    const RemoteAddress address{reinterpret_cast<uint64_t>(from), 0};
+    std::memcpy(header().inlined, &address, sizeof address);
+    post(fingerprint, bytes, PayloadLocation::kAtSender);
+  }
+  // What has been lent, and not given back, is not what it was any more: who has read it sees that, as this comes
+  // before whatever the caller does to that memory next.
+  void takeBack() noexcept {
+    for (uint64_t slot = posted - std::min<uint64_t>(posted, fifo.depth); slot != posted; ++slot) {
+      std::atomic_ref carried(fifo.headers[slot & (fifo.depth - 1)].carried);
+      if (carried.load(std::memory_order_relaxed) == PayloadLocation::kAtSender)
+        carried.store(PayloadLocation::kTakenBack, std::memory_order_relaxed);
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  // The same over a driver: what has not left goes on from its slots, where it is from now on.
+  void moveIntoSlots() noexcept;
+
+ private:
+  void post(const Fingerprint& fingerprint, uint32_t bytes, PayloadLocation carried) noexcept {
     SlotHeader& line = header();
     line.fingerprint = fingerprint;
     line.bytes = bytes;
+    line.carried = carried;
     // Release: pairs with RecvEnd::ready; header and payload are visible to whoever sees the number.
     line.sequence.store(++posted, std::memory_order_release);
     own(&header());
@@ -133,6 +222,7 @@ struct RecvEnd {
   Driver* driver = nullptr;
   int peer = -1;
   Wakeups wakeups{};
+  PeerMemory* memory = nullptr;  // null: all comes through slots
 
   const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
   // Acquire: pairs with SendEnd::post.
@@ -143,6 +233,17 @@ struct RecvEnd {
     const Said copy{line.fingerprint, line.bytes};
     std::atomic_signal_fence(std::memory_order_acq_rel);  // the compiler reads nothing of it again
     return copy;
+  }
+  // Needs ready().
+  PayloadLocation carried() const noexcept {
+    return std::atomic_ref(const_cast<PayloadLocation&>(header().carried)).load(std::memory_order_relaxed);
+  }
+  // Of what is kAtSender: where in the peer's memory.
+  uint64_t lentAt() const noexcept { return link::lentAt(header()); }
+  // Whether what was read at the sender had not been taken back by then.
+  bool isStillLent() const noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return carried() == PayloadLocation::kAtSender;
   }
   // Where so many bytes of payload are; needs ready(). As many as there must be, whatever the header says by now.
   const std::byte* payload(size_t bytes) const noexcept {
@@ -169,6 +270,17 @@ class Connection {
   // Bytes of memory that this rank accounts for (a region shared with the peer counts half on each side).
   size_t memoryBytes = 0;
   std::string transport;  // its name
+  std::string remark;     // what a user may want to know of this link, to go after its name; empty: nothing
+
+  // The peer's memory can be read from now on.
+  void readFrom(std::unique_ptr<PeerMemory> peers) noexcept {
+    peerMemory_ = std::move(peers);
+    recv.memory = peerMemory_.get();
+    recv.fifo.released->readsSender.store(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::unique_ptr<PeerMemory> peerMemory_;
 };
 
 }  // namespace tutti::link

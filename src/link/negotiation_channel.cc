@@ -1,10 +1,17 @@
 #include "link/negotiation_channel.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "process/log.h"
 
 namespace tutti::link {
 
 void NegotiationChannel::put(std::span<const std::byte> blob) {
+  if (!said_.isModest(blob.size()))
+    throw Error(ErrorCode::kSystem,
+                fmt::format("it says more to its other end than a set-up takes: {} blobs of {} KiB, {} KiB in all",
+                            Spoken::kMostBlobs, Spoken::kMostBlobBytes >> 10, Spoken::kMostBytes >> 10));
   oob_.put(Writer().value(EdgeMessage::kBlob).value(attempt_).block(blob).take());
 }
 

@@ -24,10 +24,26 @@ struct StreamsAsked {
   bool refused = false;  // one could not be had, so that the other end may wait for its counterpart in vain
 };
 
+// What one end has said during an attempt: a few blobs of some hundred bytes are what a transport needs. Who says more
+// fails the attempt, before the peer takes it for a stranger.
+class Spoken {
+ public:
+  static constexpr size_t kMostBlobs = 256, kMostBlobBytes = size_t{64} << 10, kMostBytes = size_t{1} << 20;
+  // Counts one more, and whether it still may be said.
+  bool isModest(size_t blobBytes) noexcept {
+    bytes_ += blobBytes;
+    return ++blobs_ <= kMostBlobs && blobBytes <= kMostBlobBytes && bytes_ <= kMostBytes;
+  }
+
+ private:
+  size_t blobs_ = 0, bytes_ = 0;
+};
+
 class NegotiationChannel : public OobChannel {
  public:
   NegotiationChannel(OobChannel& oob, uint32_t attempt) : oob_(oob), attempt_(attempt) {}
 
+  // Throws Error(kSystem) where that is more than a set-up takes.
   void put(std::span<const std::byte> blob) override;
   std::optional<Bytes> poll() override;
   void requestStream(StreamKind kind) override;
@@ -47,6 +63,7 @@ class NegotiationChannel : public OobChannel {
   OobChannel& oob_;
   uint32_t attempt_;
   std::deque<Bytes> blobs_;
+  Spoken said_;
   StreamsAsked asked_;
   int taken_ = 0;
 };

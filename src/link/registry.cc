@@ -29,6 +29,10 @@ std::vector<std::string_view> splitAtCommas(std::string_view list) {
 }  // namespace
 
 void Registry::add(std::unique_ptr<Transport> transport) {
+  for (const auto& other : transports_)
+    if (other->name() == transport->name())
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("two transports are called {}: each needs a name of its own", transport->name()));
   transports_.push_back(std::move(transport));
   allowed_.push_back(true);
 }
@@ -38,6 +42,18 @@ std::vector<std::string> Registry::allowed() const {
   for (size_t i = 0; i < transports_.size(); ++i)
     if (allowed_[i]) names.emplace_back(transports_[i]->name());
   return names;
+}
+
+std::vector<std::string> Registry::terms() const {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < transports_.size(); ++i) {
+    if (!allowed_[i]) continue;
+    const std::string announced = transports_[i]->announced();
+    const std::string name(transports_[i]->name());
+    all.push_back(announced.empty() ? name : fmt::format("{} ({})", name, announced));
+  }
+  std::ranges::sort(all);
+  return all;
 }
 
 void Registry::narrow(std::string_view list) {
@@ -64,6 +80,7 @@ void Registry::narrow(std::string_view list) {
 // Some of it comes from peers: what is kept has an end.
 bool Registry::isNews(const std::string& text) const noexcept {
   constexpr size_t kMostTexts = 64;
+  if (quiet_) return false;
   try {
     const std::lock_guard lock(told_->mutex);
     return told_->texts.size() < kMostTexts && told_->texts.insert(text).second;
@@ -72,17 +89,53 @@ bool Registry::isNews(const std::string& text) const noexcept {
   }
 }
 
+std::map<std::string, std::string> Registry::lacks(const topology::PeerInfo& self) const {
+  std::map<std::string, std::string> all;
+  for (size_t i = 0; i < transports_.size(); ++i) {
+    const std::string why = allowed_[i] ? transports_[i]->lack(self) : std::string();
+    if (!why.empty()) all.emplace(transports_[i]->name(), why);
+  }
+  return all;
+}
+
+Reachability Registry::reach(size_t number, const topology::PeerInfo& self, const topology::PeerInfo& peer) const {
+  const Transport& transport = *transports_[number];
+  if (!allowed_[number]) return {.reason = "left out by TUTTI_TRANSPORT (config.transports)"};
+  if (secret_ && !transport.keepsSecrets()) return {.reason = "it does not encrypt, as TUTTI_ENCRYPT asks for"};
+  const std::string name(transport.name());
+  for (const topology::PeerInfo* end : {&self, &peer})
+    if (const auto lack = end->lacks.find(name); lack != end->lacks.end())
+      return {.reason = self.lacks.contains(name) && peer.lacks.contains(name)
+                            ? lack->second
+                            : fmt::format("{} (process {} on host {})", lack->second, end->pid, end->hostName)};
+  return transport.reach(self, peer);
+}
+
+// Of one that is out of the question by itself no price is known: the built-in ones come from the cheapest on.
+Way Registry::wayBetween(const topology::PeerInfo& self, const topology::PeerInfo& peer) const {
+  Way way;
+  if (const std::vector<Transport*> usable = candidates(self, peer); !usable.empty())
+    way.transport = usable.front(), way.reach = usable.front()->reach(self, peer);
+  bool passed = false;  // the one that is taken
+  for (size_t i = 0; i < transports_.size(); ++i) {
+    passed = passed || transports_[i].get() == way.transport;
+    const Reachability one = reach(i, self, peer), alone = transports_[i]->reach(self, peer);
+    const bool known = alone.possible && way.transport != nullptr;
+    const bool cheaper = known ? costOf(alone) < costOf(way.reach) : !passed;
+    if (!one.possible && cheaper) way.notFaster.push_back(fmt::format("{}: {}", transports_[i]->name(), one.reason));
+  }
+  return way;
+}
+
 std::vector<Transport*> Registry::candidates(const topology::PeerInfo& self, const topology::PeerInfo& peer,
                                              std::vector<std::string>* excluded) const {
   std::vector<std::pair<double, Transport*>> usable;
   for (size_t i = 0; i < transports_.size(); ++i) {
-    Transport& transport = *transports_[i];
-    const Reachability reach = allowed_[i] ? transport.reach(self, peer)
-                                           : Reachability{.reason = "left out by TUTTI_TRANSPORT (config.transports)"};
-    if (reach.possible) {
-      usable.emplace_back(costOf(reach), &transport);
+    const Reachability way = reach(i, self, peer);
+    if (way.possible) {
+      usable.emplace_back(costOf(way), transports_[i].get());
     } else if (excluded != nullptr) {
-      excluded->push_back(fmt::format("{}: {}", transport.name(), reach.reason));
+      excluded->push_back(fmt::format("{}: {}", transports_[i]->name(), way.reason));
     }
   }
   // Equal costs fall back on the name, so that two ranks that registered in another order agree all the same.

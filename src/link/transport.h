@@ -62,7 +62,15 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string_view name() const noexcept = 0;
+  // Where neither of the two lacks anything for it.
   virtual Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const = 0;
+  // What it says of its cost, where that is no part of this build and so might differ from rank to rank; empty:
+  // nothing.
+  virtual std::string announced() const { return {}; }
+  // What this process lacks to use it with anybody, such as a device; empty: nothing. May look at the machine.
+  virtual std::string lack(const topology::PeerInfo&) const { return {}; }
+  // Whether it encrypts what crosses a network where that is asked for, or crosses none.
+  virtual bool keepsSecrets() const noexcept { return true; }
   // `meeting` outlives the Setup. Both ends open the same transport for the same edge.
   virtual std::unique_ptr<Setup> open(const Edge& edge, OobChannel& oob) = 0;
 };

@@ -172,6 +172,17 @@ std::vector<Address> chosenAddresses(const Network& network) {
   return addresses;
 }
 
+uint32_t firstMegabits(const Network& network, const std::string& root) try {
+  constexpr int64_t kMost = 100'000'000;
+  const std::vector<Interface> chosen = chosenInterfaces(network);
+  if (chosen.empty()) return 0;
+  std::ifstream file(fmt::format("{}/sys/class/net/{}/speed", root, chosen.front().name));
+  int64_t megabits = 0;  // -1 where the driver has no idea
+  return file >> megabits && megabits > 0 && megabits <= kMost ? static_cast<uint32_t>(megabits) : 0;
+} catch (const std::exception&) {  // whoever listens on these interfaces says what is wrong with them
+  return 0;
+}
+
 std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses) {
   const auto isScoped = [](const Address& address) { return address.v6 && address.scope != 0; };
   if (std::none_of(addresses.begin(), addresses.end(), isScoped)) return addresses;

@@ -28,6 +28,9 @@ struct Interface {
   Address address;
 };
 std::vector<Interface> chosenInterfaces(const Network& network);
+// Mbit/s of the first of them, as the kernel tells; 0 where it does not (virtual machines), and where there is none.
+// Throws nothing. `root`: in front of the kernel's folders, for tests.
+uint32_t firstMegabits(const Network& network, const std::string& root = "");
 // The same addresses as this host must name them: an interface's number, which is part of a link-local address, means
 // something else on every host, so each of these becomes one for each interface here.
 std::vector<Address> asSeenFromHere(const std::vector<Address>& addresses);

@@ -19,6 +19,9 @@ using schedule::Algorithm;
 
 namespace {
 
+// Of a rank to other hosts, in either direction: those of a node of two trees (schedule/tree.h).
+constexpr int kMostFarLinks = 3;
+
 const ProtocolCost& costOf(Protocol protocol, const DeviceMachine& machine) {
   return machine.linesMoveWhole ? rowOf(protocol).overNvlink : rowOf(protocol).overPcie;
 }
@@ -32,7 +35,7 @@ double leastOf(double rate, double limit) { return limit > 0 ? std::min(rate, li
 schedule::Scale scaleOf(const DeviceMachine& machine) {
   schedule::Scale scale;
   scale.ranks = machine.ranks, scale.hosts = machine.hosts;
-  scale.ranksPerHost = machine.ranks / std::max(1, machine.hosts);
+  scale.ranksPerHost = machine.ranksPerHost > 0 ? machine.ranksPerHost : machine.ranks / std::max(1, machine.hosts);
   scale.slotBytes = slots::kPricedBytesOnGpu;
   return scale;
 }
@@ -80,6 +83,11 @@ Passage passageOf(Algorithm algorithm, const Request& request, const DeviceMachi
   return passageOf(algorithm, request, scale);
 }
 
+// What a GPU's links carry of what the algorithm sends within a host.
+double linksOf(Algorithm algorithm, const DeviceMachine& machine) {
+  return schedule::rowOf(algorithm).alongTheRow && machine.ringGBs > 0 ? machine.ringGBs : machine.gpuGBs;
+}
+
 DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
                    int forcedChannels) {
   const ProtocolRow& row = rowOf(protocol);
@@ -87,7 +95,7 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
   const Passage passage = passageOf(algorithm, request, machine);
   const int channels = forcedChannels > 0 ? std::min(forcedChannels, machine.channels)
                                           : channelsFor(passage.moved, cost, machine.channels);
-  const double nearGBs = leastOf(cost.channelGBs * channels, machine.gpuGBs * row.linkShare);
+  const double nearGBs = leastOf(cost.channelGBs * channels, linksOf(algorithm, machine) * row.linkShare);
   const double farGBs = leastOf(cost.channelGBs * channels, machine.networkGBs * row.linkShare);
   const double us = std::max(passage.moved / nearGBs, passage.crossing / farGBs) / 1e3;
   return {algorithm, protocol, channels,
@@ -112,6 +120,10 @@ std::string objection(Algorithm algorithm, const DeviceMachine& machine) {
     if (std::string reason = row.objection(scaleOf(machine)); !reason.empty()) return reason;
   if (row.linksToAll && machine.ranks - 1 > machine.mostLinks)
     return fmt::format("it needs {} links a rank, of which a block serves {}", machine.ranks - 1, machine.mostLinks);
+  // Where there are two stages, the first is among all ranks of a host; and there are links to other hosts.
+  const int onHost = scaleOf(machine).ranksPerHost - 1 + kMostFarLinks;
+  if (row.stages != nullptr && machine.hosts > 1 && onHost > machine.mostLinks)
+    return fmt::format("it needs {} links a rank, of which a block serves {}", onHost, machine.mostLinks);
   return {};
 }
 

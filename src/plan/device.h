@@ -23,10 +23,12 @@ constexpr PerProtocol<uint32_t> segmentsIn(uint32_t slotBytes) noexcept {
 struct DeviceMachine {
   int ranks = 1;
   int channels = 1;  // at most
-  int hosts = 1;     // with as many ranks each
-  // GB/s in each direction that a GPU's links carry inside its host, and that its way into the network carries; 0 where
-  // that is not known, and taken for no limit.
-  double gpuGBs = 0, networkGBs = 0;
+  int hosts = 1;
+  int ranksPerHost = 0;  // of the fullest host; 0: they have as many each
+  // GB/s in each direction that a GPU's links carry inside its host, to whichever other GPU there, and to the next one
+  // of a ring (schedule/row.h); and that its way into the network carries. 0 where that is not known: taken for no
+  // limit, and along a ring for what is carried to any other.
+  double gpuGBs = 0, ringGBs = 0, networkGBs = 0;
   // Every link moves 128 bytes as a whole, so LL128 may be used: one GPU, or NVLink between all. False: PCIe.
   bool linesMoveWhole = true;
   int mostLinks = 64;  // that one block can serve, of each direction

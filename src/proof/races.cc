@@ -6,8 +6,12 @@
 #include <deque>
 #include <unordered_map>
 
+#include "schedule/stays.h"
+
 namespace tutti::proof {
 namespace {
+
+using schedule::Stays;
 
 // How many steps of each rank have happened before, as far as whoever holds the clock can know.
 using VectorClock = std::vector<uint32_t>;
@@ -26,10 +30,11 @@ struct Cell {
 
 class Races {
  public:
-  Races(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems)
+  Races(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, DirectBy by, Problems& problems)
       : schedules_(schedules),
         wiring_(wiring),
         inPlace_(inPlace),
+        by_(by),
         problems_(problems),
         clocks_(schedules.size(), VectorClock(schedules.size())),
         links_(wiring.links.size()) {}
@@ -52,7 +57,8 @@ class Races {
     uint32_t segment = 0;
     uint16_t span = 1;
     bool directWrite = false;
-    int refersTo = -1;  // the rank whose input it is
+    int refersTo = -1;  // the rank whose buffer it is in
+    bool input = true;  // that buffer
   };
 
   bool isInPlace(int rank) const { return inPlace_ == InPlace::kAll || (inPlace_ == InPlace::kSome && rank % 2 == 1); }
@@ -75,23 +81,34 @@ class Races {
     const Slot slot = std::move(link.front());
     link.pop_front();
     for (size_t i = 0; i < slot.clock.size(); ++i) clocks_[rank][i] = std::max(clocks_[rank][i], slot.clock[i]);
-    if (slot.refersTo >= 0) read(rank, slot.refersTo, true, slot.segment, round);
-    if (slot.directWrite && !storesAsItIs(rank, step, slot))
+    if (slot.refersTo >= 0) read(rank, slot.refersTo, slot.input, slot.segment, round);
+    const bool lent = by_ == DirectBy::kLane && slot.refersTo >= 0;
+    if ((slot.directWrite && !(storesAsItIs(rank, step, slot) && step.segment == slot.segment)) ||
+        (lent && !storesAsItIs(rank, step, slot)))
       complain(rank, round, "takes a value that should land in its output, and does something else with it");
   }
 
   bool storesAsItIs(int rank, const Step& step, const Slot& slot) const {
     const auto to = schedules_[rank].to(step);
-    return step.fromCount == 1 && (step.flags & kFinalise) == 0 && step.segment == slot.segment &&
-           step.span == slot.span && std::ranges::count(to, Operand::output()) == 1;
+    return step.fromCount == 1 && (step.flags & kFinalise) == 0 && step.span == slot.span &&
+           std::ranges::count(to, Operand::output()) == 1;
+  }
+
+  Stays lentBy(const Schedule& schedule, const Step& step) const {
+    if (by_ == DirectBy::kLane) return staysOf(schedule, step);
+    const auto from = schedule.from(step);
+    return from.size() == 1 && from[0] == Operand::input() && step.span == 1 ? Stays::kInInput : Stays::kNowhere;
   }
 
   void post(int rank, const Step& step, int round, uint32_t link) {
     const int receiver = wiring_.links[link].receiver;
-    const bool lands = (step.flags & kDirectWrite) != 0 && opens(receiver);
+    const bool lands = by_ == DirectBy::kKernel && (step.flags & kDirectWrite) != 0 && opens(receiver);
     Slot slot{clocks_[rank], step.segment, step.span, lands};
-    const auto from = schedules_[rank].from(step);
-    if (from.size() == 1 && from[0].kind() == Kind::kInput && step.span == 1 && opens(rank)) slot.refersTo = rank;
+    const Stays where = lentBy(schedules_[rank], step);
+    if (where != Stays::kNowhere && opens(rank)) {
+      slot.refersTo = rank;
+      slot.input = where == Stays::kInInput;
+    }
     if (slot.directWrite) {
       forSegments(rank, step, [&](uint32_t segment) { write(rank, receiver, segment, round); });
     }
@@ -133,6 +150,7 @@ class Races {
   std::span<const Schedule> schedules_;
   const Wiring& wiring_;
   InPlace inPlace_;
+  DirectBy by_;
   Problems& problems_;
   std::vector<VectorClock> clocks_;
   std::vector<std::deque<Slot>> links_;
@@ -141,9 +159,10 @@ class Races {
 
 }  // namespace
 
-void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems) {
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,
+                 DirectBy by) {
   // Rounds use memory of their own: a second one only shows that they do not disturb each other's clocks.
-  Races races(schedules, wiring, inPlace, problems);
+  Races races(schedules, wiring, inPlace, by, problems);
   Simulator simulator(schedules, wiring, schedules[0].depth, Lengths::uniform(2));
   simulator.run([&](int rank, const Step& step, int round) {
     if (!problems.full()) races.execute(rank, step, round);

@@ -21,7 +21,12 @@ inline constexpr size_t kMostDirect = 256;
 // the schedule is right out of place only (Schedule::directInPlace): whether it is in place is a rank's own choice.
 enum class InPlace : uint8_t { kNobody, kSome, kAll };
 
+// Whose memory ranks use. Of GPUs a copy of the input is lent, and what lands is written to the receiver's output. On
+// the host (engine::Lane) the input is lent, and the output where it has what would land; nobody writes to a peer.
+enum class DirectBy : uint8_t { kKernel, kLane };
+
 // Adds what may go wrong over direct links. The schedules must have passed checkStructure and end at their depth.
-void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems);
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,
+                 DirectBy by = DirectBy::kKernel);
 
 }  // namespace tutti::proof

@@ -75,7 +75,7 @@ class StructureCheck {
       complain(schedule,
                fmt::format("has segment {} or span {} out of range in step {}", step.segment, step.span, number));
     }
-    if ((step.flags & ~(kFinalise | kDirectWrite)) != 0)
+    if ((step.flags & ~(kFinalise | kDirectWrite | schedule::kLands)) != 0)
       complain(schedule, fmt::format("has unknown flags in step {}", number));
     checkOperands(schedule, schedule.from(step), schedule.inPeers.size(), number);
     checkOperands(schedule, schedule.to(step), schedule.outPeers.size(), number);

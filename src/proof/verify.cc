@@ -83,9 +83,11 @@ Verdict verify(std::span<const Schedule> schedules, int depth) {
     }
     if (problems.none()) checkDepth(schedules, wiring, depth, problems);
     if (problems.none() && schedules.size() <= kMostDirect) {
-      checkDirect(schedules, wiring, InPlace::kNobody, problems);
-      if (schedules[0].directInPlace) checkDirect(schedules, wiring, InPlace::kAll, problems);
-      checkDirect(schedules, wiring, InPlace::kSome, problems);
+      for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane}) {
+        checkDirect(schedules, wiring, InPlace::kNobody, problems, by);
+        if (schedules[0].directInPlace) checkDirect(schedules, wiring, InPlace::kAll, problems, by);
+        checkDirect(schedules, wiring, InPlace::kSome, problems, by);
+      }
     }
   }
   Verdict verdict;

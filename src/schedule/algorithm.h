@@ -23,6 +23,8 @@ struct Shape {
   // groupOf[r] numbers the host (or other island) of rank r, for the hierarchical algorithm, and for the order of
   // rings and trees; empty: one group.
   std::vector<int> groupOf;
+  // within[r]: how early rank r comes among those of its host, in rings and trees; empty: by the numbers of the ranks.
+  std::vector<int> within{};
 };
 
 // One algorithm among some of the ranks, as a part of another.
@@ -48,6 +50,8 @@ struct AlgorithmRow {
   bool (*stages)(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) = nullptr;
   // Why it is no use among so many; empty: it is. Null: it always is.
   std::string (*objection)(const Scale& scale) = nullptr;
+  // Whether ranks speak to those alone that are next to them in the row (row.h): what its order carries counts then.
+  bool alongTheRow = false;
   // Whether every rank has a link to every other.
   bool linksToAll = false;
   // Whether one slot carries a segment of nearly every rank. Null: never.

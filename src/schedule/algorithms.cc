@@ -46,9 +46,12 @@ void check(Algorithm algorithm, const Shape& shape, int rank) {
   if (hasRoot(shape.collective) && (shape.root < 0 || shape.root >= shape.size)) {
     fail(fmt::format("root {} of {} is not one of {} ranks", shape.root, nameOf(shape.collective), shape.size));
   }
-  if (!shape.groupOf.empty() && shape.groupOf.size() != static_cast<size_t>(shape.size)) {
-    fail(fmt::format("groupOf has {} entries for {} ranks; give one for each", shape.groupOf.size(), shape.size));
-  }
+  const auto isOfAll = [&](const std::vector<int>& list, const char* name) {
+    if (!list.empty() && list.size() != static_cast<size_t>(shape.size))
+      fail(fmt::format("{} has {} entries for {} ranks; give one for each", name, list.size(), shape.size));
+  };
+  isOfAll(shape.groupOf, "groupOf");
+  isOfAll(shape.within, "within");
 }
 
 // Whether every buffer holds the whole message, so that it is split; otherwise segments belong to ranks.

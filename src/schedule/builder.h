@@ -60,6 +60,11 @@ class Builder {
       step().flags |= kFinalise;
       return *this;
     }
+    // See kLands.
+    Draft& lands() {
+      step().flags |= kLands;
+      return *this;
+    }
     // See kDirectWrite.
     Draft& directWrite() {
       step().flags |= kDirectWrite;

@@ -20,7 +20,7 @@ void broadcast(Builder& builder, int root) {
     step.fromRank(root).to(Operand::output());
     return;
   }
-  step.from(Operand::input()).to(Operand::output());
+  step.from(Operand::input()).to(Operand::output()).lands();
   toOthers(step, builder);
 }
 
@@ -36,7 +36,7 @@ void reduce(Builder& builder, int root) {
 
 void gather(Builder& builder, int root) {
   if (builder.rank() != root) {
-    builder.at(builder.rank()).from(Operand::input()).toRank(root);
+    builder.at(builder.rank()).from(Operand::input()).toRank(root).lands();
     return;
   }
   builder.at(root).from(Operand::input()).to(Operand::output());
@@ -53,7 +53,7 @@ void scatter(Builder& builder, int root) {
   }
   for (int d = 1; d < builder.size(); ++d) {
     const int peer = (root + d) % builder.size();
-    builder.at(peer).from(Operand::input()).toRank(peer);
+    builder.at(peer).from(Operand::input()).toRank(peer).lands();
   }
   builder.at(root).from(Operand::input()).to(Operand::output());
 }
@@ -74,7 +74,7 @@ void allToAll(Builder& builder) {
       builder.at(rank).from(Operand::input()).to(Operand::output());
       continue;
     }
-    builder.at(peer).from(Operand::input()).toRank(peer);
+    builder.at(peer).from(Operand::input()).toRank(peer).lands();
     builder.at(peer).fromRank(peer).to(Operand::output());
   }
 }

@@ -25,7 +25,7 @@ Schedule finish(Builder& builder) {
 
 Schedule buildSend(int rank, int size, int peer) {
   Builder builder = messageBuilder(rank, size);
-  builder.at(0).from(Operand::input()).toRank(peer);
+  builder.at(0).from(Operand::input()).toRank(peer).lands();
   return finish(builder);
 }
 

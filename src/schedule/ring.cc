@@ -44,7 +44,7 @@ Schedule buildChain(const Shape& shape, int rank, const Row& ring) {
 }
 
 Schedule buildRing(const Shape& shape, int rank) {
-  const Row ring(shape.groupOf);
+  const Row ring(shape.groupOf, shape.within);
   Schedule schedule = hasRoot(shape.collective) ? buildChain(shape, rank, ring)
                                                 : buildOnGrid(shape, rank, Hosts::eachAlone(ring, shape.size));
   schedule.grouping = ring.digest();
@@ -68,6 +68,6 @@ Workload workloadOfRing(const Request& request, const Scale& scale) {
 }  // namespace
 
 constinit const AlgorithmRow rows::kRing{
-    .name = "ring", .collectives = kRingHas, .build = buildRing, .workload = workloadOfRing};
+    .name = "ring", .collectives = kRingHas, .build = buildRing, .workload = workloadOfRing, .alongTheRow = true};
 
 }  // namespace tutti::schedule

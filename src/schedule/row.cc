@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "schedule/schedule.h"
 
@@ -27,13 +28,16 @@ uint16_t digestOf(std::span<const int> numbers) noexcept {
   return static_cast<uint16_t>((hash ^ hash >> 9 ^ hash >> 18) & Schedule::kMostGrouping);
 }
 
-Row::Row(std::span<const int> groupOf) {
+Row::Row(std::span<const int> groupOf, std::span<const int> within) {
   const std::vector<int> hosts = numberedAsTheyCome(groupOf);
-  if (std::ranges::is_sorted(hosts)) return;
-  ranks_.resize(hosts.size());
-  places_.resize(hosts.size());
+  if (within.empty() && std::ranges::is_sorted(hosts)) return;
+  ranks_.resize(std::max(hosts.size(), within.size()));
   std::iota(ranks_.begin(), ranks_.end(), 0);
-  std::ranges::stable_sort(ranks_, {}, [&](int rank) { return hosts[rank]; });
+  std::ranges::stable_sort(ranks_, {}, [&](int rank) {
+    return std::pair(hosts.empty() ? 0 : hosts[rank], within.empty() ? 0 : within[rank]);
+  });
+  if (std::ranges::is_sorted(ranks_)) ranks_.clear();
+  places_.resize(ranks_.size());
   for (size_t place = 0; place < ranks_.size(); ++place) places_[ranks_[place]] = static_cast<int>(place);
 }
 

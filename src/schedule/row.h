@@ -1,5 +1,6 @@
 // The order of the ranks in rings and trees: those of one host next to each other, so that links cross between hosts as
-// rarely as can be, however a launcher has placed the ranks. Hosts and their ranks are in the order of Hosts (grid.h).
+// rarely as can be, however a launcher has placed the ranks. Hosts are in the order of Hosts (grid.h); their ranks too,
+// unless an order is given, such as the one in which the links between their GPUs carry the most.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,8 +16,8 @@ uint16_t digestOf(std::span<const int> numbers) noexcept;
 
 class Row {
  public:
-  // `groupOf` as in Shape.
-  explicit Row(std::span<const int> groupOf);
+  // As in Shape. Any numbers are an order: of equal ones the rank with the lesser number comes first.
+  explicit Row(std::span<const int> groupOf, std::span<const int> within = {});
 
   int rankAt(int place) const noexcept { return ranks_.empty() ? place : ranks_[place]; }
   int placeOf(int rank) const noexcept { return places_.empty() ? rank : places_[rank]; }

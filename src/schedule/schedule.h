@@ -57,6 +57,8 @@ inline constexpr uint8_t kFinalise = 1;
 // Whoever receives the step's value stores it to the same segment of its output as it is, so over a direct link the
 // sender may write it there.
 inline constexpr uint8_t kDirectWrite = 2;
+// Whoever receives the step's value stores it to some segment of its output as it is, and may read it where it lies.
+inline constexpr uint8_t kLands = 4;
 
 // The numbers of the algorithms that are built in (algorithm.h). Slots carry them: a new one comes last.
 enum class Algorithm : uint8_t { kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical };

@@ -168,7 +168,7 @@ void rootedOnTrees(Builder& builder, const Shape& shape, const Row& row) {
 
 Schedule buildTree(const Shape& shape, int rank) {
   Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
-  const Row row(shape.groupOf);
+  const Row row(shape.groupOf, shape.within);
   const bool rooted = hasRoot(shape.collective);
   if (rooted) {
     rootedOnTrees(builder, shape, row);

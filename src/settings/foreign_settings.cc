@@ -27,6 +27,15 @@ constexpr Counterpart kCounterparts[] = {
     {"NCCL_P2P_DISABLE", "TUTTI_TRANSPORT=^p2p", "0"},
     {"NCCL_SHM_DISABLE", "TUTTI_TRANSPORT=^shm", "0"},
     {"NCCL_NET", "TUTTI_TRANSPORT"},
+    {"NCCL_IB_DISABLE", "TUTTI_TRANSPORT=^verbs", "0"},
+    {"NCCL_IB_HCA", "TUTTI_IB_HCA"},
+    {"NCCL_IB_GID_INDEX", "TUTTI_IB_GID_INDEX", "-1"},
+    {"NCCL_IB_QPS_PER_CONNECTION", "TUTTI_IB_QPS_PER_CONNECTION", "1"},
+    {"NCCL_IB_TC", "TUTTI_IB_TC", "0"},
+    {"NCCL_IB_SL", "TUTTI_IB_SL", "0"},
+    {"NCCL_IB_TIMEOUT", "TUTTI_IB_TIMEOUT"},
+    {"NCCL_IB_RETRY_CNT", "TUTTI_IB_RETRY_CNT"},
+    {"NCCL_IB_PCI_RELAXED_ORDERING", "TUTTI_IB_PCI_RELAXED_ORDERING", "1"},
     {"NCCL_NCHANNELS", "TUTTI_CHANNELS"},
     {"NCCL_MIN_NCHANNELS", "TUTTI_CHANNELS"},
     {"NCCL_MAX_NCHANNELS", "TUTTI_CHANNELS"},
@@ -44,7 +53,7 @@ constexpr Counterpart kCounterparts[] = {
     {"NCCL_NSOCKS_PERTHREAD", ""},
     {"NCCL_SOCKET_NTHREADS", ""},
     {"NCCL_LAUNCH_MODE", ""},
-    {"NCCL_TOPO_FILE", ""},
+    {"NCCL_TOPO_FILE", "TUTTI_TOPO_FILE"},
     {"NCCL_GRAPH_FILE", ""},
     {"NCCL_CONF_FILE", "TUTTI_CONF_FILE"},
     {"NCCL_TUNER_PLUGIN", ""},
@@ -54,7 +63,7 @@ constexpr Counterpart kCounterparts[] = {
     {"NCCL_BLOCKING_WAIT", "", "0"},
     {"NCCL_ASYNC_ERROR_HANDLING", "", "0"},
 };
-constexpr std::string_view kRdma = "NCCL_IB_";  // a family of its own, and there is no RDMA here
+constexpr std::string_view kRdma = "NCCL_IB_";  // a family of its own: those that are not above
 
 // Whether a line about it tells its user anything: not where it asks for what is so anyway, nor where the one of ours
 // is set already.
@@ -69,7 +78,11 @@ bool isWorthALine(const Environment& environment, const Counterpart& one) {
 }  // namespace
 
 std::string foreignNames(const Environment& environment) {
+  const auto hasCounterpart = [](const std::string& name) {
+    return std::ranges::any_of(kCounterparts, [&](const Counterpart& one) { return name == one.foreign.text(); });
+  };
   std::vector<std::string> pairs, without = environment.names(kRdma);
+  std::erase_if(without, hasCounterpart);
   std::sort(without.begin(), without.end());
   for (const Counterpart& one : kCounterparts) {
     if (!isWorthALine(environment, one)) continue;

@@ -71,6 +71,26 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Whether to encrypt what crosses a network. The same on every rank. 0 leaves it off also where the program asks "
      "for it, with a warning."},
 
+    // RDMA
+    {"TUTTI_IB_HCA", For::kNetwork, Type::kText, "", 0, 0, "mlx5_0:1,mlx5_1 or =mlx5_1 or ^mlx5_2",
+     "RDMA devices to use, and ports of them: beginnings of names; with = in front of the list whole names, with ^ all "
+     "but these, with ^= both, as with NCCL. Default: all whose port is active."},
+    {"TUTTI_IB_GID_INDEX", For::kNetwork, Type::kNumber, "-1", -1, 255, "-1: chosen",
+     "The number of a port's address in its table. Chosen: of RoCE one of version 2, IPv4 before others; of InfiniBand "
+     "the first."},
+    {"TUTTI_IB_QPS_PER_CONNECTION", For::kNetwork, Type::kNumber, "1", 1, 8, "",
+     "Queue pairs of a link on each port, over which its messages are spread: where a switch chooses ways by queue "
+     "pair."},
+    {"TUTTI_IB_TC", For::kNetwork, Type::kNumber, "0", 0, 255, "", "The traffic class of RoCE, and of routed packets."},
+    {"TUTTI_IB_SL", For::kNetwork, Type::kNumber, "0", 0, 15, "", "The service level of InfiniBand."},
+    {"TUTTI_IB_TIMEOUT", For::kNetwork, Type::kNumber, "18", 1, 31, "",
+     "A packet that is not answered is sent again after 4.096 us times 2 to the power of this; at 18 that is a "
+     "second."},
+    {"TUTTI_IB_RETRY_CNT", For::kNetwork, Type::kNumber, "6", 0, 7, "",
+     "How often it is sent again before its way counts as broken."},
+    {"TUTTI_IB_PCI_RELAXED_ORDERING", For::kNetwork, Type::kSwitch, "1", 0, 1, "",
+     "Whether the PCI bus may order what an RDMA device writes as it likes, where the device knows how."},
+
     // How operations run
     {"TUTTI_CONF_FILE", For::kRunning, Type::kPath, "", 0, 0, "",
      "A file with lines NAME=VALUE, which count as variables that are set; those of the environment win. Read instead "
@@ -78,6 +98,14 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "no file may hold a secret, or what says who a process is and where the ranks of one job meet."},
     {"TUTTI_TRANSPORT", For::kRunning, Type::kText, "", 0, 0, "a list such as shm,tcp or ^shm",
      "Transports to choose from. Default: all."},
+    {"TUTTI_SINGLE_COPY", For::kRunning, Type::kNumber, "1", 0, 2, "0: never, 1: where it is faster, 2: always",
+     "Whether ranks of one host read long messages where they lie in each other's memory (process_vm_readv), which "
+     "saves a copy. What is faster is tried while calls repeat. Where the system does not permit it, or one end has 0 "
+     "here, they go through shared slots. Over TCP 1 and 2 are the same: long messages go from the caller's buffer to "
+     "the socket and from there to the caller's buffer."},
+    {"TUTTI_TRANSPORT_PLUGINS", For::kRunning, Type::kText, "", 0, 0, "paths of shared objects, with commas between",
+     "Further transports (tutti/transport.h). What they are called and which there are is to be the same on every "
+     "rank."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,
      "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical; several, as tree,ring; all but some, as "
      "^tree; for each operation, as tree;all_reduce:ring,oneshot",
@@ -106,6 +134,11 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "simple, ll, ll128; several, as ll,simple; all but some, as ^ll128; for each operation, as simple;broadcast:ll",
      "How slots on GPUs say that they are full, or what to choose from for that, in the manner of TUTTI_ALGO. LL128 is "
      "forced where it stands alone; in a list it is chosen only where it is right. The same on every rank."},
+    {"TUTTI_TOPO_FILE", For::kRunning, Type::kPath, "", 0, 0, "",
+     "A file that describes this host and the links between its GPUs, in NCCL's XML or hwloc's, as clouds publish it "
+     "and "
+     "tutti-topo writes it; what is detected completes it. Read by the first rank of each host, on GPUs, for the order "
+     "of ranks in rings. One that is of no use is warned of. Default: the host as it is detected."},
     {"TUTTI_GPU_BUFFER_MIB", For::kRunning, Type::kNumber, "128", 1, 1 << 16, "",
      "MiB that a rank may spend on the slots of its links on a GPU. The same on every rank."},
     {"TUTTI_GROUP_SIZE", For::kRunning, Type::kNumber, "0", 0, 1 << 20, "0: real hosts",
@@ -126,6 +159,10 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_DEBUG_FILE", For::kDiagnosis, Type::kPath, "", 0, 0, "",
      "Where that is written instead, at the end of what is there; %h stands for the host's name, %p for the number of "
      "the process, %% for %."},
+    {"TUTTI_PREFLIGHT", For::kDiagnosis, Type::kSwitch, "0", 0, 1, "",
+     "Whether rank 0 warns, when the first communicator of a process is made, of what hosts lack and where they "
+     "differ: "
+     "MTUs, ports, memory to lock, limits (docs/doctor.md). Where any rank has 1, all are looked at."},
     {"TUTTI_VERIFY", For::kDiagnosis, Type::kSwitch, "0", 0, 1, "",
      "Whether to prove every schedule of all ranks before its first use."},
     {"TUTTI_DUMP_DIR", For::kDiagnosis, Type::kPath, "", 0, 0, "",

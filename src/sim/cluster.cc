@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <utility>
 
 #include "base/costs.h"
 #include "base/error.h"
 #include "base/slots.h"
+#include "rings/nics.h"
 #include "sim/refuse.h"
 #include "topology/paths.h"
 #include "topology/speeds.h"
@@ -38,49 +39,9 @@ double combineGBsOf(int sm) {
   return row->gbs;
 }
 
-// Which of `many` is nearest to `end`; among equals the one that has been chosen least often.
-size_t nearest(const Paths& paths, int end, const std::vector<int>& many, std::vector<int>& chosen) {
-  const auto distance = [&](size_t i) {
-    const topology::Path& path = paths.between(end, many[i]);
-    return std::tuple(path.type, -path.gigabytes, chosen[i]);
-  };
-  size_t best = 0;
-  for (size_t i = 1; i < many.size(); ++i)
-    if (distance(i) < distance(best)) best = i;
-  ++chosen[best];
-  return best;
-}
-
-// Each GPU uses the port that is nearest.
-void shareNics(Cluster& cluster, const System& system, const Paths& paths, const std::vector<int>& gpus,
-               const std::vector<int>& ports) {
-  std::vector<int> chosen(ports.size());
-  for (const int port : ports) cluster.nics.push_back({nameOf(system, port), topology::kInternalGigabytes});
-  for (const int gpu : gpus) {
-    const size_t which = nearest(paths, gpu, ports, chosen);
-    Nic& nic = cluster.nics[which];
-    nic.gbs = std::min(nic.gbs, paths.between(gpu, ports[which]).gigabytes);
-    cluster.nicOf.push_back(static_cast<int>(which));
-  }
-}
-
-// Each port belongs to the GPU that is nearest. False: one would have none.
-bool bundleNics(Cluster& cluster, const System& system, const Paths& paths, const std::vector<int>& gpus,
-                const std::vector<int>& ports) {
-  std::vector<int> count(gpus.size());
-  std::vector<Nic> bundles(gpus.size(), Nic{"", 0});
-  for (const int port : ports) {
-    const size_t owner = nearest(paths, port, gpus, count);
-    if (bundles[owner].name.empty()) bundles[owner].name = nameOf(system, port);
-    bundles[owner].gbs += paths.between(gpus[owner], port).gigabytes;
-  }
-  if (std::ranges::find(count, 0) != count.end()) return false;
-  for (size_t i = 0; i < gpus.size(); ++i) {
-    if (count[i] > 1) bundles[i].name += fmt::format(" and {} more", count[i] - 1);
-    cluster.nicOf.push_back(static_cast<int>(i));
-  }
-  cluster.nics = std::move(bundles);
-  return true;
+void setNics(Cluster& cluster, rings::Nics nics) {
+  for (rings::Nic& one : nics.nics) cluster.nics.push_back({std::move(one.name), one.gigabytes});
+  cluster.nicOf = std::move(nics.of);
 }
 
 void setGpus(Cluster& cluster, const System& system, std::vector<int> gpus, const std::vector<int>& ports) {
@@ -89,8 +50,7 @@ void setGpus(Cluster& cluster, const System& system, std::vector<int> gpus, cons
                        gpus.size(), cluster.ranksPerHost));
   if (cluster.ranksPerHost == 0) cluster.ranksPerHost = static_cast<int>(gpus.size());
   const Paths paths(system);
-  if (ports.size() <= gpus.size() || !bundleNics(cluster, system, paths, gpus, ports))
-    if (!ports.empty()) shareNics(cluster, system, paths, gpus, ports);
+  setNics(cluster, rings::nicsOf(system, paths, gpus, ports));
   gpus.resize(static_cast<size_t>(cluster.ranksPerHost));
   cluster.nicOf.resize(ports.empty() ? 0 : gpus.size());
   cluster.portGBs = topology::kInternalGigabytes;
@@ -160,7 +120,7 @@ Cluster clusterOf(const System& system, std::string_view name, int hosts, int ra
   } else {
     setGpus(cluster, system, gpus, ports);
   }
-  if (ports.empty() && hosts > 1) refuse(fmt::format("{} has no NIC: simulate one node", name));
+  if (ports.empty() && hosts > 1) refuse(fmt::format("{} has no NIC: give one node (--nodes 1)", name));
   if (ports.empty()) cluster.nics = {{"no NIC"}};
   check(cluster);
   return cluster;

@@ -1,10 +1,10 @@
 #include "team/agreement.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bit>
 
-#include "link/registry.h"
 #include "plan/profile_file.h"
 
 namespace tutti::comm {
@@ -25,10 +25,8 @@ std::string rulesOf(const std::string& text) {
 
 // As the list was meant, not as it was written.
 std::string transportsOf(const Config& config) {
-  const link::Registry registry = link::builtinTransports(config.transports);
-  std::string names;
-  for (const std::string& name : registry.allowed()) names += (names.empty() ? "" : ",") + name;
-  return names;
+  const link::Registry registry = registryFor(config);
+  return fmt::format("{}", fmt::join(registry.terms(), ","));
 }
 
 }  // namespace
@@ -36,7 +34,7 @@ std::string transportsOf(const Config& config) {
 control::Agreement agreementOf(const Config& config) {
   control::Agreement all = {
       {"TUTTI_ALGO (config.algorithm)", rulesOf(schedule::textOf(config.algorithms))},
-      {"TUTTI_CHANNELS (config.channels)", rulesOf(schedule::textOf(config.channels))},
+      {"TUTTI_CHANNELS (config.channels, config.channelRules)", rulesOf(schedule::textOf(config.channels))},
       {"TUTTI_TRANSPORT (config.transports)", transportsOf(config)},
       {"TUTTI_GROUP_SIZE", orChosen(config.groupSize)},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", std::to_string(config.heartbeat.count())},
@@ -44,7 +42,7 @@ control::Agreement agreementOf(const Config& config) {
       {"TUTTI_REPRODUCIBLE (config.reproducible)", config.reproducible ? "1" : "0"},
   };
   if (config.device < 0) return all;
-  all.push_back({"TUTTI_PROTOCOL", rulesOf(plan::textOf(config.protocols))});
+  all.push_back({"TUTTI_PROTOCOL (config.protocol)", rulesOf(plan::textOf(config.protocols))});
   all.push_back({"TUTTI_GPU_BUFFER_MIB", std::to_string(config.deviceSlotBytes >> 20)});
   all.push_back({"TUTTI_LL_FLAG_BITS", std::to_string(std::bit_width(config.llFlagMask))});
   return all;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/costs.h"
+
 namespace tutti::comm {
 namespace {
 
@@ -17,19 +19,23 @@ std::vector<int> hostNumbers(std::span<const PeerInfo> infos) {
   return hosts;
 }
 
-struct Way {
-  std::string_view transport;
-  plan::LinkCost cost;
-};
+// What the interfaces of all ranks carry of a message, GB/s: the slowest of those whose speed is known; 0 where none
+// is.
+double slowest(std::span<const PeerInfo> infos, uint32_t PeerInfo::*megabits) {
+  uint32_t least = 0;
+  for (const PeerInfo& info : infos)
+    if (info.*megabits != 0 && (least == 0 || info.*megabits < least)) least = info.*megabits;
+  return least / 8e3 * costs::kNetworkShare;
+}
 
-// By the profile, where it knows the transport; else what the transport says of itself.
-Way wayBetween(const PeerInfo& a, const PeerInfo& b, const link::Registry& registry, const plan::Profile& prices) {
-  const auto candidates = registry.candidates(a, b);
-  if (candidates.empty()) return {"", prices.shm};
-  const std::string_view name = candidates.front()->name();
-  if (const auto* known = plan::linkOf(prices, name, a.hostId == b.hostId)) return {name, *known};
-  const link::Reachability reach = candidates.front()->reach(a, b);
-  return {name, {reach.latencyUs, reach.bandwidthGBs}};
+// A price that was measured, or written into a profile by hand, is not the shipped one.
+PricedWay overNetwork(std::string_view name, std::span<const PeerInfo> infos, const plan::Profile& prices) {
+  const plan::LinkCost& known = prices.tcpNetwork;
+  if (known.bandwidthGBs != costs::kTcpNetwork.bandwidthGBs) return {name, known, "by the profile"};
+  // A core moves no more than it does over loopback.
+  const double carried = std::min(slowest(infos, &PeerInfo::networkMegabits), prices.tcpLoopback.bandwidthGBs);
+  if (carried <= 0) return {name, known, "as shipped: the speed of the network is not known"};
+  return {name, {known.latencyUs, carried}, "by the speed of the network interfaces"};
 }
 
 void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, const std::vector<int>& groups) {
@@ -48,6 +54,25 @@ void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, co
 
 }  // namespace
 
+// By the profile, where it knows the transport; else what the transport says of itself.
+PricedWay pricedWay(std::span<const PeerInfo> infos, int a, int b, const link::Registry& registry,
+                    const plan::Profile& prices) {
+  const PeerInfo &one = infos[static_cast<size_t>(a)], &other = infos[static_cast<size_t>(b)];
+  const auto candidates = registry.candidates(one, other);
+  if (candidates.empty()) return {"", prices.shm, ""};
+  const std::string_view name = candidates.front()->name();
+  const bool sameHost = one.hostId == other.hostId;
+  if (const auto* known = plan::linkOf(prices, name, sameHost)) {
+    if (known == &prices.tcpNetwork) return overNetwork(name, infos, prices);
+    const plan::Profile shipped;
+    return {name, *known, *known == *plan::linkOf(shipped, name, sameHost) ? "as shipped" : "by the profile"};
+  }
+  const link::Reachability reach = candidates.front()->reach(one, other);
+  if (const double carried = slowest(infos, &PeerInfo::rdmaMegabits); name == "verbs" && carried > 0)
+    return {name, {reach.latencyUs, carried}, "by the rates of the RDMA ports"};
+  return {name, {reach.latencyUs, reach.bandwidthGBs}, "by the transport's own word"};
+}
+
 std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
   if (groupSize == 0) return hostNumbers(infos);
   std::vector<int> groups;
@@ -64,14 +89,15 @@ plan::ClusterModel machineOf(std::span<const PeerInfo> infos, const std::vector<
   machine.ranks = static_cast<int>(infos.size());
   machine.slotRoom = link::Edge{}.slotBytes;
   countRanks(machine, infos, groups);
-  const auto fellow = std::find(groups.begin() + 1, groups.end(), groups[0]);
-  if (fellow != groups.end()) {
-    const Way way = wayBetween(infos[0], infos[static_cast<size_t>(fellow - groups.begin())], registry, prices);
+  const auto wayTo = [&](auto rank) {
+    return pricedWay(infos, 0, static_cast<int>(rank - groups.begin()), registry, prices);
+  };
+  if (const auto fellow = std::find(groups.begin() + 1, groups.end(), groups[0]); fellow != groups.end()) {
+    const PricedWay way = wayTo(fellow);
     machine.local = way.cost, machine.localOver = way.transport;
   }
   const auto other = std::find_if(groups.begin() + 1, groups.end(), [&](int group) { return group != groups[0]; });
-  if (other != groups.end())
-    machine.remote = wayBetween(infos[0], infos[static_cast<size_t>(other - groups.begin())], registry, prices).cost;
+  if (other != groups.end()) machine.remote = wayTo(other).cost;
   return machine;
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "device/device.h"
-#include "link/registry.h"
 #include "plan/plan.h"
 #include "plan/profile_file.h"
 #include "process/log.h"
@@ -22,6 +21,7 @@ constexpr settings::Name kShared[] = {"TUTTI_JOIN_TIMEOUT_MS",
                                       "TUTTI_CHANNELS",
                                       "TUTTI_TRANSPORT",
                                       "TUTTI_ALGO",
+                                      "TUTTI_PROTOCOL",
                                       "TUTTI_ENCRYPT",
                                       "TUTTI_REPRODUCIBLE",
                                       "TUTTI_DEVICE"};
@@ -32,6 +32,20 @@ EngineWish engineByName(const std::string& name) {
   if (name == "copy") return EngineWish::kCopy;
   if (name == "stream") return EngineWish::kStream;
   throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_ENGINE={}: auto, kernel, copy or stream", name));
+}
+
+// What transports may be told, as it is or by default; of numbers, whether they may be is known then.
+constexpr settings::Name kNumbers[] = {
+    "TUTTI_IB_GID_INDEX", "TUTTI_IB_QPS_PER_CONNECTION",  "TUTTI_IB_TC", "TUTTI_IB_SL", "TUTTI_IB_TIMEOUT",
+    "TUTTI_IB_RETRY_CNT", "TUTTI_IB_PCI_RELAXED_ORDERING"};
+
+link::TransportSettings settingsOfTransports() {
+  link::TransportSettings all;
+  all.singleCopy = static_cast<link::SingleCopy>(settings::number("TUTTI_SINGLE_COPY"));
+  all.plugins = settings::text("TUTTI_TRANSPORT_PLUGINS");
+  all.values["TUTTI_IB_HCA"] = settings::text("TUTTI_IB_HCA");
+  for (const settings::Name name : kNumbers) all.values[name.text()] = fmt::to_string(settings::number(name));
+  return all;
 }
 
 // The parsers serve the configuration as well: here their errors get the name of the variable.
@@ -54,13 +68,18 @@ Config Config::fromEnvironment() {
   config.connectTimeout = settings::milliseconds("TUTTI_CONNECT_TIMEOUT_MS");
   config.operationTimeout = settings::milliseconds("TUTTI_OPERATION_TIMEOUT_MS");
   if (settings::find("TUTTI_CHANNELS")) config.channels = parsed("TUTTI_CHANNELS", schedule::parseChannels);
-  config.transports = parsed("TUTTI_TRANSPORT", checkedTransports);
+  config.transportSettings = settingsOfTransports();
+  parsed("TUTTI_TRANSPORT_PLUGINS",
+         [&](const std::string&) { return checkedTransports("", config.transportSettings); });
+  config.transports = parsed(
+      "TUTTI_TRANSPORT", [&](const std::string& list) { return checkedTransports(list, config.transportSettings); });
   if (settings::find("TUTTI_ALGO")) config.algorithms = parsed("TUTTI_ALGO", schedule::parseAlgorithms);
   if (settings::find("TUTTI_PROTOCOL")) config.protocols = parsed("TUTTI_PROTOCOL", plan::parseProtocols);
   config.groupSize = static_cast<int>(settings::number("TUTTI_GROUP_SIZE"));
   config.heartbeat = settings::milliseconds("TUTTI_HEARTBEAT_MS");
   config.encrypt = settings::isOn("TUTTI_ENCRYPT");
   config.reproducible = settings::isOn("TUTTI_REPRODUCIBLE");
+  config.preflight = settings::isOn("TUTTI_PREFLIGHT");
   config.provesPlans = settings::isOn("TUTTI_VERIFY");
   if (const auto file = settings::find("TUTTI_PROFILE")) config.prices = parsed("TUTTI_PROFILE", plan::readProfile);
   config.dumpDirectory = settings::text("TUTTI_DUMP_DIR");
@@ -69,6 +88,7 @@ Config Config::fromEnvironment() {
   config.engine = engineByName(settings::text("TUTTI_ENGINE"));
   config.gpuQueues =
       static_cast<uint32_t>(settings::Environment().number("CUDA_DEVICE_MAX_CONNECTIONS", 1, 32).value_or(8));
+  config.topoFile = settings::text("TUTTI_TOPO_FILE");
   config.deviceSlotBytes = static_cast<size_t>(settings::number("TUTTI_GPU_BUFFER_MIB")) << 20;
   config.deviceArgumentBytes = static_cast<size_t>(settings::number("TUTTI_GPU_ARGUMENT_KIB")) << 10;
   config.llFlagMask = (uint64_t{1} << settings::number("TUTTI_LL_FLAG_BITS")) - 1;
@@ -77,8 +97,14 @@ Config Config::fromEnvironment() {
   return config;
 }
 
-std::string checkedTransports(std::string list) {
-  link::builtinTransports(list);
+link::Registry registryFor(const Config& config) {
+  link::Registry registry = link::builtinTransports(config.transports, config.transportSettings);
+  if (config.encrypt) registry.demandSecrecy();
+  return registry;
+}
+
+std::string checkedTransports(std::string list, const link::TransportSettings& settings) {
+  link::builtinTransports(list, settings);
   return list;
 }
 

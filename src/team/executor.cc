@@ -13,6 +13,11 @@ void Executor::endBuffer(const void*) {}
 void Executor::end() noexcept {}
 void Executor::note() {}
 
+Explanation Executor::explain(const Call& call) const {
+  const std::string choice = foresee(call);
+  return {{choice, choice, "", 0}, {}, {}, {}, ""};
+}
+
 void Executor::waitUntilIdle() const noexcept {
   while (!idle()) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }

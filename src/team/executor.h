@@ -10,6 +10,7 @@
 
 #include "engine/stream.h"
 #include "team/call.h"
+#include "team/explanation.h"
 #include "team/operation.h"
 #include "team/registered.h"
 #include "team/team.h"
@@ -73,7 +74,7 @@ class Executor {
 
   // One call outside of a group, on no stream: on the host it runs here, to its end, without an allocation. Throws
   // Error.
-  virtual void run(Call call) = 0;
+  virtual void run(Call&& call) = 0;
   // The same on its stream.
   virtual void queue(PendingCall call) = 0;
   // For the call of a request.
@@ -94,8 +95,8 @@ class Executor {
   virtual Stats stats() const = 0;
   // What would run a collective, in words: "ring, 4 channels".
   virtual std::string foresee(const Call& call) const = 0;
-  // The same with what was weighed, a line each.
-  virtual std::string explain(const Call& call) const { return "chosen: " + foresee(call); }
+  // The same with what was weighed, and by what links.
+  virtual Explanation explain(const Call& call) const;
   // Where buffers are, and how links reach them.
   virtual Rows describe() const = 0;
 

@@ -148,4 +148,10 @@ std::string Links::transportNames() const {
   return text;
 }
 
+std::string Links::transportTo(int peer) const {
+  std::lock_guard lock(mutex_);
+  const auto first = connections_.lower_bound({peer, 0});
+  return first == connections_.end() || first->first.first != peer ? "" : first->second->transport;
+}
+
 }  // namespace tutti::comm

@@ -37,6 +37,8 @@ class Links {
   size_t memoryBytes() const;
   size_t connectedPeers() const;
   std::string transportNames() const;  // "shm", "shm,tcp", …
+  // Of the first link to that rank; empty while there is none.
+  std::string transportTo(int peer) const;
 
  private:
   using Key = std::pair<int, int>;  // peer, channel

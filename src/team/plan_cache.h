@@ -40,6 +40,11 @@ class PlanCache {
     if (recent.plan == nullptr || recent.question != question) recent = {question, &choose()};
     return *recent.plan;
   }
+  // The plan for the question, where it was asked lately; else null.
+  Plan* recent(const PlanQuestion& question) noexcept {
+    const Recent& recent = recent_[placeOf(question)];
+    return recent.question == question ? recent.plan : nullptr;
+  }
   // The plan of that choice, which make() makes when there is none yet. Throws what make() does, and keeps nothing.
   template <class Make>
   Plan& made(const Key& key, Make make) {

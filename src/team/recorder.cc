@@ -59,8 +59,8 @@ Recorder::Latest* Recorder::latestOf(CallLine line, int peer) const noexcept {
   return &messages_[static_cast<size_t>(line == CallLine::kSend ? peer : ranks + peer)];
 }
 
-Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking,
-                                uint64_t now) noexcept {
+Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking, uint64_t now,
+                                CallState state) noexcept {
   const CallLine line = lineOf(call);
   const int peer = line == CallLine::kCollective ? -1 : call.root;
   const Token order = begun_.load(kRelaxed);
@@ -77,7 +77,7 @@ Recorder::Token Recorder::begin(const Call& call, const link::Fingerprint& finge
   entry.ended.store(0, std::memory_order_release);
   entry.tag.store(call.tag, std::memory_order_release);
   // Release: pairs with the acquire in read(); the words above belong to this mark.
-  entry.mark.store(order << 8 | static_cast<uint64_t>(CallState::kQueued), std::memory_order_release);
+  entry.mark.store(order << 8 | static_cast<uint64_t>(state), std::memory_order_release);
   begun_.store(order + 1, std::memory_order_release);
   caller_.store(thisCaller(), kRelaxed);
   if (countsArePrivate(call.collective)) keepCounts(call, fingerprint.operation);

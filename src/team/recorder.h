@@ -62,7 +62,8 @@ class Recorder {
 
   // By the thread that makes calls: there is one at a time.
   // Moments are told to the recorder, in ticks: others want them as well, and the clock takes time too.
-  Token begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking, uint64_t now) noexcept;
+  Token begin(const Call& call, const link::Fingerprint& fingerprint, bool blocking, uint64_t now,
+              CallState state = CallState::kQueued) noexcept;
 
   // By the thread that runs the call. Nothing happens when the entry already serves a later call.
   // `planned`: the call's fingerprint with its plan.

@@ -32,7 +32,7 @@ Team::Team(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> reco
       rank_(plane_->rank()),
       size_(plane_->size()),
       infos_(decodePeerInfos(*plane_)),
-      registry_(link::builtinTransports(config.transports)),
+      registry_(registryFor(config)),
       ranksPerCore_(topology::ranksPerCore(infos_, rank_)),
       onFailure_(std::move(onFailure)),
       stopped_(plane_->failed()) {

@@ -21,8 +21,8 @@ namespace tutti::topology {
 namespace {
 
 constexpr uint32_t kMagic = 0x64726163;  // "card"
-constexpr uint8_t kVersion = 4;
-constexpr size_t kMaxName = 256;
+constexpr uint8_t kVersion = 7;
+constexpr size_t kMaxName = 256, kMostLacks = 16, kMostReason = 400, kMostBusId = 32;
 
 // FNV-1a, for equality only.
 uint64_t hashOf(std::string_view text) noexcept {
@@ -100,8 +100,15 @@ std::vector<std::byte> encode(const PeerInfo& info) {
   Writer out;
   out.value(kMagic).value(kVersion).text(info.hostName);
   out.value(info.hostId).value(info.processToken).value(info.pid).value(info.uid).value(info.cores);
-  out.value(info.numaNode).value(info.device).value(info.gpu).value(info.gpuBlocks);
-  return out.value(info.gpuQueues).value(info.gpuEngine).value<uint8_t>(info.unixSockets).take();
+  out.value(info.numaNode).value(info.device).value(info.gpu).text(info.gpuBusId).value(info.gpuBlocks);
+  out.value(info.gpuQueues).value(info.gpuEngine).value<uint8_t>(info.unixSockets).value<uint8_t>(info.wantsPreflight);
+  out.value(info.networkMegabits).value(info.rdmaMegabits);
+  const size_t lacks = std::min(info.lacks.size(), kMostLacks);
+  out.value(static_cast<uint8_t>(lacks));
+  size_t told = 0;
+  for (auto lack = info.lacks.begin(); told < lacks; ++lack, ++told)
+    out.text(lack->first).text(plainText(lack->second, kMostReason));
+  return out.take();
 }
 
 PeerInfo decodePeerInfo(std::span<const std::byte> bytes) {
@@ -119,12 +126,23 @@ PeerInfo decodePeerInfo(std::span<const std::byte> bytes) {
   info.numaNode = in.value<int32_t>();
   info.device = in.value<int32_t>();
   info.gpu = in.value<uint64_t>();
+  info.gpuBusId = in.text();
   info.gpuBlocks = in.value<uint32_t>();
   info.gpuQueues = in.value<uint32_t>();
   info.gpuEngine = in.value<uint8_t>();
   info.unixSockets = in.value<bool>();
+  info.wantsPreflight = in.value<bool>();
+  info.networkMegabits = in.value<uint32_t>();
+  info.rdmaMegabits = in.value<uint32_t>();
+  const size_t lacks = in.value<uint8_t>();
   // It stands in logs: whoever made the card has seen to it that it may.
-  const bool plain = plainText(info.hostName, kMaxName) == info.hostName;
+  const auto isPlain = [](const std::string& text, size_t most) { return plainText(text, most) == text; };
+  bool plain = isPlain(info.hostName, kMaxName) && isPlain(info.gpuBusId, kMostBusId) && lacks <= kMostLacks;
+  for (size_t i = 0; plain && i < lacks; ++i) {
+    std::string name = in.text(), why = in.text();
+    plain = isPlain(name, kMaxName) && isPlain(why, kMostReason);
+    info.lacks.emplace(std::move(name), std::move(why));
+  }
   if (!in.empty() || !plain || info.cores == 0)
     throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
   return info;

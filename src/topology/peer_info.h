@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,11 +20,18 @@ struct PeerInfo {
   int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several
   // Where the rank's buffers are: the number of its GPU in its process, or -1 for host memory.
   int32_t device = -1;
-  uint64_t gpu = 0;         // tells one GPU from another, in every process
-  uint32_t gpuBlocks = 0;   // blocks of the collective kernel that the GPU can still hold beside those promised
-  uint32_t gpuQueues = 0;   // streams of the process that can wait there at once; 0: its streams can not wait
-  uint8_t gpuEngine = 0;    // what its user wants operations run by: comm::EngineWish
-  bool unixSockets = true;  // whether it may be called at one
+  uint64_t gpu = 0;             // tells one GPU from another, in every process
+  std::string gpuBusId;         // its place on the PCI bus, "0000:3b:00.0"; "": not known
+  uint32_t gpuBlocks = 0;       // blocks of the collective kernel that the GPU can still hold beside those promised
+  uint32_t gpuQueues = 0;       // streams of the process that can wait there at once; 0: its streams can not wait
+  uint8_t gpuEngine = 0;        // what its user wants operations run by: comm::EngineWish
+  bool unixSockets = true;      // whether it may be called at one
+  bool wantsPreflight = false;  // TUTTI_PREFLIGHT: what hosts lack is to be told when all have joined
+  // Mbit/s of the interface at which others call it first; 0: nobody knows.
+  uint32_t networkMegabits = 0;
+  uint32_t rdmaMegabits = 0;  // of all RDMA ports that it may use, together; 0: none, or not known
+  // Transports that it cannot use with anybody, by name, and why: so that both ends of a link choose alike.
+  std::map<std::string, std::string> lacks;
 };
 
 // That of the calling process. Throws nothing: what cannot be found out stays at its default. `root`: as

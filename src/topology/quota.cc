@@ -9,6 +9,7 @@ namespace tutti::topology {
 namespace {
 
 using Quota = std::optional<double>;
+using Read = Quota (*)(const std::string& group);
 
 Quota share(double granted, double period) {
   return granted > 0 && period > 0 ? Quota(granted / period) : std::nullopt;
@@ -29,8 +30,22 @@ Quota readOld(const std::string& group) {
   return share(granted, period);
 }
 
+// A number, or "max".
+Quota readMemory(const std::string& group) {
+  double bytes = 0;
+  std::ifstream file(group + "/memory.max");
+  return file >> bytes ? Quota(bytes) : std::nullopt;
+}
+
+// Where there is no limit it is more than there can be.
+Quota readOldMemory(const std::string& group) {
+  constexpr double kNone = 1ull << 60;
+  double bytes = 0;
+  std::ifstream file(group + "/memory.limit_in_bytes");
+  return file >> bytes && bytes < kNone ? Quota(bytes) : std::nullopt;
+}
+
 // Of a group and all above it. What the process is told of its path may begin above what it can see; the top it sees.
-template <class Read>
 Quota least(const std::string& mount, std::string path, Read read) {
   Quota found;
   for (;;) {
@@ -45,9 +60,8 @@ bool names(const std::string& list, const std::string& controller) {
   return ("," + list + ",").find("," + controller + ",") != std::string::npos;
 }
 
-}  // namespace
-
-Quota processorQuota(const std::string& root) {
+// As the controller of that name is read in groups of the unified tree, and of those before it.
+Quota leastOf(const std::string& root, const std::string& controller, Read unified, Read old) {
   const std::string mounts = root + "/sys/fs/cgroup";
   Quota found;
   const auto take = [&](const Quota& quota) {
@@ -59,14 +73,23 @@ Quota processorQuota(const std::string& root) {
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
     if (controllers.empty()) {
-      take(least(mounts, path, readUnified));
-      take(least(mounts + "/unified", path, readUnified));
-    } else if (names(controllers, "cpu")) {
-      take(least(mounts + "/cpu", path, readOld));
-      take(least(fmt::format("{}/{}", mounts, controllers), path, readOld));
+      take(least(mounts, path, unified));
+      take(least(mounts + "/unified", path, unified));
+    } else if (names(controllers, controller)) {
+      take(least(fmt::format("{}/{}", mounts, controller), path, old));
+      take(least(fmt::format("{}/{}", mounts, controllers), path, old));
     }
   }
   return found;
+}
+
+}  // namespace
+
+Quota processorQuota(const std::string& root) { return leastOf(root, "cpu", readUnified, readOld); }
+
+std::optional<uint64_t> memoryQuota(const std::string& root) {
+  const Quota bytes = leastOf(root, "memory", readMemory, readOldMemory);
+  return bytes ? std::optional(static_cast<uint64_t>(*bytes)) : std::nullopt;
 }
 
 }  // namespace tutti::topology

@@ -44,7 +44,7 @@ TEST(Agreement, OnAlgorithmsIsNeeded) {
 
 TEST(Agreement, OnChannelsIsNeeded) {
   expectRefused(kNothing, [](tuttiConfig_t& config) { config.channels = 2; },
-                {"TUTTI_CHANNELS (config.channels)", "not set on rank", "2 on rank 2 ("});
+                {"TUTTI_CHANNELS (config.channels, config.channelRules)", "not set on rank", "2 on rank 2 ("});
 }
 
 TEST(Agreement, OnTransportsIsNeededHoweverTheyAreWritten) {
@@ -54,7 +54,7 @@ TEST(Agreement, OnTransportsIsNeededHoweverTheyAreWritten) {
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   runRanks(2, [&](int rank) {
     tuttiConfig_t config = testConfig();
-    config.transports = rank == 0 ? "shm,tcp" : "^p2p";
+    config.transports = rank == 0 ? "shm,verbs,tcp" : "^p2p";
     tuttiComm_t comm = nullptr;
     CHECK_TUTTI(tuttiCommInitRankConfig(&comm, 2, id, rank, &config));
     CHECK_TUTTI(tuttiBarrier(comm, nullptr));
@@ -113,7 +113,7 @@ TEST(Agreement, OnTheSecretIsNeeded) {
 TEST(Agreement, NamesEverythingThatDiffers) {
   expectRefused([](tuttiConfig_t& config) { config.algorithm = "ring"; },
                 [](tuttiConfig_t& config) { config.channels = 3; },
-                {"TUTTI_ALGO (config.algorithm)", "TUTTI_CHANNELS (config.channels)"});
+                {"TUTTI_ALGO (config.algorithm)", "TUTTI_CHANNELS (config.channels, config.channelRules)"});
 }
 
 // A rank may wait longer than others, and have a name and a folder of its own.

@@ -152,8 +152,8 @@ TEST(ToldByAProcess, DISABLED_Rank) {
   EXPECT_EQ(countOf("set TUTTI_TRANSPORT=^shm for NCCL_SHM_DISABLE", log), first ? 1u : 0u) << log;
   // A table for the communicator and one for each of its children, on rank 0.
   for (const char* part : {": 2 ranks on 2 hosts; rank 0 (host ", "speaks for all\n", "; 1 process, ", "addresses",
-                           "in host memory", "tcp (not p2p: different hosts; not shm: different hosts)", "  all-reduce",
-                           ": tree\n", "  all-to-all", "\n    overridden "})
+                           "in host memory", "tcp (not p2p: different hosts; not shm: different hosts; not verbs: ",
+                           "  all-reduce", ": tree\n", "  all-to-all", "\n    overridden "})
     EXPECT_EQ(countOf(part, log) >= 2, first) << part << "\n" << log;
   EXPECT_EQ(countOf("speaks for all", log), first ? 3u : 0u) << log;
 }

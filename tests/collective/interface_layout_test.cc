@@ -44,7 +44,9 @@ constexpr Field kConfigTable[] = {{"size", 0, 8},
                                   {"reserved1", 68, 4},
                                   {"device", 72, 8},
                                   {"reproducible", 80, 4},
-                                  {"reserved2", 84, 4}};
+                                  {"reserved2", 84, 4},
+                                  {"channelRules", 88, 8},
+                                  {"protocol", 96, 8}};
 constexpr Field kStatsTable[] = {{"size", 0, 8},         {"memoryBytes", 8, 8},     {"connectedPeers", 16, 8},
                                  {"operations", 24, 8},  {"lastAlgorithm", 32, 16}, {"lastTransports", 48, 32},
                                  {"directSlots", 80, 8}, {"bytes", 88, 8},          {"nanoseconds", 96, 8}};
@@ -73,7 +75,9 @@ constexpr Field kConfigHeader[] = {TUTTI_FIELD(tuttiConfig_t, size),
                                    TUTTI_FIELD(tuttiConfig_t, reserved1),
                                    TUTTI_FIELD(tuttiConfig_t, device),
                                    TUTTI_FIELD(tuttiConfig_t, reproducible),
-                                   TUTTI_FIELD(tuttiConfig_t, reserved2)};
+                                   TUTTI_FIELD(tuttiConfig_t, reserved2),
+                                   TUTTI_FIELD(tuttiConfig_t, channelRules),
+                                   TUTTI_FIELD(tuttiConfig_t, protocol)};
 constexpr Field kStatsHeader[] = {
     TUTTI_FIELD(tuttiCommStats_t, size),           TUTTI_FIELD(tuttiCommStats_t, memoryBytes),
     TUTTI_FIELD(tuttiCommStats_t, connectedPeers), TUTTI_FIELD(tuttiCommStats_t, operations),

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ def keys_of(value, path=""):
 def same(key):
     """What the document describes once."""
     key = re.sub(r"\.in_place((_per_iter)?)\.", r".out_of_place\1.", key)
+    key = re.sub(r"^others\[\]", "choice", key)
     return re.sub(r"^config\.devices\[\]", "devices[]", key)
 
 
@@ -55,9 +57,9 @@ class JsonDocument(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def compare(self, chapter, found):
+    def compare(self, chapter, found, elsewhere=()):
         rows = documented()[chapter]
-        keys = [key for key, _ in rows]
+        keys = [key for key, _ in rows if key not in elsewhere]
         self.assertEqual(len(keys), len(set(keys)), "a key is there twice")
         self.assertEqual(sorted({same(key) for key, _ in found}), sorted(keys))
         holds, tried = dict(rows), set()
@@ -72,6 +74,15 @@ class JsonDocument(unittest.TestCase):
         outcome = perf_jobs.run(program, arguments, settings)
         self.assertIsNotNone(outcome.status, outcome.explain("hangs"))
         return outcome
+
+    def test_explanations(self):
+        report = os.path.join(self.folder, "report.json")
+        # The library's own test notes in its report what it was told.
+        subprocess.run([os.path.join(os.environ["TUTTI_BIN_DIR"], "tutti_collective_tests"), "--gtest_filter=Explain.TellsTheSameAsJson",
+                        f"--gtest_output=json:{report}"], check=True, stdout=subprocess.DEVNULL, timeout=100)
+        with open(report, encoding="utf-8") as file:
+            told = json.load(file)["testsuites"][0]["testsuite"][0]["explanation"]
+        self.compare("How a call would run", keys_of(json.loads(told)), {"choice.protocol", "ring_order"})  # which GPUs have
 
     def test_reports(self):
         found = set()

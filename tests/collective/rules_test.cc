@@ -100,6 +100,40 @@ TEST(AlgorithmRules, OfChannelsAreForOperationsToo) {
   });
 }
 
+TEST(AlgorithmRules, OfChannelsAreInTheConfigurationToo) {
+  tuttiConfig_t config = testConfig();
+  config.channelRules = "3;broadcast:2";
+  const auto expectChannels = [&](const char* ofAllReduces, const char* ofBroadcasts) {
+    withCommunicators(2, config, [&](tuttiComm_t comm, int) {
+      EXPECT_NE(explained(comm, "all-reduce", 1).find(ofAllReduces), std::string::npos);
+      EXPECT_NE(explained(comm, "broadcast", 1).find(ofBroadcasts), std::string::npos);
+      ofAllReduce(comm), ofBroadcast(comm);
+    });
+  };
+  expectChannels(" over 3 channels", " over 2 channels");
+  const Settings set({Setting{"TUTTI_CHANNELS", "4"}});
+  expectChannels(" over 4 channels", " over 4 channels");
+}
+
+TEST(AlgorithmRules, WhatTheConfigurationSaysWrongIsNamed) {
+  const auto refusalOf = [](auto change) {
+    tuttiConfig_t config = testConfig();
+    change(config);
+    tuttiUniqueId id;
+    CHECK_TUTTI(tuttiGetUniqueId(&id));
+    tuttiComm_t comm = nullptr;
+    EXPECT_EQ(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), tuttiInvalidArgument);
+    return std::string(tuttiGetLastError(nullptr));
+  };
+  const auto isTold = [](const std::string& text, const char* words) {
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+  };
+  isTold(refusalOf([](tuttiConfig_t& config) { config.channelRules = "all_reduce:99"; }), "config.channelRules: ");
+  isTold(refusalOf([](tuttiConfig_t& config) { config.channels = 2, config.channelRules = "3"; }),
+         "config.channels is 2 and config.channelRules '3': give one of them");
+  isTold(refusalOf([](tuttiConfig_t& config) { config.protocol = "quick"; }), "config.protocol: ");
+}
+
 // As they were meant: ranks that say the same in other words join, all others are refused.
 TEST(AlgorithmRules, RanksHaveToMeanTheSame) {
   const auto join = [](const char* one, const char* other) {

@@ -48,6 +48,70 @@ class Program(unittest.TestCase):
         code, output, errors = run("all_reduce_perf", "-t", "2", "-b", "8", "-e", "8", TUTTI_PROFILE=str(self.profile))
         self.assertEqual(code, 0, output + errors)
 
+    def sweep_of(self, cells):
+        times = {"ring": [20], "halving": [10]}
+        cells = [{"operation": operation, "transport": transport, "ranks": ranks, "bytes": 64, "times_us": times}
+                 for operation, transport, ranks in cells]
+        self.sweep.write_text(json.dumps({"tutti_sweep": 1, "about": "made up", "cores": 2, "cells": cells}))
+
+    def test_choices_are_judged_by_new_times(self):
+        self.sweep_of((("all_reduce", "p2p", 2), ("all_gather", "shm", 2), ("reduce_scatter", "tcp", 2), ("all_reduce", "shm", 3)))
+        self.profile.write_text(json.dumps({"tutti_profile": 1, "about": "a test", "prices": {}}))
+        lines = self.sweep.with_name("lines")
+        code, output, errors = self.tune("duel", self.sweep, "--profile", self.profile, "--seconds", "0", "--all", "-o", lines,
+                                         TUTTI_ALGO="twoshot", TUTTI_RANK="7")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(len(output.splitlines()), 1 + 4 + 1, output)
+        self.assertIn("\n4 cells: ", output)
+        self.assertEqual(errors.count("/4] "), 4)
+        outcomes = [json.loads(line) for line in lines.read_text().splitlines()]
+        for outcome in outcomes:  # the library's own choice, against others, by new times
+            self.assertNotIn(outcome["choice"], outcome["ratios"])
+            for ratios in outcome["ratios"].values():
+                self.assertEqual(len(ratios), 10)
+                self.assertTrue(all(ratio > 0 for ratio in ratios))
+        self.assertNotEqual({outcome["choice"] for outcome in outcomes}, {"twoshot"})
+        self.amended(lines, outcomes[0])
+
+    def amended(self, lines, outcome):
+        """Where the choice is said to have lost by far, the next profile does not take it."""
+        opponent = next(iter(outcome["ratios"]))
+        other = {"ring": "halving", "halving": "ring"}[opponent]
+        lines.write_text(json.dumps(outcome | {"choice": other, "ratios": {opponent: [3.0] * 10}}) + "\n")
+        code, _, errors = self.tune("fit", self.sweep, "--duel", lines, "-o", self.profile)
+        self.assertEqual(code, 0, errors)
+        measured = json.loads(self.profile.read_text())["measured"]
+        first = next(one for one in measured if one["operation"] == "all_reduce" and one["transport"] == "p2p")
+        self.assertLess(first["us"][opponent][0], first["us"][other][0])
+        lines.write_text("nonsense\n")
+        self.expect_trouble("line 1: this is no outcome of a match", "fit", self.sweep, "--duel", lines, "-o", self.profile)
+
+    def test_rooted_operations_have_a_barrier_behind_them_and_cells_are_picked(self):
+        self.sweep_of((operation, "shm", 2) for operation in ("broadcast", "reduce", "all_reduce"))
+        times = {"ring": [20], "tree": [10]}
+        sweep = json.loads(self.sweep.read_text())
+        for cell in sweep["cells"]:
+            cell["times_us"] = times
+        self.sweep.write_text(json.dumps(sweep))
+        code, output, errors = self.tune("duel", self.sweep, "--cells", "^(broadcast|reduce) ", "--seconds", "0")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("2 cells: ", output)
+
+    def test_duels_that_cannot_be(self):
+        self.sweep_of([("all_reduce", "shm", 2)])
+        self.expect_trouble("no cell of the sweep is called so; the first is called 'all_reduce shm 2 64'", "duel", self.sweep, "--cells", "gather")
+        self.expect_trouble("--cells (", "duel", self.sweep, "--cells", "(")
+        self.expect_trouble("cannot be read", "duel", f"{self.sweep}.not")
+        self.expect_trouble("/nowhere", "duel", self.sweep, "--profile", "/nowhere/profile.json")
+        self.expect_trouble("cannot write /nowhere/lines", "duel", self.sweep, "-o", "/nowhere/lines")
+        # What a rank says when it fails is shown.
+        sweep = json.loads(self.sweep.read_text())
+        sweep["cells"][0]["bytes"] = 1 << 60
+        self.sweep.write_text(json.dumps(sweep))
+        code, output, errors = self.tune("duel", self.sweep)
+        self.assertEqual((code, output), (2, ""), errors)
+        self.assertIn("the duel of 2 ranks over shm failed:", errors)
+
     def test_what_is_no_sweep(self):
         self.profile.write_text("{}")
         self.expect_trouble("no sweep, which `tutti-tune measure` writes", "check", self.profile)
@@ -56,7 +120,8 @@ class Program(unittest.TestCase):
         self.expect_trouble("cannot be read", "fit", self.sweep, "-o", self.profile)
         cell = {"operation": "all_reduce", "transport": "shm", "ranks": 2, "bytes": 8, "times_us": {"ring": [1], "tree": [2]}}
         for wrong in ({"operation": "sum"}, {"transport": "pigeons"}, {"ranks": 0}, {"bytes": "many"}, {"times_us": {"ring": []}},
-                      {"times_us": {"ring": [-1]}}, {"times_us": {"spiral": [1]}}):
+                      {"times_us": {"ring": [-1]}}, {"times_us": {"spiral": [1]}},
+                      {"operation": "reduce", "times_us": {"twoshot": [1]}}):
             self.sweep.write_text(json.dumps({"tutti_sweep": 1, "about": "a test", "cores": 2, "cells": [{**cell, **wrong}]}))
             self.expect_trouble(f"{self.sweep}: ", "check", self.sweep)
 

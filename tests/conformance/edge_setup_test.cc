@@ -9,11 +9,13 @@
 #include "base/error.h"
 #include "link/edge_memory.h"
 #include "link/negotiation_channel.h"
+#include "link/plugin.h"
 #include "support/edge_pair.h"
 #include "support/faulty_loopback.h"
 #include "support/few_files.h"
 #include "support/patience.h"
 #include "support/traffic_generator.h"
+#include "team/cluster.h"
 #include "transports/p2p/p2p.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
@@ -141,7 +143,7 @@ class Unsealed : public link::Transport {
  private:
   struct Passes : link::Setup {
     Passes(const link::Edge& edge, link::OobChannel& over) : oob(over), bytes(edgeMemoryBytes(edge)) {
-      greeting = {0x6d687374, 1, edge.slotBytes, edge.depth, bytes, 0, 0};
+      greeting = {0x6d687374, 2, edge.slotBytes, edge.depth, bytes, 0, 0, {}};
       if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw systemError("no memory file", errno);
     }
     std::unique_ptr<Connection> advance() override {
@@ -325,6 +327,38 @@ TEST(EdgeSetup, SaysOnExpiryWhatEachCandidateSaid) {
 }
 
 // What fails for want of a descriptor may say so in a log alone, or wait for what it then never gets.
+// One rank lacks what the two others have between them: all plan the same.
+TEST(Registry, ARankThatLacksATransportPlansTheOthersLinksAsTheyDo) {
+  class Fast final : public link::Transport {
+   public:
+    std::string_view name() const noexcept override { return "fast"; }
+    link::Reachability reach(const topology::PeerInfo&, const topology::PeerInfo&) const override {
+      return {true, 3, 20, ""};
+    }
+    std::string announced() const override { return "3 us, 20 GB/s"; }
+    std::unique_ptr<link::Setup> open(const link::Edge&, link::OobChannel&) override { return nullptr; }
+  };
+  Registry has, lacks;
+  has.add(std::make_unique<Fast>());
+  has.add(transports::makeTcp());
+  lacks.add(transports::makeTcp());  // in another order, too
+  lacks.add(link::makeAbsent("fast", {3, 20}, "no device"));
+  std::vector<topology::PeerInfo> infos(3);
+  for (uint64_t rank = 0; rank < infos.size(); ++rank) infos[rank].hostId = rank + 1;
+  infos[2].lacks = lacks.lacks(infos[2]);
+  EXPECT_EQ(infos[2].lacks.at("fast"), "no device");
+  const auto groups = comm::groupsOf(infos, 0);
+  const auto planned = [&](const Registry& by) { return comm::machineOf(infos, groups, by, plan::Profile{}).remote; };
+  EXPECT_EQ(planned(has).latencyUs, 3);
+  EXPECT_EQ(planned(has).latencyUs, planned(lacks).latencyUs);
+  EXPECT_EQ(planned(has).bandwidthGBs, planned(lacks).bandwidthGBs);
+  EXPECT_EQ(has.terms(), lacks.terms());
+  for (const Registry* registry : {&has, &lacks}) {
+    EXPECT_EQ(registry->candidates(infos[0], infos[1]).front()->name(), "fast");
+    EXPECT_EQ(registry->candidates(infos[0], infos[2]).front()->name(), "tcp");
+  }
+}
+
 TEST(EdgeSetup, SaysThatThereWasNoDescriptorLeft) {
   const auto network = std::make_shared<FaultyNetwork>();
   EdgePair edges(4096, 4);
@@ -362,6 +396,7 @@ TEST(EdgeSetup, KeepsSoMuchOfAPeer) {
   struct Said {
     size_t bytes, times;
     bool taken;
+    uint32_t attempt = 0;
   };
   constexpr size_t kLongest = size_t{64} << 10;
   for (const Said& said : {Said{kLongest, 1, true},
@@ -369,7 +404,8 @@ TEST(EdgeSetup, KeepsSoMuchOfAPeer) {
                            {kLongest, 16, true},
                            {kLongest, 17, false},
                            {1, 256, true},
-                           {1, 257, false}}) {
+                           {1, 257, false},
+                           {1, 1, false, 1}}) {
     EdgePair edges(4096, 4);
     MeetingPair meetings;
     Registry low;
@@ -377,7 +413,7 @@ TEST(EdgeSetup, KeepsSoMuchOfAPeer) {
     EdgeSetup setup(low, edges.edge(0), std::move(meetings.ends[0]), longWait());
     for (size_t i = 0; i < said.times; ++i)
       meetings.ends[1]->put(
-          Writer().value(link::EdgeMessage::kBlob).value<uint32_t>(3).block(Bytes(said.bytes)).take());
+          Writer().value(link::EdgeMessage::kBlob).value(said.attempt).block(Bytes(said.bytes)).take());
     std::string text;
     try {
       setup.advance();

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tutti::emulation {
 
@@ -11,6 +12,10 @@ uint64_t seed() noexcept;
 
 // How many devices there are (1; at most 16). Before they are used.
 void setDeviceCount(int count);
+
+// Where the devices are on the PCI bus, one after the other ("0001:00:00.0"; 0000:10:00.0, 0000:11:00.0, …). Before
+// they are used.
+void setBusIds(const std::vector<std::string>& ids);
 
 // Of every device: its multiprocessors (132), and how many blocks each holds, whatever the kernel (1). A block for
 // which there is no room waits for another one to end.

@@ -82,7 +82,8 @@ void pass(const UniqueFd& socket, std::span<const std::byte> bytes, const std::v
 
 std::vector<std::byte> greetingFrom(Input& in, const link::Edge& edge, bool maker) {
   // A right one, with a few bytes changed.
-  ShmGreeting greeting{0x6d687374, 1, edge.slotBytes, edge.depth, maker ? 0 : link::edgeMemoryBytes(edge), 0, 0};
+  ShmGreeting greeting{0x6d687374, 2, edge.slotBytes, edge.depth, maker ? 0 : link::edgeMemoryBytes(edge), 0, 0, {}};
+  greeting.lends = in.take<uint8_t>() % 3;
   greeting.bells = in.take<uint8_t>() % 3;
   std::vector<std::byte> bytes(sizeof greeting);
   std::memcpy(bytes.data(), &greeting, sizeof greeting);

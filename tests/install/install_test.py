@@ -157,7 +157,8 @@ def check_pkgconfig(setting):
     built.mkdir(exist_ok=True)
     examples = setting.source / "examples"
     for source in sorted(examples.glob("*.c")):
-        run(setting.cc, *sanitizer_flags(setting), "-o", built / source.stem, source, *flags)
+        shape = ["-shared", "-fPIC"] if "tuttiTransportEntry" in source.read_text(encoding="utf-8") else []
+        run(setting.cc, *sanitizer_flags(setting), *shape, "-o", built / source.stem, source, *flags)
     for source in sorted(examples.glob("*.cc")):
         run(setting.cxx, "-std=c++20", *sanitizer_flags(setting), "-o", built / source.stem, source, *flags_of("tutti", "zlib"))
     run_on_two_ranks(built / EXAMPLE, setting.lib)

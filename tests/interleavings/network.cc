@@ -19,6 +19,8 @@ link::Progress StreamDriver::progress() noexcept {
   return wrote || took ? link::Progress::kAdvanced : link::Progress::kIdle;
 }
 
+link::Progress StreamDriver::send() noexcept { return write() ? link::Progress::kAdvanced : link::Progress::kIdle; }
+
 // As transports/tcp does: a slot is released once its last byte is in the pipe.
 bool StreamDriver::write() {
   const uint64_t before = out_.written;

@@ -56,9 +56,9 @@ class StreamDriver final : public link::Driver {
     recv_ = recv;
   }
   link::Progress progress() noexcept override;
+  link::Progress send() noexcept override;
   bool sending() const noexcept override { return posted(); }
-  int pollFd() const noexcept override { return -1; }
-  short pollEvents() const noexcept override { return 0; }
+  Interest wanted() noexcept override { return {-1, 0}; }
   std::string error() const override { return ""; }
 
  private:

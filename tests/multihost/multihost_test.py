@@ -9,6 +9,7 @@ Each host has an interface eth0 to the bridge, 10.77.0.N and fd77::N. Nothing is
 they meet. Where namespaces are not allowed the exit status is 77 and the last line says why.
 """
 import argparse
+import json
 import os
 import re
 import shutil
@@ -104,6 +105,11 @@ class Network:
     def shrink_packets(self, host, mtu):
         for place, device in ((host, "eth0"), ("hub", f"port{host}")):
             self.ip(place, "link", "set", device, "mtu", str(mtu))
+
+    def cut(self, host, other):
+        """These two do not hear of each other; the others reach both."""
+        for one in (host, other):
+            self.ip("hub", "link", "set", f"port{one}", "type", "bridge_slave", "isolated", "on")
 
     def take_family(self, host, family):
         self.ip(host, f"-{family}", "addr", "flush", "dev", "eth0", "scope", "global")
@@ -295,6 +301,33 @@ class Cases:
                 if any(status in (0, None) for status in statuses) or not all(said):
                     raise AssertionError(f"host {lost}: exit statuses {statuses}, named {said}\n{everything[-6000:]}")
 
+    def doctor(self):
+        """tutti-doctor net where one host's packets are shorter, and two hosts do not reach each other: both are told, by
+        rank 0, and the rest is measured."""
+        with Network(3) as network:
+            network.shrink_packets(2, 1280)
+            network.cut(2, 3)
+            settings = {"TUTTI_JOIN_TIMEOUT_MS": int(20_000 * self.patience), "TUTTI_TRANSPORT": "shm,tcp"}
+            job = Job(network, self.options, self.at_root("10.77.0.1"), ["net", "--json", "--timeout", str(int(3 * self.patience))],
+                      settings, program="tutti-doctor")
+            statuses, texts = job.wait(60 * self.patience)
+            if statuses != [1, 0, 0, 0] or "".join(texts[1:]):
+                raise AssertionError(f"exit statuses {statuses}\n{texts}")
+            said = json.loads(texts[0])
+            works = {(one["low"], one["high"], one["transport"]): one["works"] for one in said["pairs"]}
+            assert works == {(0, 1, "shm"): True, (0, 2, "tcp"): True, (0, 3, "tcp"): True, (2, 3, "tcp"): False}, works
+            told = [f"{one['severity']}: {one['who']}: {one['what']}" for one in said["findings"]]
+            for wanted in (r"error: \S+ \(rank 2\) and \S+ \(rank 3\): they do not reach each other over tcp: \S+",
+                           r"warning: \S+: eth0 has an MTU of 1280, other hosts in 10\.77\.0\.0/24 have 1500"):
+                assert any(re.match(wanted, line) for line in told), told
+
+    def preflight(self):
+        """What hosts lack is told before a job that runs all the same: by rank 0, and where any rank asks for it."""
+        with Network(3) as network:
+            network.shrink_packets(2, 1280)
+            said = self.check(network, self.at_root("10.77.0.1"), settings={"TUTTI_PREFLIGHT": 1})
+            assert len(re.findall(r"TUTTI_PREFLIGHT: \S+: eth0 has an MTU of 1280", said)) == 1, said
+
     def await_rows(self, job):
         """Until rank 0 has shown the first results."""
         process, output = job.ranks[0]
@@ -306,7 +339,7 @@ class Cases:
 
 
 CASES = ("plain", "id_file", "slow", "last_words", "mtu", "ipv6", "ipv4", "dead_end", "several_nets", "link_local",
-         "interface", "cable")
+         "interface", "cable", "doctor", "preflight")
 
 
 def main():

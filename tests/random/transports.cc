@@ -42,7 +42,7 @@ void forgetFaultyNetworks() {
 
 namespace tutti::link {
 
-Registry builtinTransports(std::string_view list) {
+Registry builtinTransports(std::string_view list, const TransportSettings&) {
   Registry registry;
   registry.add(transports::makeP2p());
   registry.add(transports::makeShm());

@@ -75,4 +75,14 @@ inline std::string explained(tuttiComm_t comm, const char* collective, size_t co
   return text.data();
 }
 
+// The same as JSON.
+inline std::string explainedJson(tuttiComm_t comm, const char* collective, size_t count) {
+  size_t length = 0;
+  CHECK_TUTTI(tuttiCommExplainJson(comm, collective, count, tuttiFloat32, nullptr, 0, &length));
+  std::string text(length + 1, '\0');
+  CHECK_TUTTI(tuttiCommExplainJson(comm, collective, count, tuttiFloat32, text.data(), text.size(), nullptr));
+  text.pop_back();
+  return text;
+}
+
 }  // namespace tutti::test

@@ -69,8 +69,7 @@ class FaultyDriver final : public link::Driver {
     return sent || received ? Progress::kAdvanced : Progress::kIdle;
   }
   bool sending() const noexcept override { return posted(); }
-  int pollFd() const noexcept override { return -1; }
-  short pollEvents() const noexcept override { return 0; }
+  Interest wanted() noexcept override { return {-1, 0}; }
   std::string error() const override {
     return fmt::format("the faulty link to rank {} ({}) was cut by the test", edge_.peer, edge_.peerInfo.hostName);
   }

@@ -30,13 +30,13 @@ std::vector<std::string> differences(const Config& one, const Config& other) {
 TEST(AgreedSettings, HaveAllThatRanksOnGpusMustShare) {
   const std::vector<std::pair<std::string, std::function<void(Config&)>>> changes = {
       {"TUTTI_ALGO (config.algorithm)", [](Config& config) { config.algorithms = schedule::Algorithm::kRing; }},
-      {"TUTTI_CHANNELS (config.channels)", [](Config& config) { config.channels = 3; }},
+      {"TUTTI_CHANNELS (config.channels, config.channelRules)", [](Config& config) { config.channels = 3; }},
       {"TUTTI_TRANSPORT (config.transports)", [](Config& config) { config.transports = "tcp"; }},
       {"TUTTI_GROUP_SIZE", [](Config& config) { config.groupSize = 2; }},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", [](Config& config) { config.heartbeat *= 2; }},
       {"TUTTI_PROFILE", [](Config& config) { config.prices.skew *= 2; }},
       {"TUTTI_REPRODUCIBLE (config.reproducible)", [](Config& config) { config.reproducible = true; }},
-      {"TUTTI_PROTOCOL", [](Config& config) { config.protocols = Protocol::kSimple; }},
+      {"TUTTI_PROTOCOL (config.protocol)", [](Config& config) { config.protocols = Protocol::kSimple; }},
       {"TUTTI_GPU_BUFFER_MIB", [](Config& config) { config.deviceSlotBytes *= 2; }},
       {"TUTTI_LL_FLAG_BITS", [](Config& config) { config.llFlagMask = 0xff; }},
   };

@@ -21,8 +21,24 @@ topology::PeerInfo cardOn(const std::string& host, uint64_t process) {
   return info;
 }
 
-Rows linksOf(const std::vector<topology::PeerInfo>& infos, const char* transports = "") {
+// As every rank would say it on a machine without RDMA.
+const std::string kNoDevice = "there is no RDMA device here";
+const std::string kNetworked =
+    fmt::format("tcp (not p2p: different hosts; not shm: different hosts; not verbs: {})", kNoDevice);
+
+Rows linksOf(std::vector<topology::PeerInfo> infos, const char* transports = "") {
+  for (topology::PeerInfo& info : infos) info.lacks["verbs"] = kNoDevice;
   return describeLinks(link::builtinTransports(transports), infos);
+}
+
+TEST(Banner, WhatOneRankLacksIsAReason) {
+  auto a = cardOn("n1", 0), c = cardOn("n2", 2);
+  c.lacks["tcp"] = "a network is missing";
+  const Rows rows = linksOf({a, c}, "tcp");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_NE(rows[0].second.find(fmt::format("not tcp: a network is missing (process {} on host n2)", c.pid)),
+            std::string::npos)
+      << rows[0].second;
 }
 
 TEST(Banner, RanksByHost) {
@@ -42,21 +58,22 @@ TEST(Banner, ManyHostsShareARow) {
 
 TEST(Banner, EachKindOfLinkAndWhyNoFasterOne) {
   const auto a = cardOn("n1", 0), b = cardOn("n1", 1), c = cardOn("n2", 2);
-  EXPECT_EQ(linksOf({a, a, b, c}),
-            (Rows{{"links in a process", "p2p"},
-                  {"links in a host", "shm (not p2p: different processes)"},
-                  {"links between hosts", "tcp (not p2p: different hosts; not shm: different hosts)"}}));
+  EXPECT_EQ(linksOf({a, a, b, c}), (Rows{{"links in a process", "p2p"},
+                                         {"links in a host", "shm (not p2p: different processes)"},
+                                         {"links between hosts", kNetworked}}));
   EXPECT_EQ(linksOf({a, a}), (Rows{{"links in a process", "p2p"}}));
   auto apart = b;
   apart.unixSockets = false;
   EXPECT_EQ(linksOf({a, apart}),
             (Rows{{"links in a host", fmt::format("tcp (not p2p: different processes; not shm: TUTTI_UNIX_SOCKETS=0 in "
-                                                  "process {} alone)",
-                                                  ::getpid())}}));
+                                                  "process {} alone; not verbs: {})",
+                                                  ::getpid(), kNoDevice)}}));
   auto both = a;
   both.unixSockets = false;
   EXPECT_EQ(linksOf({both, apart}),
-            (Rows{{"links in a host", "tcp (not p2p: different processes; not shm: TUTTI_UNIX_SOCKETS=0)"}}));
+            (Rows{{"links in a host",
+                   fmt::format("tcp (not p2p: different processes; not shm: TUTTI_UNIX_SOCKETS=0; not verbs: {})",
+                               kNoDevice)}}));
   EXPECT_EQ(linksOf({a}), Rows{});
 }
 
@@ -66,11 +83,12 @@ TEST(Banner, AListOfTransportsIsAReason) {
       linksOf({a, b}, "tcp"),
       (Rows{{"links in a host",
              "tcp (not p2p: left out by TUTTI_TRANSPORT (config.transports); not shm: left out by TUTTI_TRANSPORT "
-             "(config.transports))"}}));
+             "(config.transports); not verbs: left out by TUTTI_TRANSPORT (config.transports))"}}));
   EXPECT_EQ(linksOf({a, c}, "shm"),
             (Rows{{"links between hosts",
                    "none (not p2p: left out by TUTTI_TRANSPORT (config.transports); not shm: different hosts; "
-                   "not tcp: left out by TUTTI_TRANSPORT (config.transports))"}}));
+                   "not verbs: left out by TUTTI_TRANSPORT (config.transports); not tcp: left out by TUTTI_TRANSPORT "
+                   "(config.transports))"}}));
 }
 
 TEST(Banner, SizesThatArePlannedAlikeAreOneRange) {

@@ -128,6 +128,18 @@ TEST_F(DetectedRdma, NonsenseIsUnknown) {
   EXPECT_EQ(portNamed(system, "mlx5_0").gids[0].address, "\\x1b[2J");
 }
 
+TEST_F(DetectedRdma, ActivePortsAddUp) {
+  EXPECT_EQ(rdmaMegabits(sysfs(), ""), 0u);
+  port("mlx5_0", 1, {{"state", "4: ACTIVE"}, {"rate", "200 Gb/sec (4X HDR)"}});
+  port("mlx5_1", 1, {{"state", "4: ACTIVE"}, {"rate", "100 Gb/sec (4X EDR)"}});
+  port("mlx5_1", 2, {{"state", "1: DOWN"}, {"rate", "10 Gb/sec (4X SDR)"}});
+  EXPECT_EQ(rdmaMegabits(sysfs(), ""), 300'000u);
+  EXPECT_EQ(rdmaMegabits(sysfs(), "mlx5_1"), 100'000u);
+  EXPECT_EQ(rdmaMegabits(sysfs(), "^=mlx5_1"), 200'000u);
+  port("mlx5_2", 1, {{"state", "4: ACTIVE"}});
+  EXPECT_EQ(rdmaMegabits(sysfs(), ""), 0u) << "of one it is not known";
+}
+
 class DetectedInterfaces : public MachineTree {
  protected:
   void interface(const std::string& name, const std::map<std::string, std::string>& texts = {}) {

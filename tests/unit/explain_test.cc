@@ -50,7 +50,7 @@ constexpr Golden kGolden[] = {
     {"hgx-h100", 1, {"oneshot ll", "twoshot ll", "twoshot ll128", "twoshot simple", "twoshot simple"}},
     {"hgx-h100", 2, {"oneshot ll", "hierarchical ll", "hierarchical ll", "hierarchical ll128", "hierarchical simple"}},
     {"hgx-h100", 16, {"halving ll", "tree ll", "tree ll128", "hierarchical ll128", "hierarchical simple"}},
-    {"azure-ndv2", 1, {"oneshot ll", "twoshot ll", "twoshot simple", "twoshot simple", "twoshot simple"}},
+    {"azure-ndv2", 1, {"oneshot ll", "twoshot simple", "ring simple", "ring simple", "ring simple"}},
     {"azure-ndv2",
      2,
      {"oneshot ll", "hierarchical ll", "hierarchical simple", "hierarchical simple", "hierarchical simple"}},
@@ -103,6 +103,19 @@ TEST(Explain, ChoosesByTheSystemAndTheSize) {
           << golden.system << ", nodes: " << golden.hosts << ", bytes: " << kSizes[i];
 }
 
+// Of eight V100 the ring goes along NVLinks; what is sent to all goes over PCI for some.
+TEST(Explain, TellsARingAlongAMeshFromWhatGoesToAll) {
+  const Answer answer = answerFor("azure-ndv2", allReduce(kSizes[4], 1));
+  EXPECT_EQ(answer.links.order, (std::vector<int>{0, 3, 2, 1, 5, 6, 7, 4}));
+  std::map<Algorithm, double> rates;
+  for (const Candidate& one : answer.candidates)
+    if (one.protocol == Protocol::kSimple) rates[one.algorithm] = one.busGBs;
+  EXPECT_GT(rates[Algorithm::kRing], 30);
+  EXPECT_LE(rates[Algorithm::kRing], answer.links.ringGBs);
+  for (const Algorithm other : {Algorithm::kTwoShot, Algorithm::kTree, Algorithm::kHalving})
+    EXPECT_LE(rates[other], answer.links.pairGBs) << nameOf(other);
+}
+
 // Every schedule that is the answer anywhere is right for all ranks.
 TEST(Explain, WhatItChoosesIsProved) {
   std::set<std::pair<Algorithm, std::pair<int, int>>> proved;
@@ -115,6 +128,9 @@ TEST(Explain, WhatItChoosesIsProved) {
         if (!proved.insert({chosen, {ranks, perHost}}).second) continue;
         schedule::Shape shape{Collective::kAllReduce, ranks, 0, {}};
         for (int rank = 0; rank < ranks; ++rank) shape.groupOf.push_back(rank / perHost);
+        shape.within.resize(answer.onGpus ? static_cast<size_t>(ranks) : 0);  // the order that the prediction is for
+        for (size_t at = 0; at < shape.within.size(); ++at)
+          shape.within[at / perHost * perHost + answer.links.order[at % perHost]] = static_cast<int>(at % perHost);
         std::vector<schedule::Schedule> schedules;
         for (int rank = 0; rank < ranks; ++rank) schedules.push_back(build(chosen, shape, rank));
         const proof::Verdict verdict = proof::verify(schedules, schedules[0].depth);

@@ -18,9 +18,10 @@ TEST(ForeignSettings, AreAnsweredWithOurs) {
 }
 
 TEST(ForeignSettings, WithoutACounterpartAreNamed) {
-  EXPECT_EQ(told({{"NCCL_PROTO", "LL"}, {"NCCL_IB_HCA", "mlx5"}, {"NCCL_IB_DISABLE", "1"}, {"NCCL_CROSS_NIC", "1"}}),
-            "NCCL's variables are not read here; set TUTTI_PROTOCOL for NCCL_PROTO; nothing here does what "
-            "NCCL_IB_DISABLE, NCCL_IB_HCA, NCCL_CROSS_NIC does (docs/settings.md)");
+  EXPECT_EQ(
+      told({{"NCCL_PROTO", "LL"}, {"NCCL_IB_HCA", "mlx5"}, {"NCCL_IB_AR_THRESHOLD", "1"}, {"NCCL_CROSS_NIC", "1"}}),
+      "NCCL's variables are not read here; set TUTTI_PROTOCOL for NCCL_PROTO, TUTTI_IB_HCA for NCCL_IB_HCA; "
+      "nothing here does what NCCL_IB_AR_THRESHOLD, NCCL_CROSS_NIC does (docs/settings.md)");
 }
 
 TEST(ForeignSettings, WhatIsSoAnywayNeedsNoAdvice) {

@@ -36,8 +36,7 @@ class Outlet final : public link::Driver {
     return link::Progress::kAdvanced;
   }
   bool sending() const noexcept override { return end_.fifo.released->value.load() != end_.posted; }
-  int pollFd() const noexcept override { return -1; }
-  short pollEvents() const noexcept override { return 0; }
+  Interest wanted() noexcept override { return {-1, 0}; }
   std::string error() const override { return "broken by the test"; }
 
   void becomeWritable() noexcept { writable_ = true; }

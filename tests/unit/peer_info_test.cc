@@ -36,6 +36,11 @@ TEST(PeerInfo, CrossesAsBytes) {
   info.hostName = "a host with a name";
   info.numaNode = -1;
   info.unixSockets = false;
+  info.wantsPreflight = true;
+  info.networkMegabits = 25'000;
+  info.rdmaMegabits = 400'000;
+  info.gpuBusId = "0001:3b:00.0";
+  info.lacks = {{"verbs", "there is no RDMA device here"}, {"other", std::string(1000, 'x')}};
   const PeerInfo copy = decodePeerInfo(encode(info));
   EXPECT_EQ(copy.hostName, info.hostName);
   EXPECT_EQ(copy.hostId, info.hostId);
@@ -45,6 +50,21 @@ TEST(PeerInfo, CrossesAsBytes) {
   EXPECT_EQ(copy.cores, info.cores);
   EXPECT_EQ(copy.numaNode, -1);
   EXPECT_FALSE(copy.unixSockets);
+  EXPECT_TRUE(copy.wantsPreflight);
+  EXPECT_EQ(copy.networkMegabits, 25'000u);
+  EXPECT_EQ(copy.rdmaMegabits, 400'000u);
+  EXPECT_EQ(copy.gpuBusId, "0001:3b:00.0");
+  ASSERT_EQ(copy.lacks.size(), 2u);
+  EXPECT_EQ(copy.lacks.at("verbs"), info.lacks.at("verbs"));
+  EXPECT_LT(copy.lacks.at("other").size(), 500u);  // what others have to keep has an end
+}
+
+TEST(PeerInfo, RefusesAPlaceThatNoGpuHas) {
+  PeerInfo info = describeSelf();
+  info.gpuBusId = "0001:3b:00.0\n";
+  EXPECT_THROW(decodePeerInfo(encode(info)), Error);
+  info.gpuBusId.assign(33, '0');
+  EXPECT_THROW(decodePeerInfo(encode(info)), Error);
 }
 
 TEST(PeerInfo, RefusesBytesThatAreNoCard) {

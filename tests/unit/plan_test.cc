@@ -227,6 +227,34 @@ TEST(Plan, OnGpusWhatIsNamedAndDoesNotFitGivesWay) {
   EXPECT_EQ(deviceChoice(machine, Algorithm::kOneShot, Protocol::kLL), "oneshot over ll");
 }
 
+// What neighbours carry counts for the ring alone.
+TEST(Plan, OnGpusARingGoesByItsOrder) {
+  DeviceMachine machine;
+  machine.ranks = 8, machine.channels = 32, machine.gpuGBs = 10;
+  const Request request{Collective::kAllReduce, 256 << 20};
+  const auto us = [&](Algorithm algorithm) {
+    return chooseDevice(request, machine, algorithm, Protocol::kSimple, 0).predictedUs;
+  };
+  const double ring = us(Algorithm::kRing), twoShot = us(Algorithm::kTwoShot), tree = us(Algorithm::kTree);
+  machine.ringGBs = 40;
+  EXPECT_LT(us(Algorithm::kRing), ring / 3);
+  EXPECT_EQ(us(Algorithm::kTwoShot), twoShot);
+  EXPECT_EQ(us(Algorithm::kTree), tree);
+  EXPECT_EQ(chooseDevice(request, machine, {}, {}, 0).algorithm, Algorithm::kRing);
+}
+
+// Inside a host it has a link to every rank, of which a block serves so many.
+TEST(Plan, OnGpusHierarchicalNeedsNoMoreLinksThanABlockHas) {
+  DeviceMachine machine;
+  machine.ranks = 128, machine.channels = 8, machine.hosts = 2, machine.networkGBs = 1;
+  const Request request{Collective::kAllReduce, 256 << 20};
+  EXPECT_NE(chooseDevice(request, machine, {}, {}, 0).algorithm, Algorithm::kHierarchical);
+  machine.ranks = 64;
+  EXPECT_EQ(chooseDevice(request, machine, {}, {}, 0).algorithm, Algorithm::kHierarchical);
+  machine.ranksPerHost = 63;  // of unlike hosts
+  EXPECT_NE(chooseDevice(request, machine, {}, {}, 0).algorithm, Algorithm::kHierarchical);
+}
+
 TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
   const auto reasonOn = [](const ClusterModel& machine) {
     for (const std::string& text : choose({Collective::kAllReduce, 4096}, machine, {}, 0).excluded) {

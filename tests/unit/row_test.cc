@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/error.h"
 #include "unit/every_schedule.h"
 
 namespace tutti::schedule {
@@ -57,6 +58,43 @@ TEST(Row, KeepsTheOrderWhereTheyAreNextToEachOther) {
     for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(row.rankAt(rank), rank);
     EXPECT_EQ(row.digest(), 0);
   }
+}
+
+TEST(Row, TakesAnOrderWithinTheHosts) {
+  const std::vector<int> within{4, 0, 2, 9, 3, 1};
+  const Row row(dealt(6, 2), within);
+  std::vector<int> ranks;
+  for (int place = 0; place < 6; ++place) ranks.push_back(row.rankAt(place));
+  EXPECT_EQ(ranks, (std::vector<int>{2, 4, 0, 1, 5, 3}));  // the host of rank 0 stays the first
+  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(row.rankAt(row.placeOf(rank)), rank);
+  EXPECT_NE(row.digest(), Row(dealt(6, 2)).digest());
+  const Row alone({}, std::vector<int>{2, 1, 0, 0});
+  EXPECT_EQ(alone.rankAt(0), 2);
+  EXPECT_EQ(alone.rankAt(1), 3);  // of equals the lesser number
+  EXPECT_NE(alone.digest(), 0);
+}
+
+TEST(Row, AnOrderThatIsTheNumbersIsNone) {
+  for (const std::vector<int>& within : {std::vector<int>{0, 0, 0, 0, 0}, {1, 2, 3, 7, 7}}) {
+    const Row row({}, within);
+    for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(row.placeOf(rank), rank);
+    EXPECT_EQ(row.digest(), 0);
+  }
+}
+
+TEST(Row, NeighboursInARingAreThoseOfTheOrder) {
+  Shape shape;
+  shape.size = 4;
+  shape.within = {0, 2, 1, 3};
+  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kBroadcast}) {
+    shape.collective = collective;
+    const auto ring = test::buildAll(Algorithm::kRing, shape);
+    EXPECT_EQ(ring[0].outPeers, (std::vector<int>{2})) << nameOf(collective);
+    EXPECT_EQ(ring[2].outPeers, (std::vector<int>{1})) << nameOf(collective);
+    EXPECT_EQ(ring[0].grouping, Row({}, shape.within).digest());
+  }
+  shape.within = {0, 1};
+  EXPECT_THROW(build(Algorithm::kRing, shape, 0), Error);
 }
 
 TEST(Row, ARingEntersAndLeavesEachHostOnce) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
+#include <random>
 
 #include "base/error.h"
 #include "proof/races.h"
 #include "proof/verify.h"
 #include "schedule/algorithm.h"
+#include "schedule/builder.h"
 #include "support/sanitized.h"
 #include "unit/every_schedule.h"
 
@@ -90,6 +93,27 @@ TEST_P(Proof, HoldsForEveryGrouping) {
       // Those go by it in the order of the ranks alone.
       for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree})
         if (std::ranges::find(has, algorithm) != has.end()) proveRoots(algorithm, shape, 7);
+    }
+  }
+}
+
+// Rings, chains and trees in whatever order the ranks of a host have.
+TEST_P(Proof, HoldsForEveryOrder) {
+  const auto has = algorithmsFor(collective());
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree}) {
+    if (std::ranges::find(has, algorithm) == has.end()) continue;
+    for (int size = 1; size <= 64; size += kSanitized && size > 9 ? 11 : 1) {
+      std::mt19937 random(static_cast<unsigned>(size));
+      for (const int kind : {-1, 1, 3}) {
+        Shape shape;
+        shape.collective = collective();
+        shape.size = size;
+        if (kind >= 0) shape.groupOf = grouping(kind, size);
+        shape.within.resize(static_cast<size_t>(size));
+        std::iota(shape.within.begin(), shape.within.end(), 0);
+        std::shuffle(shape.within.begin(), shape.within.end(), random);
+        proveRoots(algorithm, shape, 7);
+      }
     }
   }
 }
@@ -211,9 +235,10 @@ TEST(Verify, SeesAnInputThatIsOverwrittenInPlace) {
   EXPECT_NE(verdict.problems[0].find("wrong in place"), std::string::npos) << verdict.problems[0];
 }
 
-std::vector<std::string> racesOf(const std::vector<Schedule>& schedules, InPlace inPlace) {
+std::vector<std::string> racesOf(const std::vector<Schedule>& schedules, InPlace inPlace,
+                                 DirectBy by = DirectBy::kKernel) {
   Problems problems;
-  checkDirect(schedules, Wiring(schedules), inPlace, problems);
+  checkDirect(schedules, Wiring(schedules), inPlace, problems, by);
   return problems.take();
 }
 
@@ -230,10 +255,54 @@ TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
         const bool right = racesOf(schedules, InPlace::kAll).empty();
         EXPECT_TRUE(racesOf(schedules, InPlace::kSome).empty()) << nameOf(shape.collective) << " " << nameOf(algorithm);
         EXPECT_EQ(schedules[0].directInPlace, right) << nameOf(shape.collective) << " " << nameOf(algorithm);
+        for (const InPlace inPlace : {InPlace::kNobody, InPlace::kSome, right ? InPlace::kAll : InPlace::kNobody})
+          EXPECT_TRUE(racesOf(schedules, inPlace, DirectBy::kLane).empty())
+              << nameOf(shape.collective) << " " << nameOf(algorithm);
+        EXPECT_TRUE(verify(schedules, schedules[0].depth).ok) << nameOf(shape.collective) << " " << nameOf(algorithm);
         outOfPlaceOnly += !right;
       }
   }
   EXPECT_GT(outOfPlaceOnly, 0);
+}
+
+// What lanes lend: where it is right in place by kernels, it is by lanes.
+TEST(DirectLinks, LanesLendWhatStays) {
+  Shape shape;
+  shape.size = 4;
+  shape.collective = Collective::kAllToAll;
+  auto schedules = buildAll(Algorithm::kDirect, shape);
+  EXPECT_TRUE(racesOf(schedules, InPlace::kNobody, DirectBy::kLane).empty());
+  EXPECT_FALSE(racesOf(schedules, InPlace::kAll, DirectBy::kLane).empty());  // each overwrites what others read
+  shape.collective = Collective::kAllReduce;
+  schedules = buildAll(Algorithm::kTwoShot, shape);
+  EXPECT_TRUE(racesOf(schedules, InPlace::kAll, DirectBy::kLane).empty());
+  for (Schedule& schedule : schedules)
+    for (Step& step : schedule.steps)
+      if (step.fromCount == 1 && !schedule.to(step).empty() && schedule.to(step)[0].isLink()) step.flags |= kLands;
+  const auto problems = racesOf(schedules, InPlace::kNobody, DirectBy::kLane);  // contributions, which are added up
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(problems[0].find("should land in its output"), std::string::npos) << problems[0];
+}
+
+// A chain of three, whose middle writes over what it has handed on.
+TEST(DirectLinks, AreRefusedWhereALaneLendsWhatChanges) {
+  Shape shape;
+  shape.size = 3;
+  shape.collective = Collective::kBroadcast;
+  for (const bool changes : {false, true}) {
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < 3; ++rank) {
+      Builder builder(shape, rank, SegmentMap::kSplit, 1);
+      auto step = builder.at(0);
+      if (rank == 0) step.from(Operand::input()).toRank(1).lands();
+      if (rank == 1) step.fromRank(0).to(Operand::output()).toRank(2).lands();
+      if (rank == 2) step.fromRank(1).to(Operand::output());
+      if (rank == 1 && changes) builder.at(0).from(Operand::input()).to(Operand::output());
+      schedules.push_back(builder.finish(1));
+    }
+    EXPECT_EQ(racesOf(schedules, InPlace::kNobody, DirectBy::kLane).empty(), !changes);
+    EXPECT_TRUE(racesOf(schedules, InPlace::kNobody, DirectBy::kKernel).empty());
+  }
 }
 
 // A rank in place that lent its buffer all the same.

@@ -160,7 +160,7 @@ class Tool(unittest.TestCase):
 
         refused("node.xml has neither GPUs nor memory nodes with cores", "")
         refused("node.xml has neither GPUs nor memory nodes with cores", core.format("", "").replace('"ff"', '"0"'))
-        refused("node.xml has no NIC: simulate one node", core.format("", ""), "--nodes", "2")
+        refused("node.xml has no NIC: give one node (--nodes 1)", core.format("", ""), "--nodes", "2")
         refused("one rank alone has nothing to send", core.format("", ""))
         refused("node.xml describes several hosts: give one of them",
                 core.format(' host_hash="1"', "") + core.format(' host_hash="2"', ""))

@@ -37,11 +37,10 @@ class Reader final : public link::Driver {
     return got > 0 ? link::Progress::kAdvanced : link::Progress::kIdle;
   }
   bool sending() const noexcept override { return false; }
-  int pollFd() const noexcept override { return here_.get(); }
-  short pollEvents() const noexcept override { return ended_ ? 0 : POLLIN; }
+  Interest wanted() noexcept override { return {here_.get(), static_cast<short>(ended_ ? 0 : POLLIN)}; }
   std::string error() const override { return ""; }
 
-  void send() { ASSERT_EQ(::send(there_.get(), "x", 1, 0), 1); }
+  void post() { ASSERT_EQ(::send(there_.get(), "x", 1, 0), 1); }
   void close() { there_.reset(); }
   int turns() const noexcept { return turns_; }
 
@@ -59,7 +58,7 @@ bool sleepOn(std::initializer_list<link::Driver*> drivers) {
 
 TEST(Sleeping, NewsThatNoLaneWaitsForEndOneSleepOnly) {
   Reader awaited, other;
-  other.send();
+  other.post();
   EXPECT_TRUE(sleepOn({&awaited, &other}));
   EXPECT_EQ(other.turns(), 1);
   EXPECT_FALSE(sleepOn({&awaited, &other}));
@@ -68,7 +67,7 @@ TEST(Sleeping, NewsThatNoLaneWaitsForEndOneSleepOnly) {
 
 TEST(Sleeping, ALinkThatIsNamedTwiceIsServedOnce) {
   Reader both;
-  both.send();
+  both.post();
   EXPECT_TRUE(sleepOn({&both, &both}));
   EXPECT_EQ(both.turns(), 1);
 }
@@ -193,7 +192,7 @@ TEST(Sleeping, WhoAttendsToAGpuThatMovesNothingSleeps) {
   ::getrusage(RUSAGE_THREAD, &end);
   EXPECT_GE(end.ru_nvcsw - begin.ru_nvcsw, 5);
   EXPECT_EQ(reader.turns(), 0);
-  reader.send();
+  reader.post();
   EXPECT_TRUE(pause(true));
   EXPECT_EQ(reader.turns(), 1) << "what comes ends the sleep, and is taken";
   givesWaySoonAfterAMove();

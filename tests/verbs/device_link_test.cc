@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,11 +23,14 @@ constexpr uint32_t kDeviceSlotBytes = 64 << 10, kDeviceDepth = 8;
 struct Line {
   std::deque<std::vector<std::byte>> mine;
   Line* other = nullptr;
+  std::function<void(std::vector<std::byte>&)> change;  // what goes to the other end
   tuttiTransportLine table() {
     return {this,
             [](void* line, const void* blob, size_t bytes) {
               const auto* const from = static_cast<const std::byte*>(blob);
-              static_cast<Line*>(line)->other->mine.emplace_back(from, from + bytes);
+              std::vector<std::byte> said(from, from + bytes);
+              if (static_cast<Line*>(line)->change) static_cast<Line*>(line)->change(said);
+              static_cast<Line*>(line)->other->mine.push_back(std::move(said));
             },
             [](void* line, void* blob, size_t room) -> int64_t {
               auto& came = static_cast<Line*>(line)->mine;
@@ -56,7 +60,7 @@ struct End {
   }
   void open(const tuttiTransportHost& host) {
     const tuttiTransportRank self{rank_, 1, 1, 1, -1, -1, "here"}, peer{1 - rank_, 1, 1, 1, -1, -1, "here"};
-    const tuttiTransportEdge edge{self, peer, 0, send, recv, memory, bytes};
+    const tuttiTransportEdge edge{self, peer, 0, send, recv, memory, bytes, nullptr};
     connection = std::make_unique<Connection>(edge, line.table(), LinkSettings{}, host);
   }
   void post(uint64_t slot, uint32_t length) const {
@@ -87,24 +91,34 @@ struct End {
   std::unique_ptr<Connection> connection;
 };
 
-TEST(DeviceLink, CarriesSlotsOfEveryKind) {
-  const auto ports = portsHere();
-  if (portsOf(ports, "", -1, 0, 1).empty()) GTEST_SKIP() << whyNone(ports, "");
-  const tuttiTransportHost host{TUTTI_TRANSPORT_ABI, [](const char*, char*, size_t) { return 0; },
-                                [](int, const char* text) { ADD_FAILURE() << text; }};
-  End ends[2] = {End(0), End(1)};
-  ends[0].line.other = &ends[1].line;
-  ends[1].line.other = &ends[0].line;
-  for (End& end : ends) end.open(host);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  for (int ready = 0; ready != 3;) {
-    ASSERT_LT(std::chrono::steady_clock::now(), until);
-    for (int end = 0; end < 2; ++end) {
-      const Progress progress = (ready >> end & 1) != 0 ? Progress::kAdvanced : ends[end].connection->connect();
-      ASSERT_NE(progress, Progress::kFailed) << ends[end].connection->error();
-      if (progress == Progress::kAdvanced) ready |= 1 << end;
+class DeviceLink : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto ports = portsHere();
+    if (portsOf(ports, "", -1, 0, 1).empty()) GTEST_SKIP() << whyNone(ports, "");
+    ends[0].line.other = &ends[1].line;
+    ends[1].line.other = &ends[0].line;
+  }
+  void connectOn(const tuttiTransportHost& host) {
+    for (End& end : ends) end.open(host);
+    for (int ready = 0; ready != 3;) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until);
+      for (int end = 0; end < 2; ++end) {
+        const Progress progress = (ready >> end & 1) != 0 ? Progress::kAdvanced : ends[end].connection->connect();
+        ASSERT_NE(progress, Progress::kFailed) << ends[end].connection->error();
+        if (progress == Progress::kAdvanced) ready |= 1 << end;
+      }
     }
   }
+  End ends[2] = {End(0), End(1)};
+  const std::chrono::steady_clock::time_point until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+};
+
+constexpr tuttiTransportHost kLoudHost{TUTTI_TRANSPORT_ABI, [](int, const char* text) { ADD_FAILURE() << text; }};
+constexpr tuttiTransportHost kQuietHost{TUTTI_TRANSPORT_ABI, [](int, const char*) {}};
+
+TEST_F(DeviceLink, CarriesSlotsOfEveryKind) {
+  ASSERT_NO_FATAL_FAILURE(connectOn(kLoudHost));
   const uint32_t lengths[] = {0, 8, TUTTI_INLINE_BYTES, TUTTI_INLINE_BYTES + 1, 1000, 40'000, kDeviceSlotBytes};
   constexpr uint64_t kSlots = 300;
   uint64_t posted[2] = {}, taken[2] = {};
@@ -123,6 +137,26 @@ TEST(DeviceLink, CarriesSlotsOfEveryKind) {
       }
     }
   }
+}
+
+// What the peer's device does not allow is an error that says so, at the end that tried, and nothing is written.
+TEST_F(DeviceLink, SaysThatAKeyIsWrong) {
+  const size_t keyAt = 24 + offsetof(QueueAddress, key);  // behind a greeting's head
+  ends[1].line.change = [&](std::vector<std::byte>& said) {
+    if (said.size() > keyAt) said[keyAt] ^= std::byte{0x55};
+  };
+  ASSERT_NO_FATAL_FAILURE(connectOn(kQuietHost));
+  ends[0].post(0, 1000);
+  Progress progress = Progress::kIdle;
+  while (progress != Progress::kFailed && std::chrono::steady_clock::now() < until) {
+    progress = ends[0].connection->progress();
+    ends[1].connection->progress();
+  }
+  ASSERT_EQ(progress, Progress::kFailed);
+  const std::string error = ends[0].connection->error();
+  EXPECT_NE(error.find("the RDMA link to rank 1 (host here, pid 1) failed"), std::string::npos) << error;
+  EXPECT_NE(error.find("does not allow this memory to be written to"), std::string::npos) << error;
+  EXPECT_FALSE(ends[1].arrived(0));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/version.h"
 #include "doctor/diagnose.h"
 #include "doctor/environment.h"
+#include "doctor/net/command.h"
 #include "doctor/records.h"
 #include "doctor/timeline.h"
 #include "doctor/trace.h"
@@ -130,7 +131,10 @@ int printEnvironment(int argc) {
 std::string helpOf(const CLI::App& app) {
   std::string text = app.help();
   const size_t usage = text.find("Usage:"), end = text.find('\n', usage);
-  if (usage != std::string::npos && end != std::string::npos) text.insert(end, "\n       tutti-doctor env");
+  if (usage != std::string::npos && end != std::string::npos)
+    text.insert(end,
+                "\n       tutti-doctor env\n       tutti-doctor net [--ranks N] [--json] [--milliseconds N] [--timeout "
+                "S] [--rounds N]");
   return text;
 }
 
@@ -145,13 +149,15 @@ int diagnoseOrComplain(const Options& options) {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "env") return printEnvironment(argc);
+  if (argc > 1 && std::string_view(argv[1]) == "net") return net::run(argc, argv);
   Options options;
   options.shape.width = terminalWidth();
   CLI::App app(
       "Says where the ranks of a job parted, from the records (tutti-*.json) that they left: with TUTTI_DUMP_DIR "
       "set they write them on an error and on SIGUSR2.\nEnds with 0 when all is well, 1 when something is wrong "
       "with the job, 2 when a file cannot be read or written.\ntutti-doctor env: the settings (TUTTI_*) as they are "
-      "here; ends with 1 when the library would refuse one, or warn of it.",
+      "here; ends with 1 when the library would refuse one, or warn of it.\ntutti-doctor net: what this host, or those "
+      "of a job, have and reach of each other; tutti-doctor net --help tells more.",
       "tutti-doctor");
   app.add_option("FILES", options.paths, "Records, or folders of records")->required();
   app.add_option("--trace", options.trace,

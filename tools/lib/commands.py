@@ -13,7 +13,7 @@ SYSTEM = {"[", "accelerate", "auditwheel", "az", "cat", "cc", "c++", "ccache", "
 # Under another name where a document's reader is.
 ALIASES = {"prepared/run": "tests/gpu/run"}
 CMAKE_OPTIONS = {"-S", "-B", "-G", "-D", "-j", "--build", "--install", "--prefix", "--preset", "--target"}
-SCRIPTS = ("tools/", "tests/", ".ci/")
+SCRIPTS = ("tools/", "tests/", "bench/", ".ci/")
 PRESET_PROGRAM = re.compile(r"build/\w+/bin/(emulated/)?([\w-]+)$")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 SUBSTITUTION = re.compile(r"\$\(([^()]*)\)")

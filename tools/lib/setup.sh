@@ -54,6 +54,7 @@ commands_to_check="
 python3 python3
 clang-format clang-format
 iproute2 ip
+valgrind valgrind
 "
 headers_to_check="
 libgtest-dev gtest/gtest.h
@@ -63,6 +64,19 @@ zlib1g-dev zlib.h
 "
 modules_to_check="
 python3-dissononce dissononce
+"
+
+# What tutti is compared with (bench/compare/run).
+commands_of_openmpi="
+openmpi-bin mpirun.openmpi
+libopenmpi-dev mpicxx.openmpi
+"
+commands_of_mpich="
+mpich mpirun.mpich
+libmpich-dev mpicxx.mpich
+"
+headers_of_gloo="
+libgloo-dev gloo/allreduce.h
 "
 
 # Prints the packages of the list whose header the compiler does not find; all of them when there is no compiler.
@@ -118,6 +132,18 @@ setup() {
   mapfile -t missing < <(missing_commands "$programs" && missing_headers "$headers" && missing_modules "$modules")
   [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
   require_cmake
+}
+
+# setup_peers openmpi|mpich|gloo...: installs what of them can be had; says what cannot.
+setup_peers() {
+  local peer package missing
+  for peer in "$@"; do
+    local commands=commands_of_$peer headers=headers_of_$peer
+    mapfile -t missing < <(missing_commands "${!commands-}" && missing_headers "${!headers-}")
+    for package in "${missing[@]}"; do
+      (install_packages "$package") || say "$package cannot be installed here."
+    done
+  done
 }
 
 # configure PRESET [-DOPTION...]

@@ -1,6 +1,7 @@
 #include "topo/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -87,6 +88,19 @@ std::string ringsText(const topology::System& system, const rings::Rings& rings)
   return text;
 }
 
+// What the library's own ring, which has one order for all channels, goes by.
+std::string orderText(const topology::System& system, const Answer& answer) {
+  const rings::HostLinks& links = answer.links;
+  if (links.order.size() < 2) return "";
+  const std::vector<int> gpus = byNumber(system, topology::DeviceKind::kGpu);
+  std::vector<std::string> names;
+  for (const int rank : links.order) names.push_back(nameOf(system, gpus[static_cast<size_t>(rank)]));
+  return fmt::format(
+      "\nOrder of a node's ranks in rings: {:.1f} GB/s to the next, {:.1f} GB/s to any other, neighbours {}\n"
+      "  {}\n",
+      links.ringGBs, links.pairGBs, nameOf(links.along), fmt::join(names, " - "));
+}
+
 std::string waysText(const Answer& answer) {
   std::string text = "\nLinks\n";
   for (const explain::Way& way : answer.ways) {
@@ -102,7 +116,7 @@ std::string textOf(const topology::System& system, const Question& question, con
   std::string text = headOf(answer, what) + candidatesText(answer, times);
   if (!answer.excluded.empty()) text += "\nLeft out\n";
   for (const std::string& each : answer.excluded) text += fmt::format("  {}\n", each);
-  text += ringsText(system, answer.rings) + waysText(answer);
+  text += orderText(system, answer) + ringsText(system, answer.rings) + waysText(answer);
   for (const std::string& each : answer.warnings) text += fmt::format("\nWarning: {}\n", each);
   return text;
 }
@@ -117,12 +131,21 @@ Json candidateJson(const Candidate& one, const Measured& times) {
 }
 
 Json jsonOf(const topology::System& system, const Question& question, const Answer& answer, const Measured& times) {
-  Json json{{"system", answer.cluster.name},   {"nodes", answer.cluster.hosts},
-            {"ranks", answer.cluster.ranks()}, {"operation", commandName(question.collective)},
-            {"bytes", question.bytes},         {"choice", candidateJson(answer.choice(), times)},
-            {"others", Json::array()},         {"left_out", answer.excluded},
-            {"rings", Json::array()},          {"ring_gb_per_s", answer.rings.gigabytes},
-            {"links", Json::array()},          {"warnings", answer.warnings}};
+  Json json{{"system", answer.cluster.name},
+            {"nodes", answer.cluster.hosts},
+            {"ranks", answer.cluster.ranks()},
+            {"operation", commandName(question.collective)},
+            {"bytes", question.bytes},
+            {"choice", candidateJson(answer.choice(), times)},
+            {"others", Json::array()},
+            {"left_out", answer.excluded},
+            {"rings", Json::array()},
+            {"ring_gb_per_s", answer.rings.gigabytes},
+            {"ring_order", answer.links.order},
+            {"to_next_gb_per_s", answer.links.ringGBs},
+            {"to_any_gb_per_s", answer.links.pairGBs},
+            {"links", Json::array()},
+            {"warnings", answer.warnings}};
   for (size_t i = 1; i < answer.candidates.size(); ++i)
     json["others"].push_back(candidateJson(answer.candidates[i], times));
   for (const rings::Ring& ring : answer.rings.rings) json["rings"].push_back(textOf(system, ring));

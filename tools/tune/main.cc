@@ -10,6 +10,8 @@
 #include "command.h"
 #include "flushed.h"
 #include "plan/profile_file.h"
+#include "tune/amend.h"
+#include "tune/duel.h"
 #include "tune/fit.h"
 #include "tune/measure.h"
 #include "tune/table.h"
@@ -21,9 +23,11 @@ constexpr int kTrouble = 2;
 
 struct Options {
   Wish wish;
-  std::vector<std::string> operations;
+  std::vector<std::string> operations, duels;
   std::string sweep, profile, output;
   bool all = false;
+  DuelWish duel;
+  Part part;  // of the ranks that a duel starts
 };
 
 void write(const std::string& path, const std::string& text) {
@@ -48,7 +52,8 @@ void measureTo(Options& options) {
 }
 
 void fitTo(const Options& options) {
-  const Sweep sweep = readSweep(options.sweep);
+  Sweep sweep = readSweep(options.sweep);
+  for (const std::string& path : options.duels) amend(sweep, readOutcomes(path));
   const plan::Profile prices = measuredProfile(sweep);
   write(options.output, plan::profileText(prices, fmt::format("tutti-tune of tutti {}: {}", kVersion, sweep.about)));
   fmt::print("As shipped: {}With {}: {}", tableOf(sweep, {}, false), options.output, tableOf(sweep, prices, false));
@@ -57,6 +62,39 @@ void fitTo(const Options& options) {
 void check(const Options& options) {
   const plan::Profile prices = options.profile.empty() ? plan::Profile() : plan::readProfile(options.profile);
   fmt::print("{}", tableOf(readSweep(options.sweep), prices, options.all));
+}
+
+// What each match saw, a line each: the ratios, for other statistics than ours.
+void duelTo(const Options& options) {
+  if (!options.duel.profile.empty()) plan::readProfile(options.duel.profile);  // before ranks are started
+  if (!options.output.empty()) requireWritable(options.output);
+  const std::vector<Outcome> outcomes = duel(options.duel);
+  std::string lines;
+  for (const Outcome& outcome : outcomes) lines += toLine(outcome) + "\n";
+  if (!options.output.empty()) write(options.output, lines);
+  fmt::print("{}", tableOf(outcomes, options.all));
+}
+
+void describePicked(CLI::App& app, DuelWish& wish) {
+  app.add_option("SWEEP", wish.sweep, "What `measure` wrote: who may be faster than whom")->required();
+  app.add_option("--cells", wish.cells, "Only those whose title has this regular expression: 'shm 4 ', '^reduce p2p'")
+      ->capture_default_str();
+  app.add_option("--limit", wish.most, "At most so many of these, spread evenly; 0: all")->capture_default_str();
+  app.add_option("--seconds", wish.seconds, "To spend on a cell, about, before it counts as undecided")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+}
+
+void describeDuel(CLI::App& app, Options& options) {
+  CLI::App* duel = app.add_subcommand("duel", "Judge the choices by new times, in turn with what may be faster");
+  describePicked(*duel, options.duel);
+  duel->add_option("--profile", options.duel.profile, "By its prices; else by those that the library ships with");
+  duel->add_option("-o,--output", options.output, "Also write the ratios of all rounds, a line of JSON for each cell");
+  duel->add_flag("--all", options.all, "All lines, not only those of choices that were missed or are undecided");
+  CLI::App* ranks = app.add_subcommand("duel-ranks", "What `duel` starts")->group("");
+  describePicked(*ranks, options.duel);
+  ranks->add_option("--transport", options.part.transport)->required();
+  ranks->add_option("--ranks", options.part.ranks)->required();
 }
 
 void describeMeasure(CLI::App& app, Options& options) {
@@ -90,14 +128,19 @@ void describe(CLI::App& app, Options& options) {
   CLI::App* fit = app.add_subcommand("fit", "Find the prices that suit a sweep: a profile, for TUTTI_PROFILE");
   fit->add_option("SWEEP", options.sweep, "What `measure` wrote")->required();
   fit->add_option("-o,--output", options.output, "The profile's file")->required();
+  fit->add_option("--duel", options.duels,
+                  "What `duel -o` wrote about it: where a choice lost, it counts as that slow");
   CLI::App* check = app.add_subcommand("check", "Say how the choices by a profile would do on a sweep");
   check->add_option("SWEEP", options.sweep, "What `measure` wrote")->required();
   check->add_option("--profile", options.profile, "Its prices; else those that the library ships with");
   check->add_flag("--all", options.all, "All lines, not only those of choices that are more than 10 % off");
+  describeDuel(app, options);
 }
 
 void act(const CLI::App& app, Options& options) {
   if (app.got_subcommand("measure")) return measureTo(options);
+  if (app.got_subcommand("duel")) return duelTo(options);
+  if (app.got_subcommand("duel-ranks")) return playPart(options.duel, options.part);
   app.got_subcommand("fit") ? fitTo(options) : check(options);
 }
 

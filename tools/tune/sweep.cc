@@ -38,8 +38,12 @@ Cell cellOf(const Json& json) {
   cell.transport = json.at("transport");
   cell.ranks = json.at("ranks");
   cell.bytes = json.at("bytes");
-  for (const auto& [name, rounds] : json.at("times_us").items())
-    cell.times[schedule::algorithmByName(name)] = rounds.get<std::vector<double>>();
+  for (const auto& [name, rounds] : json.at("times_us").items()) {
+    const Algorithm algorithm = schedule::algorithmByName(name);
+    if (!schedule::rowOf(algorithm).has(cell.collective))
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("{} has no {}", nameOf(cell.collective), name));
+    cell.times[algorithm] = rounds.get<std::vector<double>>();
+  }
   const auto isTime = [](double us) { return us > 0 && us < 1e12; };
   const bool whole = !cell.times.empty() && std::ranges::all_of(cell.times | std::views::values, [&](const auto& of) {
     return !of.empty() && std::ranges::all_of(of, isTime);

@@ -1,6 +1,7 @@
 #include "transports/p2p/p2p.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -30,6 +31,7 @@ struct Block {
   uint32_t slotBytes = 0, depth = 0;
   std::array<UniqueMap, 2> bellPages;
   std::array<Doorbell*, 2> bells{};  // 0: the lower rank's
+  link::Mark mark;
   std::atomic<bool> attached{false};
 
   void setBell(int side, const Edge& edge) {
@@ -91,38 +93,50 @@ std::shared_ptr<Block> makeBlock(const Edge& edge) {
 
 class P2pConnection : public Connection {
  public:
-  P2pConnection(const Edge& edge, std::shared_ptr<Block> block) : block_(std::move(block)) {
+  P2pConnection(const Edge& edge, std::shared_ptr<Block> block, bool readsPeers) : block_(std::move(block)) {
     const int peerSide = edge.self < edge.peer ? 1 : 0;
     connectOver(*this, edge, block_->memory.data(), block_->bells[peerSide]);
     memoryBytes = block_->memory.bytes() / 2;
     transport = "p2p";
+    readSelf(readsPeers);
   }
 
  private:
+  // By a system call, though the peer's memory is here: it may be gone before its time, and must not take this rank
+  // along.
+  void readSelf(bool readsPeers) {
+    std::string why = "TUTTI_SINGLE_COPY=0";
+    if (readsPeers)
+      if (auto own = link::PeerMemory::of(::getpid(), block_->mark.note(), why)) return readFrom(std::move(own));
+    remark = "; what comes from there is copied twice: " + why;
+  }
+
   std::shared_ptr<Block> block_;
 };
 
 class Maker : public link::Setup {
  public:
-  Maker(const Edge& edge, OobChannel& oob) : edge_(edge), block_(makeBlock(edge)), entry_(block_) {
+  Maker(const Edge& edge, OobChannel& oob, bool readsPeers)
+      : edge_(edge), readsPeers_(readsPeers), block_(makeBlock(edge)), entry_(block_) {
     oob.put(Writer().value(entry_.ticket()).take());
   }
 
   std::unique_ptr<Connection> advance() override {
     // Acquire: pairs with Taker::advance; the peer's bell has been set.
     if (!block_->attached.load(std::memory_order_acquire)) return nullptr;
-    return std::make_unique<P2pConnection>(edge_, block_);
+    return std::make_unique<P2pConnection>(edge_, block_, readsPeers_);
   }
 
  private:
   Edge edge_;
+  bool readsPeers_;
   std::shared_ptr<Block> block_;
   RegistryEntry entry_;
 };
 
 class Taker : public link::Setup {
  public:
-  Taker(const Edge& edge, OobChannel& oob) : edge_(edge), oob_(oob) {}
+  Taker(const Edge& edge, OobChannel& oob, bool readsPeers) : edge_(edge), oob_(oob), readsPeers_(readsPeers) {}
 
   std::unique_ptr<Connection> advance() override {
     const auto blob = oob_.poll();
@@ -135,16 +149,18 @@ class Taker : public link::Setup {
     block->setBell(1, edge_);
     // Release: pairs with Maker::advance.
     block->attached.store(true, std::memory_order_release);
-    return std::make_unique<P2pConnection>(edge_, std::move(block));
+    return std::make_unique<P2pConnection>(edge_, std::move(block), readsPeers_);
   }
 
  private:
   Edge edge_;
   OobChannel& oob_;
+  bool readsPeers_;
 };
 
 class P2p : public link::Transport {
  public:
+  explicit P2p(bool readsPeers) : readsPeers_(readsPeers) {}
   std::string_view name() const noexcept override { return "p2p"; }
   link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     if (self.processToken != peer.processToken || self.hostId != peer.hostId)
@@ -152,13 +168,16 @@ class P2p : public link::Transport {
     return {true, costs::kP2p.latencyUs, costs::kP2p.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, OobChannel& oob) override {
-    if (edge.self < edge.peer) return std::make_unique<Maker>(edge, oob);
-    return std::make_unique<Taker>(edge, oob);
+    if (edge.self < edge.peer) return std::make_unique<Maker>(edge, oob, readsPeers_);
+    return std::make_unique<Taker>(edge, oob, readsPeers_);
   }
+
+ private:
+  bool readsPeers_;
 };
 
 }  // namespace
 
-std::unique_ptr<link::Transport> makeP2p() { return std::make_unique<P2p>(); }
+std::unique_ptr<link::Transport> makeP2p(bool readsPeers) { return std::make_unique<P2p>(readsPeers); }
 
 }  // namespace tutti::transports

@@ -6,6 +6,7 @@
 
 namespace tutti::transports {
 
-std::unique_ptr<link::Transport> makeP2p();
+// `readsPeers`: long messages may be read where they lie (see link/peer_memory.h).
+std::unique_ptr<link::Transport> makeP2p(bool readsPeers = true);
 
 }  // namespace tutti::transports

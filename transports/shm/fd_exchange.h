@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "link/peer_memory.h"
 #include "process/fd.h"
 
 namespace tutti::transports {
@@ -15,7 +16,8 @@ struct ShmGreeting {
   uint32_t slotBytes = 0, depth = 0;
   uint64_t regionBytes = 0;  // of the memory file that comes along; 0: none
   uint32_t bells = 0;        // 1 when a bell's file comes along, after the region
-  uint32_t reserved = 0;
+  uint32_t lends = 0;        // 1 when the peer may read this end's memory, by `mark`
+  link::MarkNote mark;
 };
 
 class FdExchange {

@@ -1,6 +1,7 @@
 #include "transports/shm/shm.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <optional>
 
@@ -19,12 +20,12 @@ using link::Edge;
 using link::OobChannel;
 
 constexpr uint32_t kMagic = 0x6d687374;  // "tshm"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 class ShmConnection : public Connection {
  public:
-  ShmConnection(const Edge& edge, UniqueMap region, UniqueMap peerBell)
-      : region_(std::move(region)), peerBell_(std::move(peerBell)) {
+  ShmConnection(const Edge& edge, UniqueMap region, UniqueMap peerBell, link::Mark mark)
+      : region_(std::move(region)), peerBell_(std::move(peerBell)), mark_(std::move(mark)) {
     connectOver(*this, edge, region_.data(), reinterpret_cast<Doorbell*>(peerBell_.data()));
     memoryBytes = region_.bytes() / 2;
     transport = "shm";
@@ -32,13 +33,18 @@ class ShmConnection : public Connection {
 
  private:
   UniqueMap region_, peerBell_;
+  link::Mark mark_;  // which the peer may read for as long as this end is there
 };
 
 // The lower rank makes the region and passes it; each rank passes its bell. All descriptors are closed once mapped.
 class ShmSetup : public link::Setup {
  public:
-  ShmSetup(const Edge& edge, OobChannel& oob)
-      : edge_(edge), oob_(oob), regionBytes_(edgeMemoryBytes(edge)), maker_(edge.self < edge.peer) {
+  ShmSetup(const Edge& edge, OobChannel& oob, bool readsPeers)
+      : edge_(edge),
+        oob_(oob),
+        regionBytes_(edgeMemoryBytes(edge)),
+        maker_(edge.self < edge.peer),
+        readsPeers_(readsPeers) {
     if (maker_) {
       file_ = createMemoryFile("tutti-link", regionBytes_);
       region_ = mapShared(file_.get(), regionBytes_);
@@ -54,14 +60,18 @@ class ShmSetup : public link::Setup {
     if (!maker_) region_ = mapSealed(fds.front().get(), regionBytes_, "the peer's memory file");
     UniqueMap bell;
     if (exchange_->greeting().bells != 0) bell = link::mapBell(fds.back().get());
-    return std::make_unique<ShmConnection>(edge_, std::move(region_), std::move(bell));
+    auto made = std::make_unique<ShmConnection>(edge_, std::move(region_), std::move(bell), std::move(mark_));
+    readFrom(exchange_->greeting(), *made);
+    return made;
   }
 
  private:
   bool begin() {
     auto stream = oob_.pollStream();
     if (!stream) return false;
-    ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0};
+    ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0, {}};
+    if (readsPeers_) greeting.lends = 1, greeting.mark = mark_.note();
+    peerPid_ = pidAt(stream->fd.get());
     std::vector<int> fds;
     if (maker_) fds.push_back(file_.get());
     if (edge_.selfBellFd >= 0) {
@@ -70,6 +80,20 @@ class ShmSetup : public link::Setup {
     }
     exchange_.emplace(std::move(stream->fd), greeting, std::move(fds));
     return true;
+  }
+
+  // As this process sees it, also where the peer's container numbers it in another way.
+  static int pidAt(int stream) noexcept {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    return ::getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
+  }
+
+  void readFrom(const ShmGreeting& peer, Connection& made) const {
+    std::string why = "TUTTI_SINGLE_COPY=0";
+    if (readsPeers_ && peer.lends != 0)
+      if (auto memory = link::PeerMemory::of(peerPid_, peer.mark, why)) return made.readFrom(std::move(memory));
+    made.remark = "; what comes from there is copied twice: " + why;
   }
 
   void check(const ShmGreeting& peer, size_t fds) const {
@@ -86,7 +110,9 @@ class ShmSetup : public link::Setup {
   Edge edge_;
   OobChannel& oob_;
   size_t regionBytes_;
-  bool maker_;
+  bool maker_, readsPeers_;
+  int peerPid_ = 0;
+  link::Mark mark_;
   UniqueFd file_;
   UniqueMap region_;
   std::optional<FdExchange> exchange_;
@@ -100,6 +126,7 @@ std::string withoutSockets(const topology::PeerInfo& self, const topology::PeerI
 
 class Shm : public link::Transport {
  public:
+  explicit Shm(bool readsPeers) : readsPeers_(readsPeers) {}
   std::string_view name() const noexcept override { return "shm"; }
   link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     if (self.hostId != peer.hostId) return {.reason = "different hosts"};
@@ -107,12 +134,15 @@ class Shm : public link::Transport {
     return {true, costs::kShm.latencyUs, costs::kShm.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, OobChannel& oob) override {
-    return std::make_unique<ShmSetup>(edge, oob);
+    return std::make_unique<ShmSetup>(edge, oob, readsPeers_);
   }
+
+ private:
+  bool readsPeers_;
 };
 
 }  // namespace
 
-std::unique_ptr<link::Transport> makeShm() { return std::make_unique<Shm>(); }
+std::unique_ptr<link::Transport> makeShm(bool readsPeers) { return std::make_unique<Shm>(readsPeers); }
 
 }  // namespace tutti::transports

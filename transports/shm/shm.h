@@ -8,6 +8,7 @@
 
 namespace tutti::transports {
 
-std::unique_ptr<link::Transport> makeShm();
+// `readsPeers`: long messages may be read where they lie (see link/peer_memory.h).
+std::unique_ptr<link::Transport> makeShm(bool readsPeers = true);
 
 }  // namespace tutti::transports

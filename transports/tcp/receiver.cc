@@ -10,16 +10,42 @@
 namespace tutti::transports {
 
 template <class Framing>
-std::byte* Receiver<Framing>::place() const noexcept {
+std::byte* Receiver<Framing>::slot() const noexcept {
   link::SlotHeader& line = header();
   return line.bytes <= link::kInlineBytes ? line.inlined
                                           : fifo_.slots + (arrived_ & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
 }
 
 template <class Framing>
+void Receiver<Framing>::land(const link::Landing& landing) noexcept {
+  landing_ = landing;
+  if (inPayload_ && to_ == nullptr) landIfItIsThat();
+}
+
+// Of the slot whose head has been read.
+template <class Framing>
+void Receiver<Framing>::landIfItIsThat() noexcept {
+  const link::SlotHeader& line = header();
+  if (landing_.to == nullptr || landing_.slot != arrived_ || line.bytes != landing_.bytes ||
+      line.fingerprint != landing_.fingerprint || line.bytes <= link::kInlineBytes)
+    return;
+  if (filled_ != 0) std::memcpy(landing_.to, slot(), filled_);
+  to_ = landing_.to;
+}
+
+template <class Framing>
+void Receiver<Framing>::stopLanding() noexcept {
+  landing_.to = nullptr;
+  if (to_ != nullptr && filled_ != 0) std::memcpy(slot(), to_, filled_);
+  to_ = nullptr;
+}
+
+template <class Framing>
 StreamResult Receiver<Framing>::pump() noexcept {
   StreamResult result;
-  while (unpack(result) && wantsMore() && read(result)) {
+  landed_ = false;
+  // Behind a payload that has landed comes one that will, once its place is known: it waits in the socket until then.
+  while (unpack(result) && !landed_ && wantsMore() && read(result)) {
   }
   unpack(result);
   if (ended_ && result.fault == StreamFault::kNone) endOfStream(result);
@@ -72,6 +98,7 @@ bool Receiver<Framing>::beginSlot(StreamResult& result) noexcept {
   if (Framing::kSealed && following_ == 0) std::memcpy(header().inlined, head.inlined, frame.bytes);
   filled_ = 0;
   inPayload_ = true;
+  landIfItIsThat();
   return true;
 }
 
@@ -84,6 +111,10 @@ bool Receiver<Framing>::endSlot(StreamResult& result) noexcept {
   }
   begin_ += tailBytes();
   inPayload_ = false;
+  landed_ = landed_ || to_ != nullptr;
+  header().carried = to_ != nullptr ? link::PayloadLocation::kAtReceiver : link::PayloadLocation::kInSlot;
+  if (landing_.slot == arrived_) landing_.to = nullptr;
+  to_ = nullptr;
   return true;
 }
 
@@ -95,7 +126,7 @@ int Receiver<Framing>::destinations(iovec* parts) noexcept {
   if (inPayload_ && filled_ < following_) {
     const size_t rest = following_ - filled_;
     parts[count++] = {place() + filled_, rest};
-    if (rest > kAheadBytes) room = kTrailingBytes;
+    if (rest > kAheadBytes || to_ != nullptr) room = kTrailingBytes;
   }
   parts[count++] = {ahead_.data() + end_, std::min(room, kAheadBytes - end_)};
   return count;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "link/fifo.h"
+#include "link/link.h"
 #include "transports/tcp/framing.h"
 #include "transports/tcp/stream_result.h"
 
@@ -25,6 +25,11 @@ class Receiver {
   // Whether a look would take bytes that have come. A stream that has ended has none: whoever waits for more of it than
   // it brought finds that out by pump().
   bool wantsMore() const noexcept { return !ended_ && (inPayload_ || hasFreeSlot()); }
+  // Of the next slot, or one to come, from now on until it has arrived. What has been read of it already goes there,
+  // too.
+  void land(const link::Landing& landing) noexcept;
+  // What has landed in part goes on in its slot.
+  void stopLanding() noexcept;
 
  private:
   // Small frames come several to a system call, through this buffer. A long payload is read straight into its slot.
@@ -38,7 +43,9 @@ class Receiver {
     return arrived_ - fifo_.released->value.load(std::memory_order_acquire) < fifo_.depth;
   }
   link::SlotHeader& header() const noexcept { return fifo_.headers[arrived_ & (fifo_.depth - 1)]; }
-  std::byte* place() const noexcept;
+  std::byte* slot() const noexcept;
+  std::byte* place() const noexcept { return to_ != nullptr ? to_ : slot(); }
+  void landIfItIsThat() noexcept;
   bool unpack(StreamResult& result) noexcept;
   size_t tailBytes() const noexcept { return following_ > 0 ? Framing::kTailBytes : 0; }
   bool beginSlot(StreamResult& result) noexcept;
@@ -54,8 +61,11 @@ class Receiver {
   uint64_t arrived_ = 0;  // slots that are complete in the FIFO
   bool inPayload_ = false;
   bool ended_ = false;
-  uint32_t following_ = 0;  // bytes of the current payload that come behind the head
-  size_t filled_ = 0;       // of these
+  bool landed_ = false;      // a slot, in this turn
+  link::Landing landing_;    // of a slot that has arrived: none
+  std::byte* to_ = nullptr;  // where the current payload lands
+  uint32_t following_ = 0;   // bytes of the current payload that come behind the head
+  size_t filled_ = 0;        // of these
   size_t begin_ = 0, end_ = 0;
   std::array<std::byte, kAheadBytes> ahead_;
 };

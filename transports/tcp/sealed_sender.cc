@@ -77,8 +77,7 @@ bool SealedSender::seal(uint64_t slot) noexcept {
   if (!cipher_.seal(place, place + sizeof head, reinterpret_cast<const std::byte*>(&head), sizeof head)) return false;
   place += SealedFraming::kHeadBytes;
   if (!small) {
-    const std::byte* payload = fifo_.slots + (slot & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
-    if (!cipher_.seal(place, place + header.bytes, payload, header.bytes)) return false;
+    if (!cipher_.seal(place, place + header.bytes, link::placeSent(fifo_, slot), header.bytes)) return false;
   }
   filled_ += recordBytes(header.bytes);
   return true;

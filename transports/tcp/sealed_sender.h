@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "link/fifo.h"
+#include "link/link.h"
 #include "net/cipher.h"
 #include "transports/tcp/stream_result.h"
 

@@ -47,7 +47,7 @@ void Sender::gather(Batch& batch) const noexcept {
       batch.add(&head, sizeof(DataFrame) + header.bytes);
     } else {
       batch.add(&head, sizeof(DataFrame));
-      batch.add(fifo_.slots + (slot & (fifo_.depth - 1)) * size_t{fifo_.slotBytes}, header.bytes);
+      batch.add(const_cast<std::byte*>(link::placeSent(fifo_, slot)), header.bytes);
     }
   }
   batch.skip(partial_);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "link/fifo.h"
+#include "link/link.h"
 #include "transports/tcp/stream_result.h"
 
 namespace tutti::transports {

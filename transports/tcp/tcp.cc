@@ -63,16 +63,21 @@ class TcpDriver final : public link::Driver {
   ~TcpDriver() override;
 
   Progress progress() noexcept override;
+  Progress send() noexcept override;
+  bool reachesBuffers() const noexcept override { return true; }
+  void land(const link::Landing& landing) noexcept override { receiver_.land(landing); }
+  void stopLanding() noexcept override { receiver_.stopLanding(); }
   bool sending() const noexcept override { return sender_.pending(); }
-  int pollFd() const noexcept override { return socket_.get(); }
   // Nothing moves after a failure, and a poll would return at once for it, again and again.
-  short pollEvents() const noexcept override {
-    if (failure_.fault != StreamFault::kNone) return 0;
-    return static_cast<short>((receiver_.wantsMore() ? POLLIN : 0) | (sending() ? POLLOUT : 0));
+  Interest wanted() noexcept override {
+    if (failure_.fault != StreamFault::kNone) return {socket_.get(), 0};
+    return {socket_.get(), static_cast<short>((receiver_.wantsMore() ? POLLIN : 0) | (sending() ? POLLOUT : 0))};
   }
   std::string error() const override { return describe(failure_, peer_); }
 
  private:
+  Progress receive(const StreamResult& out) noexcept;
+
   UniqueFd socket_;
   std::string peer_;
   Sender sender_;
@@ -83,7 +88,20 @@ class TcpDriver final : public link::Driver {
 template <class Sender, class Receiver>
 Progress TcpDriver<Sender, Receiver>::progress() noexcept {
   if (failure_.fault != StreamFault::kNone) return Progress::kFailed;
+  return receive(sender_.pump());
+}
+
+template <class Sender, class Receiver>
+Progress TcpDriver<Sender, Receiver>::send() noexcept {
+  if (failure_.fault != StreamFault::kNone) return Progress::kFailed;
   const StreamResult out = sender_.pump();
+  if (out.fault != StreamFault::kNone) return receive(out);
+  return out.moved ? Progress::kAdvanced : Progress::kIdle;
+}
+
+// After a turn of the sender.
+template <class Sender, class Receiver>
+Progress TcpDriver<Sender, Receiver>::receive(const StreamResult& out) noexcept {
   // Also after a failure to send: what the peer sent before it went is still to be delivered, once at least.
   StreamResult in = receiver_.pump();
   if (out.fault != StreamFault::kNone && !in.moved) failure_ = out;

@@ -3,22 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
+
+#include "base/port_list.h"
 
 namespace tutti::verbs {
 namespace {
-
-bool names(std::string_view one, const Port& port, bool whole) {
-  const size_t colon = one.find(':');
-  const std::string_view device = one.substr(0, colon);
-  if (whole ? port.device != device : !port.device.starts_with(device)) return false;
-  if (colon == std::string_view::npos) return true;
-  int number = 0;
-  const std::string_view digits = one.substr(colon + 1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size() && number == port.number;
-}
 
 // Of addresses as RoCE's version 2 has them: the lower, the better.
 int rankOf(const GidEntry& entry) {
@@ -30,21 +20,7 @@ int rankOf(const GidEntry& entry) {
 
 }  // namespace
 
-bool isMeant(std::string_view list, const Port& port) {
-  const bool inverted = list.starts_with('^');
-  if (inverted) list.remove_prefix(1);
-  const bool whole = list.starts_with('=');
-  if (whole) list.remove_prefix(1);
-  if (list.empty()) return true;
-  bool found = false;
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    const std::string_view one = list.substr(0, comma);
-    found = found || (!one.empty() && names(one, port, whole));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return found != inverted;
-}
+bool isMeant(std::string_view list, const Port& port) { return meansPort(list, port.device, port.number); }
 
 const GidEntry* chosenGid(const Port& port, int wanted) {
   if (port.gids.empty()) return nullptr;

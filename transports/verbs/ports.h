@@ -29,8 +29,7 @@ struct Port {
   std::string name() const { return device + ":" + std::to_string(number); }
 };
 
-// Whether NCCL's grammar of NCCL_IB_HCA means this port: "mlx5_0,mlx5_1:2" are beginnings of names, each perhaps with a
-// port, after "=" whole names, after "^" or "^=" all but these. An empty list means all.
+// Whether a list of ports (base/port_list.h) means this one.
 bool isMeant(std::string_view list, const Port& port);
 
 // The address of a port that the other end can be told: with `wanted` at least 0 the one of that index, else, of RoCE,

@@ -324,6 +324,7 @@ void StripedLink::breakDown(Path& path, const std::string& why) {
   path.since = now_;
   broken_ += wasUp ? 1 : 0;
   if (anyUp() == nullptr) {
+    deliver();  // what is complete is not lost with the last path
     std::string all;
     for (const auto& one : paths_) all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", nameOf(*one), one->why);
     return fail(all);

@@ -113,8 +113,10 @@ Settings::Settings(const nb::kwargs& given) {
       config_.operationTimeoutMs = millisecondsOf(value, "operation_timeout");
     else if (name == "heartbeat")
       config_.heartbeatMs = heartbeatOf(value);
+    else if (name == "channels" && nb::isinstance<nb::str>(value))
+      setText(&config_.channelRules, channelRules_, value, name);
     else if (name == "channels")
-      config_.channels = valueOf<int>(value, name, "a whole number");
+      config_.channels = valueOf<int>(value, name, "a whole number, or text as of TUTTI_CHANNELS");
     else if (name == "encrypt")
       config_.encrypt = switchOf(value, name);
     else if (name == "reproducible")
@@ -123,6 +125,8 @@ Settings::Settings(const nb::kwargs& given) {
       setText(&config_.transports, transports_, value, name);
     else if (name == "algorithm")
       setText(&config_.algorithm, algorithm_, value, name);
+    else if (name == "protocol")
+      setText(&config_.protocol, protocol_, value, name);
     else if (name == "name")
       setText(&config_.name, name_, value, name);
     else

@@ -24,7 +24,7 @@ class Settings {
  private:
   void setText(const char** field, std::string& home, nanobind::handle value, const std::string& name);
   tuttiConfig_t config_ = TUTTI_CONFIG_INITIALIZER;
-  std::string transports_, algorithm_, name_;
+  std::string transports_, algorithm_, channelRules_, protocol_, name_;
 };
 
 // What Communicator.stats() counts beside the library.

@@ -129,6 +129,18 @@ std::string explain(Communicator& comm, const std::string& collective, size_t co
   return text.c_str();
 }
 
+nb::object explainJson(Communicator& comm, const std::string& collective, size_t count, nb::handle dtype) {
+  const tuttiDataType_t type = typeNamed(dtype);
+  size_t length = 0;
+  check(tuttiCommExplainJson(comm.native(), collective.c_str(), count, type, nullptr, 0, &length), comm.native());
+  // A link that is made meanwhile may change a word.
+  constexpr size_t kMore = 4096;
+  std::string text(length + kMore, '\0');
+  check(tuttiCommExplainJson(comm.native(), collective.c_str(), count, type, text.data(), text.size(), &length),
+        comm.native());
+  return nb::module_::import_("json").attr("loads")(text.c_str());
+}
+
 nb::dict launch() {
   tuttiLaunch_t told = {};
   told.size = sizeof told;
@@ -194,6 +206,8 @@ void defineRest(nb::class_<Communicator>& type) {
       .def("explain", explain, "collective"_a, "count"_a, "dtype"_a = "float32",
            "How a collective of so many elements would run, and why: what was chosen, what comes next, what was left "
            "out.")
+      .def("explain_json", explainJson, "collective"_a, "count"_a, "dtype"_a = "float32",
+           "The same as a dict, with the keys of docs/json.md.")
       .def("dump", dump, "path"_a, "Writes this rank's record for tutti-doctor. Any thread.")
       .def("stats", &Communicator::stats, "What was done and is used, as a dict of floats. Any thread.")
       .def(

@@ -17,9 +17,10 @@ class Settings(TypedDict, total=False):
     connect_timeout: float | None
     operation_timeout: float | None
     heartbeat: float | None  # 0: silence is no failure
-    channels: int | None
+    channels: int | str | None  # text: as TUTTI_CHANNELS, "2;all_reduce:8"
     transports: str | None
     algorithm: str | None
+    protocol: str | None  # of GPUs
     name: str | None
     encrypt: bool | None
     reproducible: bool | None
@@ -106,6 +107,9 @@ class Communicator:
 
     def explain(self, collective: str, count: int, dtype: Any = "float32") -> str:
         """How a collective of so many elements would run, and why: what was chosen, what comes next, what was left out."""
+
+    def explain_json(self, collective: str, count: int, dtype: Any = "float32") -> dict[str, Any]:
+        """The same as a dict, with the keys of docs/json.md: operation, choice, others, left_out, links and so on."""
 
     def dump(self, path: str) -> None:
         """Writes this rank's record for tutti-doctor. Any thread."""

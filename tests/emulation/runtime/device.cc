@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "emulation/control.h"
 
@@ -26,7 +27,8 @@ std::array<std::unique_ptr<Device>, kMaxDevices>& devices() {
 
 }  // namespace
 
-Device::Device(int number) : ordinal(number), legacy(std::make_shared<Stream>(*this, true)) {}
+Device::Device(int number)
+    : ordinal(number), bus(0x10u + static_cast<unsigned>(number)), legacy(std::make_shared<Stream>(*this, true)) {}
 
 std::vector<std::shared_ptr<Stream>> Device::streams() {
   const std::lock_guard lock(mutex);
@@ -71,6 +73,13 @@ void forgetCurrentDevice() noexcept { current = kNone; }
 // --- control.h ---
 
 void setDeviceCount(int number) { count = std::clamp(number, 0, kMaxDevices); }
+
+void setBusIds(const std::vector<std::string>& ids) {
+  for (size_t i = 0; i < ids.size() && i < kMaxDevices; ++i) {
+    Device& device = *devices()[i];
+    std::sscanf(ids[i].c_str(), "%x:%x:%x", &device.domain, &device.bus, &device.slot);
+  }
+}
 
 void setStreamsWait(bool can) {
   for (auto& device : devices()) device->streamsWait = can;

@@ -21,6 +21,7 @@ struct Device {
   void setMultiprocessors(unsigned count, unsigned blocksEach);
 
   const int ordinal;
+  unsigned domain = 0, bus = 0, slot = 0;  // on the PCI bus
   std::atomic<unsigned> multiprocessors{132}, blocksEach{1};
   Failure failure;
   Residency residency{132};

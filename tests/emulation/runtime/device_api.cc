@@ -32,7 +32,9 @@ cudaDeviceProp propertiesOf(const Device& device) {
   std::copy_n(kMaxGrid, 3, all.maxGridSize);
   all.major = 9;
   all.multiProcessorCount = static_cast<int>(device.multiprocessors.load());
-  all.pciBusID = 0x10 + device.ordinal;
+  all.pciDomainID = static_cast<int>(device.domain);
+  all.pciBusID = static_cast<int>(device.bus);
+  all.pciDeviceID = static_cast<int>(device.slot);
   all.canMapHostMemory = all.concurrentKernels = all.unifiedAddressing = all.cooperativeLaunch = 1;
   all.asyncEngineCount = 2;
   all.canUseHostPointerForRegisteredMem = all.hostNativeAtomicSupported = all.hostRegisterSupported = 1;
@@ -170,7 +172,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int ordinal) {
   const Device* device = findDevice(ordinal);
   if (!device) return note(cudaErrorInvalidDevice);
-  const auto text = fmt::format("0000:{:02x}:00.0", propertiesOf(*device).pciBusID);
+  const auto text = fmt::format("{:04x}:{:02x}:{:02x}.0", device->domain, device->bus, device->slot);
   if (length <= static_cast<int>(text.size())) return note(cudaErrorInvalidValue);
   std::memcpy(id, text.c_str(), text.size() + 1);
   return cudaSuccess;

@@ -49,7 +49,7 @@ def bad_input(comm):
     refused(wrong, "root is 99", comm.broadcast, ones, 99)
     refused(wrong, "algorithm", comm.all_reduce, ones, algorithm="hearsay")
     refused(wrong, "operation_timeout is 0", comm.duplicate, operation_timeout=0)
-    for setting, value, text in (("channels", "2", "channels is '2': it is a whole number"),
+    for setting, value, text in (("channels", 2.5, "channels is 2.5: it is a whole number, or text"),
                                  ("encrypt", 1, "encrypt is 1: it is True or False"),
                                  ("join_timeout", "long", "join_timeout is 'long': it is a number"),
                                  ("name", 5, "name is 5: it is text")):
@@ -273,8 +273,14 @@ def told(comm):
     assert status_of(f"{page}/metrics") is None, "it is closed"
     lines = tutti.explain("all-reduce", 1 << 20, "float32").splitlines()
     assert lines[0].startswith("chosen: ") and any(line.startswith("next: ") for line in lines), lines
+    told = comm.explain_json("all-reduce", 1 << 20)
+    assert told["operation"] == "all_reduce" and told["bytes"] == 4 << 20 and told["ranks"] == comm.size, told
+    assert lines[0].startswith(f"chosen: {told['choice']['algorithm']} over "), told
+    assert sum(len(link["ranks"]) for link in told["links"]) == comm.size - 1, told
     forced = comm.duplicate(algorithm="tree").explain("all-reduce", 10)
     assert forced.startswith("chosen: tree"), forced
+    several = comm.duplicate(channels="2;all_reduce:3")
+    assert " over 3 channels" in several.explain("all-reduce", 10) and " over 2 channels" in several.explain("broadcast", 10)
     refused(tutti.InvalidArgument, "choose one of all-reduce", tutti.explain, "allreduce", 1)
     folder = sys.argv[2]
     path = tutti.dump(folder)

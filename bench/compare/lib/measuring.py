@@ -1,0 +1,145 @@
+"""A comparison: rounds in which every configuration measures its cells in turn, so that none has the better hours."""
+import os
+import statistics
+import sys
+import time
+
+import jobs
+import machine
+from cells import Cell
+from systems import NAMES
+
+SLOW = 4  # times tutti's time: beyond, two short looks at a peer are enough
+HOPELESS = 2  # times the best peer's: beyond, the first round is enough
+RESTARTS = 3  # of a job that fails
+SET_UP = 60  # seconds that a job may take beside its cells
+A_CELL = 4  # seconds that one may take
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Comparison:
+    """What was measured so far: {(configuration, ranks, cell): [us of each round]}."""
+
+    def __init__(self, programs, configurations, cells, options):
+        self.programs, self.configurations, self.cells, self.options = programs, configurations, cells, options
+        self.cpus = machine.cpus()
+        self.real_time = machine.may_be_real_time()
+        self.times, self.others, self.limits, self.troubles = {}, {}, {}, []
+
+    # --- measuring ---
+
+    def rounds(self, after_each):
+        for number in range(1, self.options.rounds + 1):
+            self.round(number)
+            after_each()
+
+    def round(self, number):
+        if self.options.limits:
+            self.measure_limits(number)
+        # Back and forth, so that what changes slowly favours none.
+        turn = self.configurations if number % 2 else self.configurations[::-1]
+        for ranks in self.options.ranks:
+            for transport in self.options.transport:
+                for configuration in turn:
+                    if configuration.transport == transport:
+                        self.job(number, configuration, ranks)
+
+    def job(self, number, configuration, ranks):
+        lines = self.lines(configuration, ranks)
+        if not lines:
+            return
+        name = f"{configuration.transport}, {ranks} ranks, {NAMES[configuration.system]} {configuration.name}"
+        others, start = machine.Others(), time.monotonic()
+        times, used = self.in_spite_of_failures(name, configuration, ranks, lines)
+        share = others.share(used)
+        for cell, microseconds in times.items():
+            self.times.setdefault((configuration, ranks, cell), []).append(microseconds)
+            self.others.setdefault((configuration, ranks, cell), []).append(share)
+        note(f"round {number} of {self.options.rounds}: {name}: {len(times)} of {len(lines)} cells in "
+             f"{time.monotonic() - start:.1f} s{f', others took {share:.0%} of the machine' if share > 0.1 else ''}")
+
+    def in_spite_of_failures(self, name, configuration, ranks, lines):
+        """All times of a job, and the seconds of processors that it had. After a failure another job goes on behind that cell."""
+        times, used = {}, 0
+        environment = configuration.environment(os.environ, ranks, len(self.cpus))
+        for _ in range(1 + RESTARTS):
+            outcome = jobs.measure(self.programs[configuration.system], ranks, lines, self.arguments(configuration, ranks), environment,
+                                   SET_UP + A_CELL * len(lines))
+            times.update(outcome.times)
+            used += outcome.used
+            if outcome.trouble:
+                self.troubles.append(f"{name}: {outcome.trouble}")
+                note(f"    {outcome.trouble}")
+            lines = lines[outcome.begun + 1:] if outcome.trouble and outcome.begun is not None else []
+            if not lines:
+                break
+        return times, used
+
+    def lines(self, configuration, ranks):
+        """The cells of a job. What is far from the best is not measured again, and what is slow not thoroughly."""
+        lines = []
+        for cell in self.cells:
+            if not configuration.takes(cell) or self.is_hopeless(configuration, ranks, cell):
+                continue
+            ours = self.best({"tutti"}, configuration.transport, ranks, cell)
+            lines.append(cell.line(SLOW * ours if ours and configuration.system != "tutti" else 0))
+        return lines
+
+    def is_hopeless(self, configuration, ranks, cell):
+        mine = self.times.get((configuration, ranks, cell))
+        if configuration.system == "tutti" or not mine:
+            return False
+        return statistics.median(mine) > HOPELESS * self.best(set(NAMES) - {"tutti"}, configuration.transport, ranks, cell)
+
+    def best(self, systems, transport, ranks, cell):
+        medians = [statistics.median(self.times[one, ranks, cell]) for one in self.configurations
+                   if one.system in systems and one.transport == transport and (one, ranks, cell) in self.times]
+        return min(medians, default=0)
+
+    def arguments(self, configuration, ranks):
+        arguments = ["--budget", str(self.options.budget)]
+        if configuration.pins(ranks, len(self.cpus)):
+            arguments += ["--cpus", ",".join(map(str, self.cpus))]
+        if configuration.mode:
+            arguments += ["--mode", configuration.mode]
+        if self.options.busy:
+            arguments += ["--busy"]
+        if configuration.real_time and self.real_time and not self.options.busy:  # the busy thread is to take its share
+            arguments += ["--real-time"]
+        return arguments
+
+    def measure_limits(self, number):
+        """Of this round, for the vectors of the cells."""
+        cells = sorted({Cell(cell.op, "float", cell.bytes, False) for cell in self.cells})
+        arguments = ["--counts", ",".join(map(str, self.options.ranks)), "--cpus", ",".join(map(str, self.cpus)),
+                     "--budget", str(self.options.budget)]
+        start = time.monotonic()
+        rows, trouble = jobs.measure_limits(self.options.bin / "compare_limits", [cell.line() for cell in cells], arguments,
+                                            dict(os.environ), SET_UP + A_CELL * len(cells) * (1 + len(self.options.ranks)))
+        for row in rows:
+            key = tuple(row[name] for name in ("config", "op", "transport", "ranks", "bytes"))
+            self.limits.setdefault(key, []).append(row["us"])
+        note(f"round {number} of {self.options.rounds}: the limits of the machine in {time.monotonic() - start:.1f} s")
+        if trouble:
+            self.troubles.append(f"limits of the machine: {trouble}")
+
+    # --- results ---
+
+    def rows(self):
+        """What docs/comparing.md says of the file."""
+        rows = [{"system": "machine", "config": machine.description()}]
+        for (configuration, ranks, cell), times in self.times.items():
+            rows.append({"system": configuration.system, "config": configuration.name, "op": cell.op, "type": cell.type,
+                         "transport": configuration.transport, "ranks": ranks, "bytes": cell.bytes,
+                         "in_place": cell.in_place, "memory": configuration.memory, "busy": bool(self.options.busy),
+                         "median_us": round(statistics.median(times), 3), "rounds_us": [round(one, 3) for one in times],
+                         "others": round(max(self.others[configuration, ranks, cell]), 3),
+                         "version": self.programs[configuration.system].version})
+        for (config, operation, transport, ranks, count), times in self.limits.items():
+            rows.append({"system": "limit", "config": config, "op": operation, "type": "float", "transport": transport,
+                         "ranks": ranks, "bytes": count, "in_place": False, "memory": "ordinary", "busy": False,
+                         "median_us": round(statistics.median(times), 4)})
+        return rows

@@ -1,0 +1,94 @@
+// Where the ranks of a job meet apart from what is measured: a page of memory with a barrier, a value of each rank, and
+// room for what a library's own set-up must exchange. The same for every system, so that none is favoured by its own.
+#pragma once
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace tutti::compare {
+
+inline constexpr int kMostRanks = 16;
+
+class Meeting {
+ public:
+  // `path` is an empty file that all ranks map.
+  Meeting(const std::string& path, int rank, int ranks) : rank_(rank), ranks_(ranks) {
+    if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) throw std::runtime_error("no such rank");
+    const int file = open(path.c_str(), O_RDWR);
+    if (file < 0 || ftruncate(file, sizeof(Page)) != 0) throw std::runtime_error(path + ": " + std::strerror(errno));
+    void* memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) throw std::runtime_error(path + ": " + std::strerror(errno));
+    page_ = static_cast<Page*>(memory);
+  }
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  void barrier() {
+    const uint32_t before = page_->generation.load(std::memory_order_relaxed);
+    // acq_rel: what each rank wrote before it came is seen by the last one, and through `generation` by all.
+    if (page_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(ranks_)) {
+      page_->arrived.store(0, std::memory_order_relaxed);
+      page_->generation.store(before + 1, std::memory_order_release);  // acquired below
+      return;
+    }
+    for (int turn = 0; page_->generation.load(std::memory_order_acquire) == before; ++turn) {
+      if (turn > kSpins) sched_yield();
+      leaveIfOneFailed();
+    }
+  }
+
+  // Tells the other ranks not to wait for this one.
+  void fail() { page_->failed.store(1, std::memory_order_release); }
+
+  double largest(double value) {
+    page_->values[rank_] = value;
+    barrier();
+    const double result = *std::max_element(page_->values, page_->values + ranks_);
+    barrier();
+    return result;
+  }
+
+  // `from` of each rank, one after the other.
+  void exchange(const void* from, void* to, size_t bytes) {
+    if (bytes > kBlob) throw std::runtime_error("too much to exchange");
+    std::memcpy(page_->blobs[rank_], from, bytes);
+    barrier();
+    for (int rank = 0; rank < ranks_; ++rank) {
+      std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(rank) * bytes, page_->blobs[rank], bytes);
+    }
+    barrier();
+  }
+
+ private:
+  static constexpr int kSpins = 1000;
+  static constexpr size_t kBlob = 256 << 10;
+  struct Page {
+    alignas(64) std::atomic<uint32_t> arrived;
+    alignas(64) std::atomic<uint32_t> generation;
+    alignas(64) std::atomic<uint32_t> failed;
+    alignas(64) double values[kMostRanks];
+    std::byte blobs[kMostRanks][kBlob];
+  };
+
+  void leaveIfOneFailed() const {
+    if (page_->failed.load(std::memory_order_acquire) != 0) _exit(3);  // that one has said why
+  }
+
+  Page* page_;
+  int rank_, ranks_;
+};
+
+}  // namespace tutti::compare

@@ -1,0 +1,56 @@
+#include "comm/at_once.h"
+
+namespace tutti::comm {
+namespace {
+
+// As long as a Waiter gives the core no pause. Who shares its core with others has nothing to gain from looking twice.
+uint32_t looksOf(HostState& state) noexcept {
+  return state.team().ranksPerCore() > 1 || state.crowd().felt() ? 1 : engine::Waiter::kLooksBeforeRelaxing;
+}
+
+BoundPlan* planOf(HostState& state, const Call& call) noexcept {
+  BoundPlan* const plan = call.readied != nullptr ? call.readied->plan : state.plans().recall(call);
+  const bool fits = plan != nullptr && plan->bound && plan->lanes.size() == 1;
+  return fits && RepeatKey::of(call).repeats(plan->last) ? plan : nullptr;
+}
+
+void begin(HostState& state, TicketQueue& queue, const Call& call, BegunCall& begun) noexcept {
+  begun.madeTicks = readTicks();
+  begun.ticket = queue.take();
+  begun.mark = planned(call.fingerprint(begun.ticket), begun.plan->schedule, 1);
+  begun.record = state.team().recorder().begin(call, begun.mark, true, begun.madeTicks, CallState::kRunning);
+  state.plans().uses(*begun.plan);
+  begun.plan->lanes.front().startAgain(call.send, call.recv, begun.mark);
+}
+
+void end(HostState& state, TicketQueue& queue, const Call& call, const BegunCall& begun) noexcept {
+  const uint64_t now = readTicks();
+  Recorder& recorder = state.team().recorder();
+  recorder.ended(begun.record, CallState::kDone, now);
+  recorder.completed(call, now - begun.madeTicks);
+  queue.pass(begun.ticket);
+  link::ring(&state.links().bell());  // the next call may sleep on another thread
+}
+
+}  // namespace
+
+AtOnce runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
+  if (call.onlyReadies || call.collective == Collective::kBarrier || state.trace() != nullptr) return AtOnce::kNot;
+  TicketQueue& queue = state.queueFor(call);
+  if (!queue.idle() || state.team().broken()) return AtOnce::kNot;
+  begun.plan = planOf(state, call);
+  if (begun.plan == nullptr) return AtOnce::kNot;
+  begin(state, queue, call, begun);
+  engine::Lane& lane = begun.plan->lanes.front();
+  bool moved = false;
+  for (uint32_t looks = looksOf(state); looks > 0; --looks) {
+    const engine::LaneState now = lane.run(moved);
+    if (now == engine::LaneState::kFailed) break;
+    if (now == engine::LaneState::kBlocked) continue;
+    end(state, queue, call, begun);
+    return AtOnce::kDone;
+  }
+  return AtOnce::kBegun;
+}
+
+}  // namespace tutti::comm

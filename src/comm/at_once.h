@@ -1,0 +1,15 @@
+// The short way of a call that repeats: nothing is queued before it, its plan and links stand, and it is like the last
+// one but for its buffers. It is checked, recorded and numbered like all others, but needs no Task unless its peers
+// let it wait.
+#pragma once
+#include "comm/task.h"
+
+namespace tutti::comm {
+
+enum class AtOnce : uint8_t { kNot, kBegun, kDone };
+
+// kNot: nothing has been begun. kBegun: it has, and a Task made of `begun` goes on with it, whatever is the matter. By
+// the thread that makes the call, and waits for it.
+AtOnce runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept;
+
+}  // namespace tutti::comm

@@ -1,0 +1,43 @@
+// Lanes over drivers that reach the caller's buffers: what is sent goes from there to the socket, and what only lands
+// comes from the socket to there. The other half of each copy, into a slot and out of it, is spared.
+#include "engine/lane.h"
+
+namespace tutti::engine {
+
+using schedule::Operand;
+using schedule::Stays;
+using schedule::Step;
+
+// Null: it goes through slots. What a driver takes it has read once the slot is released, which its receiver need not
+// know of: so, other than what peers read, it may be any copy of the input, also one that is going to be added. That
+// nothing is written over it before is proved as well (proof::DirectBy::kKernel, which lends the same).
+const std::byte* Lane::placeSent(const Step& step, size_t round, size_t bytes) const noexcept {
+  if (bytes < kLeastPieceLent) return nullptr;
+  const bool copiesInput = step.fromCount == 1 && step.span == 1 && (step.flags & schedule::kFinalise) == 0 &&
+                           binding_->schedule->from(step)[0] == Operand::input();
+  return placeOf(copiesInput ? Stays::kInInput : binding_->lending[step_], step, round);
+}
+
+bool Lane::driveFor(const Lack& lack, const Step& step, size_t round, size_t bytes) noexcept {
+  if (!mayLand(lack, step, bytes)) return went(lack.driver->drive(), *lack.driver, lack.peer);
+  std::byte* const to =
+      work_.output + work_.layout.piece(step.segment, round, byInput(step)).output * work_.elementBytes;
+  landing_ = {lack.source->received, work_.fingerprint, static_cast<uint32_t>(bytes), to};
+  landingAt_ = lack.source;
+  return went(lack.driver->drive(landing_), *lack.driver, lack.peer);
+}
+
+// The step's turn has come but for what it waits for: it may as well be written now. That is what is proved, too, where
+// the step's write is ordered by all steps before it and by the post of what it receives.
+bool Lane::mayLand(const Lack& lack, const Step& step, size_t bytes) const noexcept {
+  return lack.source != nullptr && bytes >= kLeastPieceLent && binding_->singleCopy != link::SingleCopy::kNever &&
+         lands(step) && lack.driver->reachesBuffers();
+}
+
+void Lane::stopLanding() noexcept {
+  if (landingAt_ == nullptr) return;
+  landingAt_->driver->withdraw();
+  landingAt_ = nullptr;
+}
+
+}  // namespace tutti::engine

@@ -1,0 +1,141 @@
+// The machine that plans see, made of ranks' cards: what links cost, and where that comes from.
+#include "team/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "net/network.h"
+
+namespace tutti::comm {
+namespace {
+
+using topology::PeerInfo;
+
+// Two ranks on each host, whose interfaces have these speeds.
+std::vector<PeerInfo> hostsWith(std::initializer_list<uint32_t> megabits) {
+  std::vector<PeerInfo> infos;
+  for (const uint32_t speed : megabits)
+    for (int i = 0; i < 2; ++i) {
+      PeerInfo info = topology::describeSelf();
+      info.hostId = infos.size() / 2 + 1;
+      info.processToken = infos.size() + 1;
+      info.networkMegabits = speed;
+      info.lacks = {{"verbs", "none in tests"}};
+      infos.push_back(info);
+    }
+  return infos;
+}
+
+plan::ClusterModel modelOf(const std::vector<PeerInfo>& infos, const plan::Profile& prices = {}) {
+  return machineOf(infos, groupsOf(infos, 0), link::builtinTransports(""), prices);
+}
+
+TEST(Cluster, TheNetworkCostsWhatItsSlowestInterfaceCarries) {
+  const plan::ClusterModel gigabit = modelOf(hostsWith({10'000, 1'000, 2'500}));
+  EXPECT_DOUBLE_EQ(gigabit.remote.bandwidthGBs, 0.125 * costs::kNetworkShare);
+  EXPECT_EQ(gigabit.remote.latencyUs, costs::kTcpNetwork.latencyUs);
+  EXPECT_EQ(gigabit.local, costs::kShm);
+  // Who does not know its own says nothing of it.
+  EXPECT_DOUBLE_EQ(modelOf(hostsWith({0, 2'500})).remote.bandwidthGBs, 0.3125 * costs::kNetworkShare);
+  // No core moves more than it does over loopback.
+  EXPECT_EQ(modelOf(hostsWith({100'000, 100'000})).remote.bandwidthGBs, costs::kTcpLoopback.bandwidthGBs);
+  EXPECT_EQ(modelOf(hostsWith({0, 0})).remote, costs::kTcpNetwork);
+}
+
+TEST(Cluster, AProfileKnowsBetter) {
+  plan::Profile prices;
+  prices.tcpNetwork = {15, 0.8};
+  EXPECT_EQ(modelOf(hostsWith({10'000, 1'000}), prices).remote, prices.tcpNetwork);
+  prices.tcpNetwork = {15, costs::kTcpNetwork.bandwidthGBs};  // of the latency alone
+  const plan::LinkCost both = modelOf(hostsWith({10'000, 1'000}), prices).remote;
+  EXPECT_EQ(both.latencyUs, 15);
+  EXPECT_DOUBLE_EQ(both.bandwidthGBs, 0.125 * costs::kNetworkShare);
+}
+
+TEST(Cluster, SaysWhereAPriceComesFrom) {
+  const link::Registry registry = link::builtinTransports("");
+  const auto by = [&](const std::vector<PeerInfo>& infos, int peer, const plan::Profile& prices) {
+    return pricedWay(infos, 0, peer, registry, prices).by;
+  };
+  const plan::Profile shipped;
+  EXPECT_EQ(by(hostsWith({1'000, 1'000}), 1, shipped), "as shipped");
+  EXPECT_EQ(by(hostsWith({1'000, 1'000}), 2, shipped), "by the speed of the network interfaces");
+  EXPECT_EQ(by(hostsWith({0, 0}), 2, shipped), "as shipped: the speed of the network is not known");
+  plan::Profile prices;
+  prices.shm.latencyUs = 1, prices.tcpNetwork.bandwidthGBs = 5;
+  EXPECT_EQ(by(hostsWith({1'000, 1'000}), 1, prices), "by the profile");
+  EXPECT_EQ(by(hostsWith({1'000, 1'000}), 2, prices), "by the profile");
+}
+
+// A transport that is where it is.
+class Rdma : public link::Transport {
+ public:
+  std::string_view name() const noexcept override { return "verbs"; }
+  link::Reachability reach(const PeerInfo& self, const PeerInfo& peer) const override {
+    return {self.hostId != peer.hostId, 2.5, 11.875, "of one host"};
+  }
+  std::unique_ptr<link::Setup> open(const link::Edge&, link::OobChannel&) override { return nullptr; }
+};
+
+TEST(Cluster, RdmaCostsWhatTheFewestPortsCarry) {
+  link::Registry registry;
+  registry.add(std::make_unique<Rdma>());
+  std::vector<PeerInfo> infos = hostsWith({1'000, 1'000});
+  for (PeerInfo& info : infos) info.lacks.clear();
+  EXPECT_DOUBLE_EQ(pricedWay(infos, 0, 2, registry, {}).cost.bandwidthGBs, 11.875);
+  EXPECT_EQ(pricedWay(infos, 0, 2, registry, {}).by, "by the transport's own word");
+  infos[0].rdmaMegabits = infos[1].rdmaMegabits = 400'000;
+  infos[2].rdmaMegabits = infos[3].rdmaMegabits = 200'000;
+  for (const int from : {0, 3}) {
+    const PricedWay way = pricedWay(infos, from, 3 - from, registry, {});
+    EXPECT_DOUBLE_EQ(way.cost.bandwidthGBs, 25 * costs::kNetworkShare);
+    EXPECT_EQ(way.cost.latencyUs, 2.5);
+    EXPECT_EQ(way.by, "by the rates of the RDMA ports");
+  }
+}
+
+// Whichever rank asks, and whatever it has itself.
+TEST(Cluster, AllRanksSeeTheSameMachine) {
+  const std::vector<PeerInfo> infos = hostsWith({10'000, 2'500, 0});
+  const plan::ClusterModel first = modelOf(infos);
+  std::vector<PeerInfo> crossed;
+  for (const PeerInfo& info : infos) crossed.push_back(topology::decodePeerInfo(encode(info)));
+  const plan::ClusterModel again = modelOf(crossed);
+  EXPECT_EQ(again.remote, first.remote);
+  EXPECT_EQ(again.local, first.local);
+}
+
+class Speeds : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "tutti-speeds-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  uint32_t megabitsOf(const std::string& content) const {
+    const std::string name = chosenInterfaces({}).front().name;
+    std::filesystem::create_directories(root_ / "sys/class/net" / name);
+    std::ofstream(root_ / "sys/class/net" / name / "speed") << content;
+    return firstMegabits({}, root_);
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(Speeds, AreReadWhereTheKernelKnowsThem) {
+  EXPECT_EQ(megabitsOf("25000\n"), 25'000u);
+  EXPECT_EQ(megabitsOf("-1\n"), 0u) << "a virtual machine's";
+  EXPECT_EQ(megabitsOf("0\n"), 0u);
+  EXPECT_EQ(megabitsOf(""), 0u);
+  EXPECT_EQ(megabitsOf("fast\n"), 0u);
+  EXPECT_EQ(megabitsOf("99999999999999999999\n"), 0u);
+  EXPECT_EQ(firstMegabits({}, root_ / "nowhere"), 0u);
+  Network none;
+  none.interfaces = "=nosuch0";
+  EXPECT_EQ(firstMegabits(none), 0u);
+}
+
+}  // namespace
+}  // namespace tutti::comm
