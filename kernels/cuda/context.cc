@@ -23,10 +23,10 @@ OnDevice::~OnDevice() {
   if (changed_) driver().setCurrent(before_);
 }
 
-RelaxedCaptureScope::RelaxedCaptureScope(const Context& context) : device_(context) {
-  check(cudaThreadExchangeStreamCaptureMode(&mode_), context.ordinal(), "stepping beside a capture");
+RelaxedCapture::RelaxedCapture(int ordinal) {
+  check(cudaThreadExchangeStreamCaptureMode(&mode_), ordinal, "stepping beside a capture");
 }
 
-RelaxedCaptureScope::~RelaxedCaptureScope() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+RelaxedCapture::~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
 
 }  // namespace tutti::cuda

@@ -37,18 +37,27 @@ class OnDevice {
   bool changed_ = false;
 };
 
-// For work beside all streams: on the device, and allowed to allocate and to wait even while this or another thread
-// captures a graph. What is done here is no part of that graph.
+// The calling thread may ask, allocate and wait even while this or another one captures a graph. `ordinal` is for the
+// text of an error.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(int ordinal);
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture();
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// For work beside all streams: on the device, and no part of a graph that is captured.
 class RelaxedCaptureScope {
  public:
-  explicit RelaxedCaptureScope(const Context& context);
-  RelaxedCaptureScope(const RelaxedCaptureScope&) = delete;
-  RelaxedCaptureScope& operator=(const RelaxedCaptureScope&) = delete;
-  ~RelaxedCaptureScope();
+  explicit RelaxedCaptureScope(const Context& context) : device_(context), relaxed_(context.ordinal()) {}
 
  private:
   OnDevice device_;
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  RelaxedCapture relaxed_;
 };
 
 }  // namespace tutti::cuda

@@ -17,6 +17,14 @@ void record(cudaEvent_t event, const StreamState& place, int ordinal) {
   check(cudaEventRecord(event, place.stream), ordinal, "marking a launch for later ones to follow");
 }
 
+// A stream that captures does not tell, nor does any other while one captures in the global mode.
+unsigned long long idOf(cudaStream_t stream, int ordinal) {
+  const RelaxedCapture aside(ordinal);
+  unsigned long long id = 0;
+  check(cudaStreamGetId(stream, &id), ordinal, "asking for the number of a stream");
+  return id;
+}
+
 const char* stateOf(const StreamState& place) { return place.captures() ? "captures a CUDA graph" : "does not"; }
 
 void requireOneCapture(const StreamState& first, const StreamState& other, size_t number, int ordinal) {
@@ -43,7 +51,8 @@ StreamState StreamState::of(cudaStream_t stream, int ordinal) {
                                               ordinal));
   if (status == cudaStreamCaptureStatusActive)
     check(cudaStreamGetCaptureInfo(stream, &status, &state.capture), ordinal, "asking for the number of a capture");
-  check(cudaStreamGetId(stream, &state.id), ordinal, "asking for the number of a stream");
+  else
+    state.id = idOf(stream, ordinal);
   return state;
 }
 
@@ -76,7 +85,7 @@ Order::Last& Order::oldestCaptured() {
 
 void Order::follow(const StreamState& place) {
   const Last* last = lastIn(place.capture);
-  if (last != nullptr && last->stream != place.id) await(place, last->event.get(), context_->ordinal());
+  if (last != nullptr && !place.is(last->stream)) await(place, last->event.get(), context_->ordinal());
 }
 
 cudaEvent_t Order::mark(const StreamState& place) {
@@ -119,7 +128,7 @@ StreamFork::StreamFork(const Context& context, std::span<const device::DeviceStr
     requireOneCapture(first_, StreamState::of(streams[i], context.ordinal()), i + 1, context.ordinal());
   for (const device::DeviceStream stream : streams.subspan(1)) {
     const StreamState other = StreamState::of(stream, context.ordinal());
-    if (other.id != first_.id) orderOf(orders.front()).join(first_, other);
+    if (!first_.is(other.id)) orderOf(orders.front()).join(first_, other);
   }
   for (device::LaunchOrder* order : orders) orderOf(order).follow(first_);
 }
@@ -129,7 +138,7 @@ void StreamFork::end() {
   for (device::LaunchOrder* order : orders_) launched = orderOf(order).mark(first_);
   for (const device::DeviceStream stream : streams_.subspan(1)) {
     const StreamState other = StreamState::of(stream, context_.ordinal());
-    if (other.id != first_.id) await(other, launched, context_.ordinal());
+    if (!first_.is(other.id)) await(other, launched, context_.ordinal());
   }
 }
 

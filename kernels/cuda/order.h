@@ -13,12 +13,16 @@ namespace tutti::cuda {
 
 // Where a launch goes: a stream, and the capture that it is part of.
 struct StreamState {
-  static constexpr unsigned long long kEager = ~0ull;
+  static constexpr unsigned long long kEager = ~0ull, kNoId = ~0ull;
   cudaStream_t stream = nullptr;
-  unsigned long long id = 0;            // of the stream: a new stream may get the handle of an old one, but not its id
+  // Of the stream: a new stream may get the handle of an old one, but not its id. A stream that captures does not tell
+  // it; there everything waits for the last launch, which costs a stream that waits for itself nothing.
+  unsigned long long id = kNoId;
   unsigned long long capture = kEager;  // the capture's own number
 
   bool captures() const noexcept { return capture != kEager; }
+  // Certainly the same stream.
+  bool is(unsigned long long other) const noexcept { return id != kNoId && id == other; }
   // Throws Error(kCuda) where nothing may be queued now. `ordinal` is for its text.
   static StreamState of(cudaStream_t stream, int ordinal);
 };

@@ -152,11 +152,12 @@ class Graph {
   // `to` takes part in the capture from here on.
   void fork(cudaStream_t to) { follow(stream_, to); }
   void join(cudaStream_t from) { follow(from, stream_); }
-  void end() {
-    ASSERT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess);
-    ASSERT_EQ(cudaGraphInstantiate(&exec_, graph_, 0), cudaSuccess);
+  void end() { ASSERT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess); }
+  // Not while this thread captures another one, which CUDA would end.
+  void replay(cudaStream_t stream) {
+    if (exec_ == nullptr) ASSERT_EQ(cudaGraphInstantiate(&exec_, graph_, 0), cudaSuccess);
+    ASSERT_EQ(cudaGraphLaunch(exec_, stream), cudaSuccess);
   }
-  void replay(cudaStream_t stream) { ASSERT_EQ(cudaGraphLaunch(exec_, stream), cudaSuccess); }
 
  private:
   void follow(cudaStream_t from, cudaStream_t to) {

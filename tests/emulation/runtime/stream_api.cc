@@ -89,6 +89,7 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* ordinal) {
 cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
   const auto stream = streamOf(handle);
   if (!stream) return note(cudaErrorInvalidResourceHandle);
+  if (stream->capturing) return note(cudaErrorStreamCaptureUnsupported);  // as an H200 of driver 580 answers
   *id = stream->id;
   return cudaSuccess;
 }
