@@ -66,7 +66,8 @@ constexpr typename Format::Storage encode(float value) noexcept {
   }
   const uint32_t half = (1u << (Format::kShift - 1)) - 1 + ((magnitude >> Format::kShift) & 1);
   const uint32_t rounded = (magnitude - Format::kRebias + half) >> Format::kShift;
-  return static_cast<typename Format::Storage>(sign | std::min(rounded, Format::kOverflow));
+  // A copy: code of a GPU can not refer to a constant of the host's (tests/gpu/ends_test.py).
+  return static_cast<typename Format::Storage>(sign | std::min(rounded, uint32_t{Format::kOverflow}));
 }
 
 template <>

@@ -155,7 +155,9 @@ class Graph {
   void end() { ASSERT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess); }
   // Not while this thread captures another one, which CUDA would end.
   void replay(cudaStream_t stream) {
-    if (exec_ == nullptr) ASSERT_EQ(cudaGraphInstantiate(&exec_, graph_, 0), cudaSuccess);
+    if (exec_ == nullptr) {
+      ASSERT_EQ(cudaGraphInstantiate(&exec_, graph_, 0), cudaSuccess);
+    }
     ASSERT_EQ(cudaGraphLaunch(exec_, stream), cudaSuccess);
   }
 

@@ -1,8 +1,9 @@
 """Every kernel comes to an end: the code of each ends with a return, and not with whatever lies behind it.
 
-What nvcc can not make code of for a GPU it may take, without a word, for something that never comes back: as a call of a
-builtin of g++, which std::equal of two arrays ends in. A thread that came there left its kernel, or ran into other code. Such a place
-is not likely in a compiler's eyes, so it stands at the end of a function.
+What nvcc can not make code of for a GPU it may take, without a word, for something that never happens: a call of a builtin of
+g++, which std::equal of two arrays ends in, or a reference to a static constexpr member, as std::min takes one. A thread that
+came there left its kernel, ran into other code, or met a trap. Such a place is not likely in a compiler's eyes, so it stands at the
+end of a function. No kernel has a trap of its own.
 
 usage: ends_test.py NVCC    compiles kernels/cuda/*.cu for one generation, as far as PTX, which takes minutes
 """
@@ -18,11 +19,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = ["-std=c++20", "-O2", "-fmad=false", "--expt-relaxed-constexpr", "-arch=compute_90", "-ptx"]
 INCLUDES = [f"-I{ROOT / folder}" for folder in ("include", "src", ".")]
 FUNCTION = re.compile(r"^(?:\.visible |\.weak )*\.(?:entry|func)\s[^{;]*?(\w+)\s*\([^{;]*\{(.*?)^\}", re.S | re.M)
-END = re.compile(r"(ret|exit|trap|bra(\.uni)?)\b.*;$")
+END = re.compile(r"(ret|exit|bra(\.uni)?)\b.*;$")
 
-# A comparison of arrays, and what stands for the builtin where a compiler learns to make code of it.
-WRONG = """#include <array>
+WRONG = """#include <algorithm>
+#include <array>
+struct Limit { static constexpr int kMost = 7; };
 __global__ void falls(const std::array<long, 2>* of, int* to) { *to = of[0] == of[1] ? 7 : 8; }
+constexpr int capped(int of) { return of < 3 ? 4 : std::min(of, Limit::kMost); }
+__global__ void traps(int of, int* to) { *to = capped(of); }
 """
 RIGHT = "__global__ void ends(int* to) { *to = 7; }\n"
 
@@ -36,11 +40,11 @@ def ptx(nvcc, source, folder):
 
 
 def last_words(text):
-    """The last instruction of each function; none where it has no instruction."""
+    """The last instruction of each function, or a trap in it."""
     found = {}
     for name, body in FUNCTION.findall(text):
         lines = [line.strip() for line in body.splitlines()]
-        found[name] = ([line for line in lines if line and not line.startswith((".", "//"))] or ["nothing"])[-1]
+        found[name] = "trap" if "trap;" in lines else ([line for line in lines if line and line[0] not in "./{}"] or ["nothing"])[-1]
     return found
 
 
@@ -49,7 +53,7 @@ def falling(text):
 
 
 def check_itself(nvcc, folder):
-    for name, text, count in (("wrong", WRONG, 1), ("right", RIGHT, 0)):
+    for name, text, count in (("wrong", WRONG, 2), ("right", RIGHT, 0)):
         source = pathlib.Path(folder) / f"{name}.cu"
         source.write_text(text)
         if len(falling(ptx(nvcc, source, folder))) != count:

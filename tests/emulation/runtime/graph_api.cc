@@ -73,6 +73,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   if (!exec || !graph) return note(cudaErrorInvalidValue);
+  if (const auto error = unsafeCall(); error != cudaSuccess) return note(error);
   *exec = reinterpret_cast<cudaGraphExec_t>(new ExecHandle{std::make_shared<GraphExec>(*graphOf(graph))});
   return cudaSuccess;
 }

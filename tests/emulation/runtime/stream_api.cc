@@ -89,7 +89,8 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* ordinal) {
 cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
   const auto stream = streamOf(handle);
   if (!stream) return note(cudaErrorInvalidResourceHandle);
-  if (stream->capturing) return note(cudaErrorStreamCaptureUnsupported);  // as an H200 of driver 580 answers
+  if (stream->capturing) return note(cudaErrorStreamCaptureUnsupported);  // as the driver 580 of an H200 answers
+  if (const auto error = unsafeCall(); error != cudaSuccess) return note(error);
   *id = stream->id;
   return cudaSuccess;
 }
