@@ -37,8 +37,8 @@ struct Fingerprint {
     mark.algorithm = 0;
     return mark;
   }
-  // As words: no field can be forgotten. One by one: what compares arrays ends in a builtin of g++, for which nvcc makes
-  // code of a GPU that never comes back (tests/gpu/ends_test.py).
+  // As words: no field can be forgotten. One by one: what compares arrays ends in a builtin of g++, for which nvcc
+  // makes code of a GPU that never comes back (tests/gpu/ends_test.py).
   friend constexpr bool operator==(const Fingerprint& a, const Fingerprint& b) noexcept {
     const Words mine = a.words(), theirs = b.words();
     return mine[0] == theirs[0] && mine[1] == theirs[1];
