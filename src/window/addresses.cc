@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -29,6 +30,17 @@ UniqueMap reserveAddresses(size_t wished, size_t least) {
     if (begin != MAP_FAILED) return UniqueMap(begin, bytes);
     if (bytes / 2 < least) throw systemError(fmt::format("cannot reserve {} bytes of addresses", bytes), errno);
   }
+}
+
+FileMark::FileMark(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw systemError("cannot look at a memory file", errno);
+  device_ = status.st_dev, number_ = status.st_ino;
+}
+
+bool FileMark::isOf(int fd) const noexcept {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == number_;
 }
 
 bool forgetPages(std::byte* begin, size_t bytes) noexcept {

@@ -60,22 +60,24 @@ class OwnWindow::Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
-    if (fork::generation() == generation_)
-      window_.giveBack(at_, bytes_);
-    else
+    if (fork::generation() != generation_)
       ::munmap(data(), bytes_);
+    else if (!isMapped_ || window_.empty(at_, bytes_))
+      window_.giveBack(at_, bytes_);
   }
   std::byte* data() const noexcept { return window_.addresses_.data() + at_; }
-  void map() const {
+  void map() {
     if (::mmap(data(), bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, window_.file_.get(),
                static_cast<off_t>(at_)) == MAP_FAILED)
       throw systemError(fmt::format("cannot map {} bytes of shared memory", bytes_), errno);
+    isMapped_ = true;
   }
 
  private:
   OwnWindow& window_;
   const uint32_t generation_ = fork::generation();
   const size_t at_, bytes_;
+  bool isMapped_ = false;
 };
 
 OwnWindow& OwnWindow::ofProcess() { return ofThisProcess<OwnWindow>(); }
@@ -85,6 +87,7 @@ void OwnWindow::make() {
   UniqueFd file = createMemoryFile("tutti-memory", addresses.bytes());
   writeCard(file.get());
   readable_ = readableOf(file.get());
+  mark_.emplace(file.get());
   free_.emplace(kPieceBytes, addresses.bytes() - kPieceBytes);
   file_ = std::move(file);
   addresses_ = std::move(addresses);
@@ -105,8 +108,8 @@ bool OwnWindow::begin() {
 
 int OwnWindow::fileForPeers(std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (begin()) return readable_.get();
-  why = why_;
+  if (begin() && mark_->isOf(readable_.get())) return readable_.get();
+  why = file_ ? "the program has closed its descriptor" : why_;
   return -1;
 }
 
@@ -131,7 +134,7 @@ std::shared_ptr<void> OwnWindow::allocate(size_t bytes) {
   if (bytes > kMostBytes) return nullptr;
   const size_t whole = upTo(bytes, kPage);
   std::unique_lock lock(mutex_);
-  const size_t at = begin() ? take(whole) : 0;
+  const size_t at = begin() && mark_->isOf(file_.get()) ? take(whole) : 0;
   lock.unlock();
   if (at == 0) return nullptr;
   std::shared_ptr<Buffer> buffer;
@@ -146,11 +149,12 @@ std::shared_ptr<void> OwnWindow::allocate(size_t bytes) {
 }
 
 // Back to the system: peers that have it mapped read zeros there. What cannot be emptied is not given out again.
+bool OwnWindow::empty(size_t at, size_t bytes) const noexcept {
+  std::byte* const begin = addresses_.data() + at;
+  return ::madvise(begin, bytes, MADV_REMOVE) == 0 && forgetPages(begin, bytes);
+}
+
 void OwnWindow::giveBack(size_t at, size_t bytes) noexcept {
-  if (!forgetPages(addresses_.data() + at, bytes)) return;
-  if (::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
-                  static_cast<off_t>(bytes)) != 0)
-    return;
   const std::lock_guard lock(mutex_);
   try {
     const auto next = free_.emplace(at, bytes).first;

@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "process/fd.h"
+#include "window/addresses.h"
 
 namespace tutti::window {
 
@@ -58,6 +60,7 @@ class OwnWindow {
   bool begin();
   void make();
   size_t take(size_t bytes);
+  bool empty(size_t at, size_t bytes) const noexcept;
   void giveBack(size_t at, size_t bytes) noexcept;
 
   std::atomic<const std::byte*> base_{nullptr};
@@ -67,6 +70,7 @@ class OwnWindow {
   std::string why_;  // there is none
   UniqueFd file_, readable_;
   UniqueMap addresses_;
+  std::optional<FileMark> mark_;
   std::map<size_t, size_t> free_;  // begin, bytes
 };
 

@@ -50,6 +50,7 @@ class Views {
 
 View::View(UniqueFd file, UniqueMap addresses)
     : file_(std::move(file)),
+      mark_(file_.get()),
       addresses_(std::move(addresses)),
       mapped_(std::make_unique<std::atomic<uint64_t>[]>(addresses_.bytes() / kPieceBytes / 64 + 1)) {}
 
@@ -74,8 +75,8 @@ std::shared_ptr<View> View::of(UniqueFd file, std::string& why) try {
 bool View::map(uint64_t piece) noexcept {
   const std::lock_guard lock(mapping_);
   std::byte* const begin = addresses_.data() + piece * kPieceBytes;
-  if (::mmap(begin, kPieceBytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file_.get(),
-             static_cast<off_t>(piece * kPieceBytes)) == MAP_FAILED)
+  if (!mark_.isOf(file_.get()) || ::mmap(begin, kPieceBytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                                         file_.get(), static_cast<off_t>(piece * kPieceBytes)) == MAP_FAILED)
     return false;
   ::madvise(begin, kPieceBytes, MADV_DONTFORK);
   ::madvise(begin, kPieceBytes, MADV_DONTDUMP);

@@ -46,6 +46,7 @@ class View {
   bool map(uint64_t piece) noexcept;
 
   const UniqueFd file_;
+  const FileMark mark_;
   const UniqueMap addresses_;
   const std::unique_ptr<std::atomic<uint64_t>[]> mapped_;  // a bit for each piece
   std::mutex mapping_;                                     // held by who maps one

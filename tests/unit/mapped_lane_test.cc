@@ -229,7 +229,7 @@ TEST(MappedLane, WhoHasNotMappedItGetsSlots) {
 }
 
 TEST(MappedLane, TheCallEndsWhenNobodyReadsItsBufferAnyMore) {
-  Job job(Collective::kReduceScatter, Algorithm::kTwoShot, all(2, Where::kMapped));
+  Job job(Collective::kReduceScatter, Algorithm::kDirect, all(2, Where::kMapped));
   job.start();
   EXPECT_EQ(job.run(0), LaneState::kBlocked);
   EXPECT_EQ(job.in(1).carried(), PayloadLocation::kAtSender);
@@ -240,7 +240,7 @@ TEST(MappedLane, TheCallEndsWhenNobodyReadsItsBufferAnyMore) {
     second = job.run(1);
     waited |= first == LaneState::kBlocked && job.lane(0).roundsDone() == job.lane(0).rounds();
     if (first == LaneState::kBlocked) first = job.run(0);
-    if (first == LaneState::kDone) EXPECT_EQ(second, LaneState::kDone) << "it has not read all";
+    EXPECT_TRUE(first == LaneState::kBlocked || second == LaneState::kDone) << "it has not read all";
   }
   EXPECT_EQ(second, LaneState::kDone);
   EXPECT_EQ(first == LaneState::kDone ? first : job.run(0), LaneState::kDone);

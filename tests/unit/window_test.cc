@@ -346,7 +346,7 @@ void expectMemoryWithout(int limit, rlim_t most) {
 
 TEST(Window, IsNotThereWhereAddressesAreLimited) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer has more addresses already";
-  expectMemoryWithout(RLIMIT_AS, rlim_t{64} << 30);
+  expectMemoryWithout(RLIMIT_AS, rlim_t{1} << 45);
 }
 
 TEST(Window, IsNotThereWhereFilesAreLimited) { expectMemoryWithout(RLIMIT_FSIZE, rlim_t{1} << 20); }
