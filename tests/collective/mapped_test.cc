@@ -149,10 +149,10 @@ TEST_P(MappedMemory, ServesStreamsAndGroups) {
 // A rank whose call has failed may free its buffer at once, though its peer may be reading it: that is an error there,
 // and no fault.
 TEST_P(MappedMemory, MayBeFreedAfterACallThatFailed) {
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int turn = 0; turn < 10; ++turn) {
     std::barrier both(2);
     withCommunicators(2, config(), [&](tuttiComm_t comm, int rank) {
-      const size_t count = kCount * 40;
+      const size_t count = kCount * 10;
       std::vector<Shared> buffers;
       for (int i = 0; i < 2; ++i) buffers.emplace_back(count);
       std::memset(buffers[0].data(), 0, count * sizeof(float));
@@ -161,7 +161,7 @@ TEST_P(MappedMemory, MayBeFreedAfterACallThatFailed) {
       std::thread revoker;
       if (rank == 0)
         revoker = std::thread([&, turn] {
-          std::this_thread::sleep_for(std::chrono::microseconds(100 * turn));
+          std::this_thread::sleep_for(std::chrono::microseconds(200 * turn));
           tuttiCommRevoke(comm, 0);
         });
       tuttiResult_t result = tuttiSuccess;
