@@ -21,18 +21,19 @@
 namespace tutti::window {
 namespace {
 
-constexpr size_t kLeastWindow = size_t{64} << 20, kPage = 4096;
+constexpr size_t kLeastWindow = size_t{64} << 20, kMostWished = size_t{256} << 30, kPage = 4096;
 
 size_t upTo(size_t bytes, size_t whole) noexcept { return (bytes + whole - 1) / whole * whole; }
 
-// Twice the host's memory: holes between buffers must not keep one from its place.
+// Twice the host's memory: holes between buffers must not keep one from its place. But no more than the many ranks of a
+// host have addresses for, each of which reserves the windows of all.
 size_t wishedBytes() noexcept {
 #if defined(__SANITIZE_THREAD__)
   return size_t{16} << 30;  // its shadow leaves a program few addresses
 #else
   const auto pages = static_cast<size_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L));
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  return std::clamp<size_t>(2 * std::bit_ceil(pages * page), size_t{1} << 30, kMostBytes);
+  return std::clamp<size_t>(2 * std::bit_ceil(pages * page), size_t{1} << 30, kMostWished);
 #endif
 }
 
