@@ -325,7 +325,7 @@ typedef struct {
   uint64_t operations;     /* calls completed */
   char lastAlgorithm[16];  /* of the last collective: "ring", … */
   char lastTransports[32]; /* of its links: "shm", "shm,tcp", … */
-  uint64_t directSlots;    /* on GPUs: pieces of messages that peers read from, or wrote to, a registered buffer */
+  uint64_t directSlots;    /* pieces of messages that peers read from, or on GPUs wrote to, a buffer in place */
   uint64_t bytes;          /* of the calls completed: their counts, as this rank gave them, in bytes */
   uint64_t nanoseconds;    /* from each of these calls, or from its start, to its end; calls that overlap count twice */
 } tuttiCommStats_t;
@@ -353,7 +353,8 @@ TUTTI_API tuttiResult_t tuttiCommExplainJson(tuttiComm_t comm, const char* colle
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Memory that peers on the same host can map: operations on it may be read in place. Page aligned, zeroed. */
+/* Memory that peers on the same host map: long messages in it are read in place by collectives on the host, on every
+ * communicator and without registration, whatever memory the peers have. Page aligned, zeroed. */
 TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
 /* The same on a GPU, by its number in this process; -1: host memory, as tuttiMemAlloc. By virtual memory management
  * where the GPU has it: then it can be shared with other processes by a descriptor, and every GPU of this process that

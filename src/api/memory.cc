@@ -11,6 +11,7 @@
 #include "device/user_memory.h"
 #include "process/fd.h"
 #include "process/fork.h"
+#include "window/own_window.h"
 
 using namespace tutti;
 using namespace tutti::api;
@@ -29,7 +30,9 @@ void checkRange(const void* buffer, size_t bytes, const char* call) {
                 fmt::format("{}: {} bytes from buffer on go beyond the end of all memory", call, bytes));
 }
 
+// In the window of this process, where peers read it in place; else in a file of its own, where nobody does.
 std::shared_ptr<void> allocateOnHost(size_t bytes) {
+  if (auto memory = window::OwnWindow::ofProcess().allocate(bytes)) return memory;
   const UniqueFd file = createMemoryFile("tutti-memory", bytes);
   const auto map = std::make_shared<UniqueMap>(mapShared(file.get(), bytes));
   return {map, map->data()};

@@ -110,6 +110,7 @@ Stats HostExecutor::stats() const {
   stats.memoryBytes = state_.links().memoryBytes() + state_.plans().memoryBytes();
   stats.connectedPeers = state_.links().connectedPeers();
   stats.operations = state_.operations();
+  stats.directSlots = state_.plans().directSlots();
   stats.lastAlgorithm = nameOf(state_.plans().lastAlgorithm());
   stats.lastTransports = state_.links().transportNames();
   return stats;

@@ -149,6 +149,7 @@ bool Plans::bind(BoundPlan& plan) {
     binding = {};
     binding.schedule = &schedule;
     binding.singleCopy = config_.transportSettings.singleCopy;
+    binding.directSlots = &directSlots_;
     const int channel = isMessage ? Links::kMessageChannel : static_cast<int>(c);
     for (const int peer : schedule.inPeers) {
       link::Connection* connection = find(peer, channel);

@@ -72,6 +72,8 @@ class Plans {
   // Any thread.
   schedule::Algorithm lastAlgorithm() const noexcept { return last_.load(std::memory_order_relaxed); }
   size_t memoryBytes() const noexcept { return memoryBytes_.load(std::memory_order_relaxed); }
+  // Pieces that peers have read where they lay in this process's window.
+  uint64_t directSlots() const noexcept { return directSlots_.load(std::memory_order_relaxed); }
 
  private:
   using Key = std::tuple<Collective, schedule::Algorithm, int, int>;  // collective, algorithm, root, channels
@@ -92,6 +94,7 @@ class Plans {
   Links& links_;
   std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};
   std::atomic<size_t> memoryBytes_{0};  // of schedules and scratch
+  std::atomic<uint64_t> directSlots_{0};
   PlanCache<Key, BoundPlan> collectives_;
   std::vector<std::unique_ptr<BoundPlan>> sends_, receives_;  // by peer
 };

@@ -16,17 +16,15 @@ using schedule::Step;
 
 namespace {
 
-constexpr std::string_view kTookBack = "its call failed while its buffer was read";
-
 // Who only sends, what slots have room for, is done before its peer begins, as programs have come to expect.
 bool flowsOneWay(Collective collective) {
   const Collective plain = plainOf(collective);
   return plain == Collective::kSendRecv || plain == Collective::kBroadcast || plain == Collective::kGather ||
-         plain == Collective::kScatter;
+         plain == Collective::kScatter || plain == Collective::kReduce;
 }
 
-size_t leastLentOf(const Binding& binding) {
-  if (!flowsOneWay(binding.schedule->collective)) return LendingTrial::kLeastBytes;
+size_t leastLentOf(const Binding& binding, size_t elsewhere) {
+  if (!flowsOneWay(binding.schedule->collective)) return elsewhere;
   const link::Fifo& fifo = binding.outs.front()->fifo;
   return size_t{fifo.depth} * fifo.slotBytes + 1;
 }
@@ -45,16 +43,24 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   destinations.resize(widestTo);
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
-  lending.clear();
-  for (const Step& step : schedule->steps) lending.push_back(staysOf(*schedule, step));
+  lending.clear(), anyUse.clear();
+  for (const Step& step : schedule->steps) {
+    lending.push_back(staysOf(*schedule, step));
+    anyUse.push_back(staysForAnyUse(*schedule, step));
+  }
   const bool mayLend = singleCopy != link::SingleCopy::kNever &&
                        std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; }) &&
                        std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
+  const bool mayMap =
+      singleCopy != link::SingleCopy::kNever && std::ranges::any_of(outs, [](auto* end) { return end->lendsMapped(); });
+  allMap = mayMap && std::ranges::all_of(outs, [](auto* end) { return end->driver != nullptr || end->lendsMapped(); });
   sendsFromBuffers = singleCopy != link::SingleCopy::kNever &&
                      std::ranges::any_of(outs, [](auto* end) { return end->driver != nullptr && end->lends(); });
   again.reserve(*schedule);
   triedShort = false;
-  leastLent = mayLend ? leastLentOf(*this) : SIZE_MAX;
+  leastLent = mayLend ? leastLentOf(*this, LendingTrial::kLeastBytes) : SIZE_MAX;
+  leastMapped = mayMap ? leastLentOf(*this, kLeastMapped) : SIZE_MAX;
+  leastEither = std::min(leastLent, leastMapped);
   hasDrivers = std::any_of(ins.begin(), ins.end(), [](auto* end) { return end->driver != nullptr; }) ||
                std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
 }
@@ -72,42 +78,21 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   waitingFor_ = -1;
   owesReturns_ = false;
   lent_ = sent_ = nullptr;
+  lendsPlace_ = readsMapped_ = false;
+  slotsLentMapped_ = 0;
   landingAt_ = nullptr;
   lendableBytes_ = longest * work.elementBytes;
+  places_ = {};
+  if (lendableBytes_ >= binding.leastMapped) findPlaces();
   lends_ = lendableBytes_ >= binding.leastLent && decidesToLend();
   sendsFromBuffers_ =
       binding.sendsFromBuffers && lendableBytes_ >= kLeastPieceLent && !work_.scalesInput && maySharePlaces();
 }
 
-bool Lane::decidesToLend() noexcept {
-  startedTicks_ = readTicks();
-  const bool wishes = binding_->singleCopy == link::SingleCopy::kAlways || binding_->trial.lends(lendableBytes_);
-  return wishes && !work_.scalesInput && maySharePlaces() && isReadable();
-}
-
-bool Lane::isReadable() const noexcept {
-  const auto own = static_cast<uint32_t>(binding_->schedule->rank);
-  const auto lends = [&](Stays where) { return std::ranges::count(binding_->lending, where) != 0; };
-  return (!lends(Stays::kInInput) ||
-          link::isReadable(work_.input, work_.layout.inputExtent(own) * work_.elementBytes)) &&
-         (!lends(Stays::kInOutput) ||
-          link::isReadable(work_.output, work_.layout.outputExtent(own) * work_.elementBytes));
-}
-
-// Where input and output are the same memory a step may write over what another rank still reads.
-bool Lane::maySharePlaces() const noexcept {
-  const Schedule& schedule = *binding_->schedule;
-  if (schedule.directInPlace) return true;
-  const auto own = static_cast<uint32_t>(schedule.rank);
-  const auto input = reinterpret_cast<uintptr_t>(work_.input), output = reinterpret_cast<uintptr_t>(work_.output);
-  return input + work_.layout.inputExtent(own) * work_.elementBytes <= output ||
-         output + work_.layout.outputExtent(own) * work_.elementBytes <= input;
-}
-
 LaneState Lane::run(bool& moved) noexcept {
   const LaneState state = short_ ? runShort(moved) : goOn(moved);
-  if (state == LaneState::kDone && lendableBytes_ >= binding_->leastLent) [[unlikely]]
-    binding_->trial.took(readTicks() - startedTicks_, std::exchange(lendableBytes_, 0));
+  if (state == LaneState::kDone && lendableBytes_ >= binding_->leastEither) [[unlikely]]
+    endLending();
   if (owesWakeups_) [[unlikely]]
     settleWakeups();
   return state;
@@ -132,11 +117,11 @@ LaneState Lane::goOn(bool& moved) noexcept {
       if (!ready(step, round, bytes))
         return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
       if (!matches(step, bytes)) return LaneState::kFailed;
-      if (lends_ || sendsFromBuffers_) [[unlikely]]
+      if (lends_ || sendsFromBuffers_ || places_.input || places_.output) [[unlikely]]
         choosePlaces(step, round, bytes);
       if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return LaneState::kFailed;
       execute(step, round, bytes);
-      if (fetched_ && !wasStillLent(step)) return LaneState::kFailed;
+      if ((fetched_ || readsMapped_) && !wasStillLent(step)) return LaneState::kFailed;
       moved = true;
       if (!finishStep(step, bytes)) return LaneState::kFailed;
     }
@@ -303,7 +288,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
         source = scratch(from[i]);
         break;
       case Operand::Kind::kLink:
-        source = fetched_ ? output : binding_->ins[from[i].index()]->payload(bytes) + slotOffset;
+        source = fetched_ ? output : payloadOf(*binding_->ins[from[i].index()], bytes) + slotOffset;
         break;
     }
   }
@@ -336,107 +321,11 @@ bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
   for (const Operand operand : binding_->schedule->to(step)) {
     if (!operand.isLink()) continue;
     link::SendEnd& end = *binding_->outs[operand.index()];
-    if (const std::byte* const from = placeLentOver(end)) [[unlikely]] {
-      end.lendQuietly(work_.fingerprint, static_cast<uint32_t>(bytes), from);
-      owesReturns_ = true;
-    } else {
-      end.postQuietly(work_.fingerprint, static_cast<uint32_t>(bytes));
-    }
+    post(end, static_cast<uint32_t>(bytes));
     owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
     if (end.driver && !went(end.driver->push(), *end.driver, end.peer)) return false;
   }
   return true;
-}
-
-// ---- What is read where it lies ------------------------------------------------------------------------------------
-
-// Null: the step fills slots.
-void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
-  const bool mayLend = lends_ && bytes >= kLeastPieceLent;
-  lent_ = mayLend ? placeOf(binding_->lending[step_], step, round) : nullptr;
-  sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
-}
-
-const std::byte* Lane::placeOf(Stays where, const Step& step, size_t round) const noexcept {
-  if (where == Stays::kNowhere) return nullptr;
-  const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
-  return where == Stays::kInInput ? work_.input + piece.input * work_.elementBytes
-                                  : work_.output + piece.output * work_.elementBytes;
-}
-
-// Whether all that it does is to put what it receives into the output, and perhaps to pass it on.
-bool Lane::lands(const Step& step) const noexcept {
-  return step.fromCount == 1 && step.span == 1 && (step.flags & schedule::kFinalise) == 0 &&
-         std::ranges::count(binding_->schedule->to(step), Operand::output()) == 1;
-}
-
-// Copies what has been lent to the output: nothing else is lent but what lands there.
-bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
-  fetched_ = false;
-  for (const Operand operand : binding_->schedule->from(step)) {
-    if (!operand.isLink()) continue;
-    link::RecvEnd& end = *binding_->ins[operand.index()];
-    const link::PayloadLocation carried = end.carried();
-    if (carried == link::PayloadLocation::kInSlot) [[likely]]
-      continue;
-    if (carried == link::PayloadLocation::kTakenBack) return refuses(end.peer, kTookBack);
-    if (hasLanded(end)) {
-      fetched_ = true;
-      continue;
-    }
-    if (carried != link::PayloadLocation::kAtSender || end.memory == nullptr || !lands(step))
-      return refuses(end.peer, kNotHere);
-    const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
-    if (!fetchOne(end, work_.output + piece.output * work_.elementBytes, bytes)) return false;
-    fetched_ = true;
-  }
-  return true;
-}
-
-bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, size_t bytes) noexcept {
-  if (end.memory->read(to, end.lentAt(), bytes)) return true;
-  try {
-    return refuses(end.peer, end.memory->error());
-  } catch (const std::exception&) {  // no memory to say why
-    return refuses(end.peer, "its memory cannot be read");
-  }
-}
-
-// After it was read: what has been taken back meanwhile may have been something else already.
-bool Lane::wasStillLent(const Step& step) noexcept {
-  fetched_ = false;
-  const link::RecvEnd& end = *binding_->ins[binding_->schedule->from(step)[0].index()];
-  return end.driver != nullptr || end.isStillLent() || refuses(end.peer, kTookBack);
-}
-
-bool Lane::refuses(int peer, std::string_view what) noexcept {
-  if (failure_.kind != LaneFailure::Kind::kNone) return false;
-  failure_.kind = LaneFailure::Kind::kLink;
-  failure_.peer = peer;
-  setText(failure_.text, what);
-  return false;
-}
-
-// The call ends when nobody reads its buffers any more.
-bool Lane::isReturned() noexcept {
-  for (link::SendEnd* end : binding_->outs) {
-    if (end->driver != nullptr || !end->lends() || end->drained()) continue;
-    waitingFor_ = end->peer;
-    return false;
-  }
-  waitingFor_ = -1;
-  return true;
-}
-
-void Lane::takeBack() noexcept {
-  stopLanding();
-  if (!owesReturns_) return;
-  for (link::SendEnd* end : binding_->outs) {
-    if (end->driver == nullptr)
-      end->takeBack();
-    else if (end->lends())
-      end->moveIntoSlots();
-  }
 }
 
 }  // namespace tutti::engine

@@ -3,6 +3,7 @@
 // side by side on one thread.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,8 +38,13 @@ struct Binding {
   bool hasDrivers = false;               // some link needs progress()
   bool sendsFromBuffers = false;         // some driver, where that may be
   std::vector<schedule::Stays> lending;  // what each step may lend instead of filling slots
+  std::vector<schedule::Stays> anyUse;  // the same to who does anything with it: drivers, and peers that have it mapped
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
-  size_t leastLent = SIZE_MAX;  // bytes over the longest link from which on a call may lend
+  size_t leastLent = SIZE_MAX;                   // bytes over the longest link from which on a call may lend
+  size_t leastMapped = SIZE_MAX;                 // and lend what its peers have mapped
+  size_t leastEither = SIZE_MAX;                 // of the two
+  bool allMap = false;                           // all peers over mapped memory have this rank's window
+  std::atomic<uint64_t>* directSlots = nullptr;  // counts pieces that peers have read in the window
   LendingTrial trial;
   ShortSteps again;         // of a call that is made again
   bool triedShort = false;  // whether they are of this one
@@ -115,10 +121,18 @@ class Lane {
   bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
   LaneState goOn(bool& moved) noexcept;
   bool decidesToLend() noexcept;
+  void findPlaces() noexcept;
+  bool findPlace(schedule::Stays where, const schedule::Step& step, size_t round) noexcept;
+  void post(link::SendEnd& end, uint32_t bytes) noexcept;
+  void endLending() noexcept;
+  bool lendsAllMapped() const noexcept;
   bool maySharePlaces() const noexcept;
   bool isReadable() const noexcept;
   const std::byte* placeOf(schedule::Stays where, const schedule::Step& step, size_t round) const noexcept;
-  bool isLentOver(const link::SendEnd& end) const noexcept { return placeLentOver(end) != nullptr; }
+  bool isLentOver(const link::SendEnd& end) const noexcept {
+    return isLentMapped(end) || placeLentOver(end) != nullptr;
+  }
+  bool isLentMapped(const link::SendEnd& end) const noexcept { return lendsPlace_ && end.lendsMapped(); }
   const std::byte* placeLentOver(const link::SendEnd& end) const noexcept {
     const std::byte* const from = end.driver == nullptr ? lent_ : sent_;
     return from != nullptr && end.lends() ? from : nullptr;
@@ -126,7 +140,11 @@ class Lane {
   void choosePlaces(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool lands(const schedule::Step& step) const noexcept;
   bool fetch(const schedule::Step& step, size_t round, size_t bytes) noexcept;
-  bool fetchOne(link::RecvEnd& end, std::byte* to, size_t bytes) noexcept;
+  bool fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept;
+  bool findMapped(link::RecvEnd& end, const link::RemoteAddress& lent, size_t bytes) noexcept;
+  static const std::byte* payloadOf(const link::RecvEnd& end, size_t bytes) noexcept {
+    return end.mapped != nullptr ? end.mapped : end.payload(bytes);
+  }
   bool wasStillLent(const schedule::Step& step) noexcept;
   bool refuses(int peer, std::string_view what) noexcept;
   bool isReturned() noexcept;
@@ -167,7 +185,15 @@ class Lane {
   uint32_t step_ = 0;
   int waitingFor_ = -1;
   bool owesWakeups_ = false;
-  bool lends_ = false;               // this call, to peers that read
+  bool lends_ = false;  // this call, to peers that read
+  struct Places {
+    bool input = false, output = false;  // in this process's window
+    uint64_t inputAt = 0, outputAt = 0;
+  } places_;                 // of what this call lends to peers that have it mapped
+  bool lendsPlace_ = false;  // the current step does, that
+  uint64_t lentPlace_ = 0;
+  uint64_t slotsLentMapped_ = 0;     // by this call
+  bool readsMapped_ = false;         // the current step, in some peer's
   bool sendsFromBuffers_ = false;    // and to drivers
   size_t lendableBytes_ = 0;         // over its longest link
   uint64_t startedTicks_ = 0;        // of what may

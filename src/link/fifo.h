@@ -77,13 +77,18 @@ struct Said {
   uint32_t bytes = 0;
 };
 
+// kByKernel: any of it, at its address (see PeerMemory). kMapped: what is in its window, at its place there
+// (window::View), and by the number kWindow.
+enum ReadsSender : uint32_t { kByKernel = 1, kMapped = 2 };
+inline constexpr uint64_t kWindow = 1;
+
 struct alignas(128) Counter {
   std::atomic<uint64_t> value{0};
   // Of a direct link, written by the receiver at the begin of its operation: where its output begins, which the sender
   // may write to during that operation, whose number + 1 is in `outputOf`.
   RemoteAddress output;
   uint64_t outputOf = 0;
-  // On the host: not 0 once the receiver has found out that it can read the sender's memory (see PeerMemory). The
+  // On the host: how the receiver has found out that it can read the sender's memory, in bits of ReadsSender. The
   // sender may then post where a payload lies in that (PayloadLocation::kAtSender).
   std::atomic<uint32_t> readsSender{0};
 };

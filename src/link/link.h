@@ -10,6 +10,7 @@
 
 #include "link/fifo.h"
 #include "link/peer_memory.h"
+#include "window/view.h"
 
 namespace tutti::link {
 
@@ -138,15 +139,15 @@ inline void own([[maybe_unused]] const void* line) noexcept {
 }
 
 // Of a slot that is kAtSender: where in the sender's memory.
-inline uint64_t lentAt(const SlotHeader& line) noexcept {
+inline RemoteAddress lentAt(const SlotHeader& line) noexcept {
   RemoteAddress address;
   std::memcpy(&address, line.inlined, sizeof address);
-  return address.at;
+  return address;
 }
 // Where the payload of such a slot is, or of one that is kInSlot and has more than kInlineBytes; for its sender.
 inline const std::byte* placeSent(const Fifo& fifo, uint64_t slot) noexcept {
   const SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
-  if (line.carried == PayloadLocation::kAtSender) return reinterpret_cast<const std::byte*>(lentAt(line));
+  if (line.carried == PayloadLocation::kAtSender) return reinterpret_cast<const std::byte*>(lentAt(line).at);
   return fifo.slots + (slot & (fifo.depth - 1)) * size_t{fifo.slotBytes};
 }
 
@@ -181,14 +182,17 @@ struct SendEnd {
   }
   // Whether the peer, or else the driver, can read this rank's memory.
   bool lends() const noexcept {
-    if (driver != nullptr) return driver->reachesBuffers();
-    return fifo.released->readsSender.load(std::memory_order_relaxed) != 0;
+    return driver != nullptr ? driver->reachesBuffers() : (readsSender() & kByKernel) != 0;
   }
+  // Whether the peer has this rank's window.
+  bool lendsMapped() const noexcept { return driver == nullptr && (readsSender() & kMapped) != 0; }
   // The payload stays at `from` until the slot is released; more than kInlineBytes. Needs lends().
   void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from) noexcept {
-    const RemoteAddress address{reinterpret_cast<uint64_t>(from), 0};
-    std::memcpy(header().inlined, &address, sizeof address);
-    post(fingerprint, bytes, PayloadLocation::kAtSender);
+    lend(fingerprint, bytes, {reinterpret_cast<uint64_t>(from), 0});
+  }
+  // The same at a place in the window. Needs lendsMapped().
+  void lendMappedQuietly(const Fingerprint& fingerprint, uint32_t bytes, uint64_t place) noexcept {
+    lend(fingerprint, bytes, {place, kWindow});
   }
   // What has been lent, and not given back, is not what it was any more: who has read it sees that, as this comes
   // before whatever the caller does to that memory next.
@@ -204,6 +208,11 @@ struct SendEnd {
   void moveIntoSlots() noexcept;
 
  private:
+  uint32_t readsSender() const noexcept { return fifo.released->readsSender.load(std::memory_order_relaxed); }
+  void lend(const Fingerprint& fingerprint, uint32_t bytes, const RemoteAddress& address) noexcept {
+    std::memcpy(header().inlined, &address, sizeof address);
+    post(fingerprint, bytes, PayloadLocation::kAtSender);
+  }
   void post(const Fingerprint& fingerprint, uint32_t bytes, PayloadLocation carried) noexcept {
     SlotHeader& line = header();
     line.fingerprint = fingerprint;
@@ -222,7 +231,9 @@ struct RecvEnd {
   Driver* driver = nullptr;
   int peer = -1;
   Wakeups wakeups{};
-  PeerMemory* memory = nullptr;  // null: all comes through slots
+  PeerMemory* memory = nullptr;       // null: the kernel reads nothing there
+  window::View* window = nullptr;     // null: nothing there is mapped
+  const std::byte* mapped = nullptr;  // where this slot's payload is, which the lane has found in the window
 
   const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
   // Acquire: pairs with SendEnd::post.
@@ -239,7 +250,7 @@ struct RecvEnd {
     return std::atomic_ref(const_cast<PayloadLocation&>(header().carried)).load(std::memory_order_relaxed);
   }
   // Of what is kAtSender: where in the peer's memory.
-  uint64_t lentAt() const noexcept { return link::lentAt(header()); }
+  RemoteAddress lentAt() const noexcept { return link::lentAt(header()); }
   // Whether what was read at the sender had not been taken back by then.
   bool isStillLent() const noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -276,11 +287,18 @@ class Connection {
   void readFrom(std::unique_ptr<PeerMemory> peers) noexcept {
     peerMemory_ = std::move(peers);
     recv.memory = peerMemory_.get();
-    recv.fifo.released->readsSender.store(1, std::memory_order_relaxed);
+    recv.fifo.released->readsSender.fetch_or(kByKernel, std::memory_order_relaxed);
+  }
+  // And what is in its window.
+  void readFrom(std::shared_ptr<window::View> peers) noexcept {
+    window_ = std::move(peers);
+    recv.window = window_.get();
+    recv.fifo.released->readsSender.fetch_or(kMapped, std::memory_order_relaxed);
   }
 
  private:
   std::unique_ptr<PeerMemory> peerMemory_;
+  std::shared_ptr<window::View> window_;
 };
 
 }  // namespace tutti::link

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -53,18 +55,26 @@ UniqueFd createMemoryFile(const char* name, size_t bytes) {
   return fd;
 }
 
-// A file on a disk has no seals to ask for, and one of /dev/shm none of these.
-UniqueMap mapSealed(int fd, size_t bytes, const char* whose) {
+// A file on a disk has no seals to ask for, and one of /dev/shm none of these. One of large pages has them, and ends
+// who touches it where there are no more of those.
+uint64_t sealedBytes(int fd, const char* whose) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) throw systemError(fmt::format("cannot look at {}", whose), errno);
-  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kRemote, fmt::format("{} is no file in memory", whose));
+  struct statfs system {};
+  if (::fstat(fd, &status) != 0 || ::fstatfs(fd, &system) != 0)
+    throw systemError(fmt::format("cannot look at {}", whose), errno);
+  if (!S_ISREG(status.st_mode) || system.f_type == HUGETLBFS_MAGIC)
+    throw Error(ErrorCode::kRemote, fmt::format("{} is no file in memory", whose));
   if (const int seals = ::fcntl(fd, F_GET_SEALS); seals < 0 || (seals & kSeals) != kSeals)
     throw Error(ErrorCode::kRemote,
                 fmt::format("{} is not sealed (memfd, F_SEAL_SHRINK): it could become shorter, which "
                             "would end this process",
                             whose));
-  if (static_cast<uint64_t>(status.st_size) != bytes)
-    throw Error(ErrorCode::kRemote, fmt::format("{} has {} bytes instead of {}", whose, status.st_size, bytes));
+  return static_cast<uint64_t>(status.st_size);
+}
+
+UniqueMap mapSealed(int fd, size_t bytes, const char* whose) {
+  if (const uint64_t has = sealedBytes(fd, whose); has != bytes)
+    throw Error(ErrorCode::kRemote, fmt::format("{} has {} bytes instead of {}", whose, has, bytes));
   return mapShared(fd, bytes);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "process/fork.h"
@@ -70,6 +71,8 @@ UniqueMap mapShared(int fd, size_t bytes);
 // An anonymous file in memory (memfd) of `bytes`, of that length for ever (F_SEAL_SHRINK, F_SEAL_GROW): nothing in
 // /dev/shm, gone with its last user. Throws Error, also where the system seals no such files.
 UniqueFd createMemoryFile(const char* name, size_t bytes);
+// How long such a file of another process is. Throws Error(kRemote), as mapSealed().
+uint64_t sealedBytes(int fd, const char* whose);
 // Maps such a file of another process, which must have exactly `bytes`. A file that its maker can still make shorter is
 // refused, whatever else it is: touching what is gone ends a process (SIGBUS). Throws Error(kRemote); `whose`, as in
 // "the peer's memory file", begins its text.

@@ -96,6 +96,7 @@ class Races {
 
   Stays lentBy(const Schedule& schedule, const Step& step) const {
     if (by_ == DirectBy::kLane) return staysOf(schedule, step);
+    if (by_ == DirectBy::kMapped) return staysForAnyUse(schedule, step);
     const auto from = schedule.from(step);
     return from.size() == 1 && from[0] == Operand::input() && step.span == 1 ? Stays::kInInput : Stays::kNowhere;
   }

@@ -22,8 +22,10 @@ inline constexpr size_t kMostDirect = 256;
 enum class InPlace : uint8_t { kNobody, kSome, kAll };
 
 // Whose memory ranks use. Of GPUs a copy of the input is lent, and what lands is written to the receiver's output. On
-// the host (engine::Lane) the input is lent, and the output where it has what would land; nobody writes to a peer.
-enum class DirectBy : uint8_t { kKernel, kLane };
+// the host (engine::Lane) the input is lent, and the output where it has what would land; nobody writes to a peer. What
+// the kernel reads there (kLane) lands; of what a peer has mapped (kMapped) it may make anything, so any copy of the
+// input is lent.
+enum class DirectBy : uint8_t { kKernel, kLane, kMapped };
 
 // Adds what may go wrong over direct links. The schedules must have passed checkStructure and end at their depth.
 void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,

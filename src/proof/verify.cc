@@ -83,7 +83,7 @@ Verdict verify(std::span<const Schedule> schedules, int depth) {
     }
     if (problems.none()) checkDepth(schedules, wiring, depth, problems);
     if (problems.none() && schedules.size() <= kMostDirect) {
-      for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane}) {
+      for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane, DirectBy::kMapped}) {
         checkDirect(schedules, wiring, InPlace::kNobody, problems, by);
         if (schedules[0].directInPlace) checkDirect(schedules, wiring, InPlace::kAll, problems, by);
         checkDirect(schedules, wiring, InPlace::kSome, problems, by);

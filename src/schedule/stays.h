@@ -1,5 +1,5 @@
 // Where the value that a step posts stays as it is until the end of the call, so that whoever receives it may read it
-// there. What lanes do (engine::Lane), and what is proved (proof::DirectBy::kLane).
+// there. What lanes do (engine::Lane), and what is proved (proof::DirectBy::kLane and kMapped).
 #pragma once
 #include <algorithm>
 
@@ -17,6 +17,13 @@ inline Stays staysOf(const Schedule& schedule, const Step& step) {
   if (isCopy && from[0] == Operand::input()) return Stays::kInInput;
   const bool isThere = (isCopy && from[0] == Operand::output()) || std::ranges::count(to, Operand::output()) == 1;
   return isThere ? Stays::kInOutput : Stays::kNowhere;
+}
+
+// The same where whoever receives it may do anything with it, as to add it up: also any copy of the input.
+inline Stays staysForAnyUse(const Schedule& schedule, const Step& step) {
+  const auto from = schedule.from(step);
+  const bool copiesInput = from.size() == 1 && from[0] == Operand::input() && step.span == 1;
+  return copiesInput && (step.flags & kFinalise) == 0 ? Stays::kInInput : staysOf(schedule, step);
 }
 
 }  // namespace tutti::schedule

@@ -19,6 +19,7 @@
 #include "transports/shm/shm.h"
 #include "transports/tcp/frame.h"
 #include "transports/tcp/tcp.h"
+#include "window/own_window.h"
 
 namespace tutti::test {
 namespace {
@@ -242,7 +243,7 @@ TEST_F(StrangerTest, ClosesShmEarly) {
 }
 
 constexpr size_t kRegionBytes = 2 * link::Fifo::bytesFor(4096, 4);
-constexpr transports::ShmGreeting kRightGreeting{0x6d687374, 2, 4096, 4, kRegionBytes, 0, 0, {}};
+constexpr transports::ShmGreeting kRightGreeting{0x6d687374, 3, 4096, 4, kRegionBytes, 0, 0, {}, 0};
 
 // The higher rank's end, so that the region comes from the stranger.
 std::string takeShm(const transports::ShmGreeting& greeting, std::vector<int> files) {
@@ -272,7 +273,7 @@ TEST(ShmStranger, MustPassExactlyWhatAnEdgeNeeds) {
   EXPECT_NE(takeShm(kRightGreeting, {good, good}).find("other files than an edge needs"), std::string::npos);
   auto wrong = kRightGreeting;
   wrong.version = 9;
-  EXPECT_NE(takeShm(wrong, {good}).find("does not speak shm version 2"), std::string::npos);
+  EXPECT_NE(takeShm(wrong, {good}).find("does not speak shm version 3"), std::string::npos);
   wrong = kRightGreeting;
   wrong.depth = 8;
   EXPECT_NE(takeShm(wrong, {good}).find("8 slots of 4096 bytes"), std::string::npos);
@@ -282,6 +283,22 @@ TEST(ShmStranger, MustPassExactlyWhatAnEdgeNeeds) {
   EXPECT_NE(takeShm(wrong, {good, good}).find("bytes instead of 4096"), std::string::npos);
   wrong.bells = 77;
   EXPECT_NE(takeShm(wrong, {good, good}).find("other files than an edge needs"), std::string::npos);
+}
+
+// What is no window costs no link: it goes without.
+TEST(ShmStranger, MayPassAWindow) {
+  const UniqueFd region = createMemoryFile("tutti-test", kRegionBytes);
+  const UniqueFd window = createMemoryFile("tutti-test", 2 * window::kPieceBytes);
+  auto greeting = kRightGreeting;
+  greeting.lends = greeting.windows = 1;
+  for (const int file : {window.get(), region.get()}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(takeShm(greeting, {region.get(), file}), "connected");
+    testing::internal::GetCapturedStderr();
+  }
+  EXPECT_NE(takeShm(greeting, {region.get()}).find("other files than an edge needs"), std::string::npos);
+  greeting.windows = 2;
+  EXPECT_NE(takeShm(greeting, {region.get(), window.get(), window.get()}).find("other files"), std::string::npos);
 }
 
 // A file that is right for now, and whose maker could make it shorter under the one that has mapped it.
@@ -366,13 +383,18 @@ TEST(P2pStranger, FindsNothingOnceTheMakerHasGivenUp) {
   EXPECT_THROW(taker->advance(), Error);
 }
 
-// The mapping alone keeps the memory: no descriptor stays open, and no name appears anywhere.
+// The mapping alone keeps the memory, and no name appears anywhere. Of the peer's window one descriptor stays open, of
+// this process here, at both ends together, as long as they are there.
 TEST(Shm, KeepsNoDescriptorAndHasNoName) {
+  std::string why;
+  ASSERT_GE(window::OwnWindow::ofProcess().fileForPeers(why), 0) << why;
   EdgePair edges(4096, 4);
   MeetingPair meetings;
   const auto shm = transports::makeShm();
   const size_t before = openFiles();
-  const auto ends = connect(edges, meetings, *shm, *shm);
+  auto ends = connect(edges, meetings, *shm, *shm);
+  EXPECT_EQ(openFiles(), before + 1);
+  for (auto& end : ends) end.reset();
   EXPECT_EQ(openFiles(), before);
   if (!std::filesystem::exists("/dev/shm")) return;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))

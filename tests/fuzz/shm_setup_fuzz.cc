@@ -11,6 +11,7 @@
 #include "link/transport.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/shm.h"
+#include "window/own_window.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -40,7 +41,7 @@ link::Edge edgeOf(bool maker) {
 
 UniqueFd openAny(uint8_t what, size_t right) {
   const char* const kFolder = "/";
-  switch (what % 6) {
+  switch (what % 7) {
     case 0:
       return createMemoryFile("fuzz", right);
     case 1:
@@ -51,7 +52,13 @@ UniqueFd openAny(uint8_t what, size_t right) {
       UniqueFd file(::memfd_create("fuzz", MFD_CLOEXEC));
       return ::ftruncate(file.get(), static_cast<off_t>(right)) == 0 ? std::move(file) : UniqueFd();
     }
-    case 4:
+    case 4: {  // a window, whole or not
+      UniqueFd file = createMemoryFile("fuzz", (what / 7 % 3) * window::kPieceBytes + what / 21 % 2);
+      const window::Card card{window::kMagic, {what, 2}};
+      if (what / 42 % 2 != 0 && ::pwrite(file.get(), &card, sizeof card, 0) < 0) return UniqueFd();
+      return file;
+    }
+    case 5:
       return UniqueFd(::open(kFolder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     default:
       return UniqueFd(::dup(STDERR_FILENO));
@@ -82,9 +89,10 @@ void pass(const UniqueFd& socket, std::span<const std::byte> bytes, const std::v
 
 std::vector<std::byte> greetingFrom(Input& in, const link::Edge& edge, bool maker) {
   // A right one, with a few bytes changed.
-  ShmGreeting greeting{0x6d687374, 2, edge.slotBytes, edge.depth, maker ? 0 : link::edgeMemoryBytes(edge), 0, 0, {}};
+  ShmGreeting greeting{0x6d687374, 3, edge.slotBytes, edge.depth, maker ? 0 : link::edgeMemoryBytes(edge), 0, 0, {}, 0};
   greeting.lends = in.take<uint8_t>() % 3;
   greeting.bells = in.take<uint8_t>() % 3;
+  greeting.windows = in.take<uint8_t>() % 3;
   std::vector<std::byte> bytes(sizeof greeting);
   std::memcpy(bytes.data(), &greeting, sizeof greeting);
   for (int changes = in.take<uint8_t>() % 4; changes > 0; --changes) {

@@ -2,6 +2,8 @@
 // them at any time, also while they are read, as a lane of a collective and as the self-test of a new link read them.
 // Nothing is read or written outside of the links and the caller's buffers; a slot of another call, or of another
 // length, fails the call, which tells what it saw; and a self-test passes only what came as it was sent.
+#include <unistd.h>
+
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -17,6 +19,7 @@
 #include "schedule/algorithm.h"
 #include "support/sanitized.h"
 #include "team/call.h"
+#include "window/own_window.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -75,17 +78,30 @@ class Restless {
 
 // --- a lane ---
 
+// A window that a peer has passed, of two pieces.
+std::shared_ptr<window::View> viewOfPeer() {
+  UniqueFd file = createMemoryFile("fuzz", 2 * window::kPieceBytes);
+  const window::Card card{window::kMagic, {1, 2}};
+  require(::pwrite(file.get(), &card, sizeof card, 0) == static_cast<ssize_t>(sizeof card));
+  std::string why;
+  auto view = window::View::of(std::move(file), why);
+  require(view != nullptr);
+  return view;
+}
+
 struct Links {
-  Links(const schedule::Schedule& schedule, uint32_t depth) {
+  Links(const schedule::Schedule& schedule, uint32_t depth, bool mapped) : view(mapped ? viewOfPeer() : nullptr) {
     for (const int peer : schedule.inPeers) {
       auto& memory = ins.emplace_back(std::make_unique<Memory>(depth));
       recv.push_back(link::RecvEnd{memory->fifo, 0, nullptr, nullptr, peer});
+      recv.back().window = view.get();
     }
     for (const int peer : schedule.outPeers) {
       auto& memory = outs.emplace_back(std::make_unique<Memory>(depth));
       send.push_back(link::SendEnd{memory->fifo, 0, 0, nullptr, nullptr, peer});
     }
   }
+  std::shared_ptr<window::View> view;
   std::vector<std::unique_ptr<Memory>> ins, outs;
   std::vector<link::RecvEnd> recv;
   std::vector<link::SendEnd> send;
@@ -97,6 +113,14 @@ uint32_t lengthFrom(Input& in) {
   return which < 7 ? kLikely[which] : in.take<uint32_t>();
 }
 
+// Around both ends of the window, or anywhere.
+uint64_t placeFrom(Input& in) {
+  const auto which = in.take<uint8_t>();
+  const uint64_t near = in.take<uint16_t>();
+  if (which % 4 == 0) return in.take<uint64_t>();
+  return (which % 4 == 1 ? 2 : 1) * window::kPieceBytes + near - (which % 4 == 3 ? 0 : 256);
+}
+
 void post(link::RecvEnd& at, const link::Fingerprint& right, Input& in) {
   link::SlotHeader& header = at.fifo.headers[at.received & (at.fifo.depth - 1)];
   const auto how = in.take<uint8_t>();
@@ -106,6 +130,13 @@ void post(link::RecvEnd& at, const link::Fingerprint& right, Input& in) {
     auto words = right.words();
     words[how / 8 % 2] ^= uint64_t{1} << in.take<uint8_t>() % 64;
     header.fingerprint = std::bit_cast<link::Fingerprint>(words);
+  }
+  if (how >= 128) {
+    const link::RemoteAddress lent{placeFrom(in), how % 4 == 0 ? in.take<uint64_t>() : link::kWindow};
+    std::memcpy(header.inlined, &lent, sizeof lent);
+    header.carried = link::PayloadLocation::kAtSender;
+  } else {
+    header.carried = link::PayloadLocation::kInSlot;
   }
   header.sequence.store(how % 16 == 14 ? in.take<uint64_t>() : at.received + 1);
 }
@@ -133,7 +164,7 @@ void judge(engine::LaneState state, const engine::LaneFailure& failure, const li
 void runLane(Input in, bool restless) {
   comm::Call call;
   const schedule::Schedule schedule = scheduleFrom(in, call.collective);
-  Links links(schedule, std::bit_ceil<uint32_t>(std::max<uint32_t>(schedule.depth, 2)));
+  Links links(schedule, std::bit_ceil<uint32_t>(std::max<uint32_t>(schedule.depth, 2)), in.take<uint8_t>() % 2 != 0);
   std::vector<std::byte> input(kCount * sizeof(int32_t) * static_cast<size_t>(schedule.size)), output(input.size());
   call.type = DataType::kInt32;
   call.count = kCount;

@@ -195,7 +195,7 @@ class Lenders : public testing::Test {
 TEST_F(Lenders, PiecesAreReadWhereTheyLie) {
   ASSERT_EQ(run(sender_), LaneState::kBlocked);
   EXPECT_EQ(in_.carried(), link::PayloadLocation::kAtSender);
-  EXPECT_EQ(in_.lentAt(), reinterpret_cast<uint64_t>(input_.data()));
+  EXPECT_EQ(in_.lentAt().at, reinterpret_cast<uint64_t>(input_.data()));
   LaneState sent = LaneState::kBlocked, received = LaneState::kBlocked;
   for (int turns = 0; turns < 100 && (sent != LaneState::kDone || received != LaneState::kDone); ++turns) {
     if (received != LaneState::kDone) received = run(receiver_);

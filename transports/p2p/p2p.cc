@@ -1,5 +1,6 @@
 #include "transports/p2p/p2p.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "link/edge_memory.h"
+#include "link/peer_window.h"
 #include "process/fd.h"
 #include "process/process_object.h"
 
@@ -102,13 +104,18 @@ class P2pConnection : public Connection {
   }
 
  private:
-  // By a system call, though the peer's memory is here: it may be gone before its time, and must not take this rank
-  // along.
+  // By a system call, or where it is mapped a second time, though the peer's memory is here: it may be gone before its
+  // time, and must not take this rank along.
   void readSelf(bool readsPeers) {
     std::string why = "TUTTI_SINGLE_COPY=0";
-    if (readsPeers)
-      if (auto own = link::PeerMemory::of(::getpid(), block_->mark.note(), why)) return readFrom(std::move(own));
-    remark = "; what comes from there is copied twice: " + why;
+    auto own = readsPeers ? link::PeerMemory::of(::getpid(), block_->mark.note(), why) : nullptr;
+    if (own != nullptr)
+      readFrom(std::move(own));
+    else
+      remark = "; what comes from there is copied twice: " + why;
+    if (!readsPeers) return;
+    const int window = link::windowForPeers(why);
+    link::readWindow(*this, window >= 0 ? UniqueFd(::fcntl(window, F_DUPFD_CLOEXEC, 0)) : UniqueFd(), why);
   }
 
   std::shared_ptr<Block> block_;

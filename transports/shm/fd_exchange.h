@@ -18,11 +18,12 @@ struct ShmGreeting {
   uint32_t bells = 0;        // 1 when a bell's file comes along, after the region
   uint32_t lends = 0;        // 1 when the peer may read this end's memory, by `mark`
   link::MarkNote mark;
+  uint64_t windows = 0;  // 1 when the file of its window comes along (window/own_window.h), after the bell
 };
 
 class FdExchange {
  public:
-  static constexpr size_t kMaxFds = 2;
+  static constexpr size_t kMaxFds = 3;
 
   // `fds` stay the caller's and must stay open until done().
   FdExchange(UniqueFd stream, const ShmGreeting& greeting, std::vector<int> fds)

@@ -8,6 +8,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "link/edge_memory.h"
+#include "link/peer_window.h"
 #include "process/fd.h"
 #include "transports/shm/fd_exchange.h"
 
@@ -20,7 +21,7 @@ using link::Edge;
 using link::OobChannel;
 
 constexpr uint32_t kMagic = 0x6d687374;  // "tshm"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 class ShmConnection : public Connection {
  public:
@@ -59,7 +60,7 @@ class ShmSetup : public link::Setup {
     auto& fds = exchange_->fds();
     if (!maker_) region_ = mapSealed(fds.front().get(), regionBytes_, "the peer's memory file");
     UniqueMap bell;
-    if (exchange_->greeting().bells != 0) bell = link::mapBell(fds.back().get());
+    if (exchange_->greeting().bells != 0) bell = link::mapBell(fds[maker_ ? 0 : 1].get());
     auto made = std::make_unique<ShmConnection>(edge_, std::move(region_), std::move(bell), std::move(mark_));
     readFrom(exchange_->greeting(), *made);
     return made;
@@ -69,7 +70,7 @@ class ShmSetup : public link::Setup {
   bool begin() {
     auto stream = oob_.pollStream();
     if (!stream) return false;
-    ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0, {}};
+    ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0, {}, 0};
     if (readsPeers_) greeting.lends = 1, greeting.mark = mark_.note();
     peerPid_ = pidAt(stream->fd.get());
     std::vector<int> fds;
@@ -77,6 +78,10 @@ class ShmSetup : public link::Setup {
     if (edge_.selfBellFd >= 0) {
       fds.push_back(edge_.selfBellFd);
       greeting.bells = 1;
+    }
+    if (const int window = readsPeers_ ? link::windowForPeers(whyNoWindow_) : -1; window >= 0) {
+      fds.push_back(window);
+      greeting.windows = 1;
     }
     exchange_.emplace(std::move(stream->fd), greeting, std::move(fds));
     return true;
@@ -89,11 +94,17 @@ class ShmSetup : public link::Setup {
     return ::getsockopt(stream, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
   }
 
-  void readFrom(const ShmGreeting& peer, Connection& made) const {
+  void readFrom(const ShmGreeting& peer, Connection& made) {
+    const bool may = readsPeers_ && peer.lends != 0;
     std::string why = "TUTTI_SINGLE_COPY=0";
-    if (readsPeers_ && peer.lends != 0)
-      if (auto memory = link::PeerMemory::of(peerPid_, peer.mark, why)) return made.readFrom(std::move(memory));
-    made.remark = "; what comes from there is copied twice: " + why;
+    auto memory = may ? link::PeerMemory::of(peerPid_, peer.mark, why) : nullptr;
+    if (memory != nullptr)
+      made.readFrom(std::move(memory));
+    else
+      made.remark = "; what comes from there is copied twice: " + why;
+    if (!may) return;
+    link::readWindow(made, peer.windows != 0 ? std::move(exchange_->fds().back()) : UniqueFd(), "the peer shares none");
+    if (!whyNoWindow_.empty()) made.remark += "; this rank has none to share: " + whyNoWindow_;
   }
 
   void check(const ShmGreeting& peer, size_t fds) const {
@@ -103,7 +114,8 @@ class ShmSetup : public link::Setup {
       throw Error(ErrorCode::kRemote, fmt::format("the peer has {} slots of {} bytes, this rank expects {} of {}",
                                                   peer.depth, peer.slotBytes, edge_.depth, edge_.slotBytes));
     const size_t region = maker_ ? 0 : 1;
-    if (peer.regionBytes != region * regionBytes_ || peer.bells > 1 || fds != region + peer.bells)
+    if (peer.regionBytes != region * regionBytes_ || peer.bells > 1 || peer.windows > 1 ||
+        fds != region + peer.bells + peer.windows)
       throw Error(ErrorCode::kRemote, "the peer announced other files than an edge needs");
   }
 
@@ -113,6 +125,7 @@ class ShmSetup : public link::Setup {
   bool maker_, readsPeers_;
   int peerPid_ = 0;
   link::Mark mark_;
+  std::string whyNoWindow_;
   UniqueFd file_;
   UniqueMap region_;
   std::optional<FdExchange> exchange_;

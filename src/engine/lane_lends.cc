@@ -1,0 +1,215 @@
+// What lanes lend, to be read where it lies, and what they read so: by the kernel, in a window that is mapped, or by a
+// driver (landing.cc). The receiver of what is mapped takes it for an operand as it is, a sum too.
+#include <algorithm>
+#include <exception>
+
+#include "base/error.h"
+#include "base/ticks.h"
+#include "engine/lane.h"
+#include "window/own_window.h"
+
+namespace tutti::engine {
+
+using schedule::Operand;
+using schedule::Schedule;
+using schedule::Stays;
+using schedule::Step;
+
+namespace {
+
+constexpr std::string_view kTookBack = "its call failed while its buffer was read";
+
+}  // namespace
+
+// ---- What this call may lend ---------------------------------------------------------------------------------------
+
+bool Lane::decidesToLend() noexcept {
+  const bool allMapped = lendsAllMapped();
+  startedTicks_ = allMapped ? 0 : readTicks();
+  // Also then: all ranks count the same calls.
+  const bool wishes = binding_->singleCopy == link::SingleCopy::kAlways || binding_->trial.lends(lendableBytes_);
+  return wishes && !allMapped && !work_.scalesInput && maySharePlaces() && isReadable();
+}
+
+bool Lane::isReadable() const noexcept {
+  const auto own = static_cast<uint32_t>(binding_->schedule->rank);
+  const auto lends = [&](Stays where) { return std::ranges::count(binding_->lending, where) != 0; };
+  return (!lends(Stays::kInInput) ||
+          link::isReadable(work_.input, work_.layout.inputExtent(own) * work_.elementBytes)) &&
+         (!lends(Stays::kInOutput) ||
+          link::isReadable(work_.output, work_.layout.outputExtent(own) * work_.elementBytes));
+}
+
+// Where input and output are the same memory a step may write over what another rank still reads.
+bool Lane::maySharePlaces() const noexcept {
+  const Schedule& schedule = *binding_->schedule;
+  if (schedule.directInPlace) return true;
+  const auto own = static_cast<uint32_t>(schedule.rank);
+  const auto input = reinterpret_cast<uintptr_t>(work_.input), output = reinterpret_cast<uintptr_t>(work_.output);
+  return input + work_.layout.inputExtent(own) * work_.elementBytes <= output ||
+         output + work_.layout.outputExtent(own) * work_.elementBytes <= input;
+}
+
+// Whoever lends so has a window: its peers have it.
+void Lane::findPlaces() noexcept {
+  if (work_.scalesInput || !maySharePlaces()) return;
+  const auto own = static_cast<uint32_t>(binding_->schedule->rank);
+  const window::OwnWindow& window = window::OwnWindow::ofProcess();
+  places_.input = window.placeOf(work_.input, work_.layout.inputExtent(own) * work_.elementBytes, places_.inputAt);
+  places_.output = window.placeOf(work_.output, work_.layout.outputExtent(own) * work_.elementBytes, places_.outputAt);
+}
+
+// Whether the kernel has nothing to read.
+bool Lane::lendsAllMapped() const noexcept {
+  const auto isThere = [this](Stays where) {
+    return where == Stays::kNowhere || (where == Stays::kInInput ? places_.input : places_.output);
+  };
+  return binding_->allMap && std::ranges::all_of(binding_->lending, isThere);
+}
+
+// ---- A step lends --------------------------------------------------------------------------------------------------
+
+// Null: the step fills slots.
+void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
+  const bool mayLend = lends_ && bytes >= kLeastPieceLent;
+  lent_ = mayLend ? placeOf(binding_->lending[step_], step, round) : nullptr;
+  sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
+  lendsPlace_ = bytes >= kLeastPieceLent && findPlace(binding_->anyUse[step_], step, round);
+}
+
+const std::byte* Lane::placeOf(Stays where, const Step& step, size_t round) const noexcept {
+  if (where == Stays::kNowhere) return nullptr;
+  const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
+  return where == Stays::kInInput ? work_.input + piece.input * work_.elementBytes
+                                  : work_.output + piece.output * work_.elementBytes;
+}
+
+// The same in the window.
+bool Lane::findPlace(Stays where, const Step& step, size_t round) noexcept {
+  if (where == Stays::kNowhere || !(where == Stays::kInInput ? places_.input : places_.output)) return false;
+  const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
+  lentPlace_ = where == Stays::kInInput ? places_.inputAt + piece.input * work_.elementBytes
+                                        : places_.outputAt + piece.output * work_.elementBytes;
+  return true;
+}
+
+void Lane::post(link::SendEnd& end, uint32_t bytes) noexcept {
+  if (isLentMapped(end)) {
+    end.lendMappedQuietly(work_.fingerprint, bytes, lentPlace_);
+    ++slotsLentMapped_;
+  } else if (const std::byte* const from = placeLentOver(end)) {
+    end.lendQuietly(work_.fingerprint, bytes, from);
+  } else {
+    return end.postQuietly(work_.fingerprint, bytes);
+  }
+  owesReturns_ = true;
+}
+
+// ---- A step reads what was lent ------------------------------------------------------------------------------------
+
+// Whether all that it does is to put what it receives into the output, and perhaps to pass it on.
+bool Lane::lands(const Step& step) const noexcept {
+  return step.fromCount == 1 && step.span == 1 && (step.flags & schedule::kFinalise) == 0 &&
+         std::ranges::count(binding_->schedule->to(step), Operand::output()) == 1;
+}
+
+// What has been lent by address is copied to the output: nothing else is lent so but what lands there. What has been
+// lent in a window is found.
+bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
+  fetched_ = readsMapped_ = false;
+  for (const Operand operand : binding_->schedule->from(step)) {
+    if (!operand.isLink()) continue;
+    link::RecvEnd& end = *binding_->ins[operand.index()];
+    const link::PayloadLocation carried = end.carried();
+    if (carried == link::PayloadLocation::kInSlot) [[likely]]
+      continue;
+    if (carried == link::PayloadLocation::kTakenBack) return refuses(end.peer, kTookBack);
+    if (hasLanded(end)) {
+      fetched_ = true;
+      continue;
+    }
+    if (carried != link::PayloadLocation::kAtSender) return refuses(end.peer, kNotHere);
+    const link::RemoteAddress lent = end.lentAt();
+    if (lent.window != 0) {
+      if (!findMapped(end, lent, bytes)) return false;
+      continue;
+    }
+    if (end.memory == nullptr || !lands(step)) return refuses(end.peer, kNotHere);
+    const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
+    if (!fetchOne(end, work_.output + piece.output * work_.elementBytes, lent.at, bytes)) return false;
+    fetched_ = true;
+  }
+  return true;
+}
+
+bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept {
+  if (end.memory->read(to, at, bytes)) return true;
+  try {
+    return refuses(end.peer, end.memory->error());
+  } catch (const std::exception&) {  // no memory to say why
+    return refuses(end.peer, "its memory cannot be read");
+  }
+}
+
+bool Lane::findMapped(link::RecvEnd& end, const link::RemoteAddress& lent, size_t bytes) noexcept {
+  if (end.window == nullptr || lent.window != link::kWindow) return refuses(end.peer, kNotHere);
+  end.mapped = end.window->at(lent.at, bytes);
+  if (end.mapped == nullptr) return refuses(end.peer, end.window->fault(lent.at, bytes));
+  return readsMapped_ = true;
+}
+
+// After it was read: what has been taken back meanwhile may have been something else already.
+bool Lane::wasStillLent(const Step& step) noexcept {
+  const bool fetched = std::exchange(fetched_, false);
+  readsMapped_ = false;
+  for (const Operand operand : binding_->schedule->from(step)) {
+    if (!operand.isLink()) continue;
+    link::RecvEnd& end = *binding_->ins[operand.index()];
+    const bool wasMapped = std::exchange(end.mapped, nullptr) != nullptr;
+    if (end.driver == nullptr && (fetched || wasMapped) && !end.isStillLent()) return refuses(end.peer, kTookBack);
+  }
+  return true;
+}
+
+bool Lane::refuses(int peer, std::string_view what) noexcept {
+  if (failure_.kind != LaneFailure::Kind::kNone) return false;
+  failure_.kind = LaneFailure::Kind::kLink;
+  failure_.peer = peer;
+  setText(failure_.text, what);
+  return false;
+}
+
+// ---- The end of the call -------------------------------------------------------------------------------------------
+
+// When nobody reads its buffers any more.
+bool Lane::isReturned() noexcept {
+  for (link::SendEnd* end : binding_->outs) {
+    if (end->driver != nullptr || !(end->lends() || end->lendsMapped()) || end->drained()) continue;
+    waitingFor_ = end->peer;
+    return false;
+  }
+  waitingFor_ = -1;
+  return true;
+}
+
+// Once it has.
+void Lane::endLending() noexcept {
+  const size_t bytes = std::exchange(lendableBytes_, 0);
+  if (bytes >= binding_->leastLent && startedTicks_ != 0) binding_->trial.took(readTicks() - startedTicks_, bytes);
+  const uint64_t slots = std::exchange(slotsLentMapped_, 0);
+  if (slots != 0 && binding_->directSlots != nullptr)
+    binding_->directSlots->fetch_add(slots, std::memory_order_relaxed);
+}
+
+void Lane::takeBack() noexcept {
+  stopLanding();
+  if (!owesReturns_) return;
+  for (link::SendEnd* end : binding_->outs) {
+    if (end->driver == nullptr)
+      end->takeBack();
+    else if (end->lends())
+      end->moveIntoSlots();
+  }
+}
+
+}  // namespace tutti::engine

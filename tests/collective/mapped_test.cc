@@ -1,0 +1,177 @@
+// Memory of tuttiMemAlloc, which peers of the host read where it lies, through the C API: that it is read so, and what
+// may happen to it between calls.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <barrier>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "support/api_ranks.h"
+
+namespace {
+
+using namespace tutti::test;
+
+constexpr size_t kCount = 100'003;  // float, of each rank
+
+uint64_t directSlots(tuttiComm_t comm) {
+  tuttiCommStats_t stats{};
+  stats.size = sizeof stats;
+  CHECK_TUTTI(tuttiCommGetStats(comm, &stats));
+  return stats.directSlots;
+}
+
+class Shared {
+ public:
+  explicit Shared(size_t count) {
+    void* memory = nullptr;
+    CHECK_TUTTI(tuttiMemAlloc(&memory, count * sizeof(float)));
+    data_ = static_cast<float*>(memory);
+  }
+  Shared(Shared&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  ~Shared() { tuttiMemFree(data_); }
+  float* data() { return data_; }
+
+ private:
+  float* data_ = nullptr;
+};
+
+void fill(float* data, size_t count, int rank, int call) {
+  for (size_t i = 0; i < count; ++i)
+    data[i] = static_cast<float>((i + static_cast<size_t>(rank * 31 + call * 7)) % 1000);
+}
+
+void expectSum(const float* data, int ranks, int call) {
+  for (size_t i = 0; i < kCount; ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      sum += static_cast<float>((i + static_cast<size_t>(rank * 31 + call * 7)) % 1000);
+    ASSERT_EQ(data[i], sum) << i << " of call " << call;
+  }
+}
+
+void sum(tuttiComm_t comm, float* in, float* out) {
+  CHECK_TUTTI(tuttiAllReduce(in, out, kCount, tuttiFloat32, tuttiSum, comm, nullptr));
+}
+
+class MappedMemory : public testing::TestWithParam<const char*> {
+ protected:
+  static tuttiConfig_t config() {
+    tuttiConfig_t config = testConfig();
+    config.transports = GetParam();
+    return config;
+  }
+  static bool isWithin() { return GetParam() != std::string("tcp"); }
+};
+INSTANTIATE_TEST_SUITE_P(Over, MappedMemory, testing::Values("shm", "p2p", "tcp"),
+                         [](const auto& of) { return std::string(of.param); });
+
+TEST_P(MappedMemory, IsReadInPlaceByPeersOfTheHost) {
+  withCommunicators(3, config(), [](tuttiComm_t comm, int rank) {
+    std::vector<float> plain(kCount), result(kCount);
+    fill(plain.data(), kCount, rank, 0);
+    sum(comm, plain.data(), result.data());
+    expectSum(result.data(), 3, 0);
+    EXPECT_EQ(directSlots(comm), 0u) << "of ordinary memory";
+    Shared in(kCount), out(kCount);
+    fill(in.data(), kCount, rank, 1);
+    sum(comm, in.data(), out.data());
+    expectSum(out.data(), 3, 1);
+    EXPECT_EQ(directSlots(comm) != 0, isWithin());
+    fill(in.data(), kCount, rank, 2);
+    sum(comm, in.data(), in.data());
+    expectSum(in.data(), 3, 2);
+  });
+}
+
+TEST_P(MappedMemory, EachRankMayHaveOther) {
+  withCommunicators(3, config(), [](tuttiComm_t comm, int rank) {
+    Shared shared(kCount), other(kCount);
+    std::vector<float> plain(kCount);
+    for (int call = 0; call < 9; ++call) {
+      float* const in = (call + rank) % 3 == 0 ? plain.data() : shared.data();
+      float* const out = (call + rank) % 4 == 0 ? in : call % 2 == 0 ? other.data() : plain.data();
+      fill(in, kCount, rank, call);
+      sum(comm, in, out);
+      expectSum(out, 3, call);
+    }
+  });
+}
+
+// What is allocated anew lies where something else lay, which the peers have mapped.
+TEST_P(MappedMemory, MayBeFreedAndAllocatedBetweenCalls) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
+    for (int call = 0; call < 8; ++call) {
+      Shared in(kCount + static_cast<size_t>(call % 3) * 5000), out(kCount);
+      fill(in.data(), kCount, rank, call);
+      sum(comm, in.data(), out.data());
+      expectSum(out.data(), 2, call);
+    }
+  });
+}
+
+TEST_P(MappedMemory, ServesEveryCommunicator) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
+    tuttiComm_t second = nullptr;
+    CHECK_TUTTI(tuttiCommSplit(comm, 0, 1 - rank, &second, nullptr));
+    Shared in(kCount), out(kCount);
+    for (int call = 0; call < 4; ++call)
+      for (const tuttiComm_t each : {comm, second}) {
+        const int own = each == comm ? rank : 1 - rank;
+        fill(in.data(), kCount, own, call);
+        sum(each, in.data(), out.data());
+        expectSum(out.data(), 2, call);
+        EXPECT_EQ(directSlots(each) != 0, isWithin());
+      }
+    CHECK_TUTTI(tuttiCommDestroy(second));
+  });
+}
+
+TEST_P(MappedMemory, ServesStreamsAndGroups) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
+    tuttiStream_t stream = nullptr;
+    CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
+    Shared in(2 * kCount), out(2 * kCount);
+    for (int half = 0; half < 2; ++half) fill(in.data() + half * static_cast<ptrdiff_t>(kCount), kCount, rank, half);
+    CHECK_TUTTI(tuttiGroupStart());
+    for (size_t half = 0; half < 2; ++half)
+      CHECK_TUTTI(tuttiAllReduce(in.data() + half * kCount, out.data() + half * kCount, kCount, tuttiFloat32, tuttiSum,
+                                 comm, stream));
+    CHECK_TUTTI(tuttiGroupEnd());
+    CHECK_TUTTI(tuttiStreamSynchronize(stream));
+    for (int half = 0; half < 2; ++half) expectSum(out.data() + half * static_cast<ptrdiff_t>(kCount), 2, half);
+    CHECK_TUTTI(tuttiStreamDestroy(stream));
+  });
+}
+
+// A rank whose call has failed may free its buffer at once, though its peer may be reading it: that is an error there,
+// and no fault.
+TEST_P(MappedMemory, MayBeFreedAfterACallThatFailed) {
+  for (int turn = 0; turn < 10; ++turn) {
+    std::barrier both(2);
+    withCommunicators(2, config(), [&](tuttiComm_t comm, int rank) {
+      const size_t count = kCount * 10;
+      std::vector<Shared> buffers;
+      for (int i = 0; i < 2; ++i) buffers.emplace_back(count);
+      std::memset(buffers[0].data(), 0, count * sizeof(float));
+      CHECK_TUTTI(tuttiAllReduce(buffers[0].data(), buffers[1].data(), count, tuttiFloat32, tuttiSum, comm, nullptr));
+      both.arrive_and_wait();
+      std::thread revoker;
+      if (rank == 0)
+        revoker = std::thread([&, turn] {
+          std::this_thread::sleep_for(std::chrono::microseconds(200 * turn));
+          tuttiCommRevoke(comm, 0);
+        });
+      tuttiResult_t result = tuttiSuccess;
+      while (result == tuttiSuccess)
+        result = tuttiAllReduce(buffers[0].data(), buffers[1].data(), count, tuttiFloat32, tuttiSum, comm, nullptr);
+      EXPECT_EQ(result, tuttiRemoteError);
+      buffers.clear();
+      if (revoker.joinable()) revoker.join();
+    });
+  }
+}
+
+}  // namespace
