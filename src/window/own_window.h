@@ -1,7 +1,7 @@
 // The window of this process: one memory file that holds all memory which tuttiMemAlloc gives out, so that peers on the
 // host can map it and read buffers where they lie. It is sparse: as long as twice the host's memory, up to 256 GiB, and
-// nothing of it is there but pages that were touched. Addresses are reserved for all of it, so a buffer's place in the file is one
-// subtraction (docs/decisions/0040).
+// nothing of it is there but pages that were touched. Addresses are reserved for all of it, so a buffer's place in the
+// file is one subtraction (docs/decisions/0040).
 #pragma once
 #include <atomic>
 #include <cstddef>

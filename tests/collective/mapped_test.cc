@@ -14,7 +14,7 @@ namespace {
 
 using namespace tutti::test;
 
-constexpr size_t kCount = 100'003;  // float, of each rank
+constexpr size_t kMappedCount = 100'003;  // float, of each rank
 
 uint64_t directSlots(tuttiComm_t comm) {
   tuttiCommStats_t stats{};
@@ -44,7 +44,7 @@ void fill(float* data, size_t count, int rank, int call) {
 }
 
 void expectSum(const float* data, int ranks, int call) {
-  for (size_t i = 0; i < kCount; ++i) {
+  for (size_t i = 0; i < kMappedCount; ++i) {
     float sum = 0;
     for (int rank = 0; rank < ranks; ++rank)
       sum += static_cast<float>((i + static_cast<size_t>(rank * 31 + call * 7)) % 1000);
@@ -53,7 +53,7 @@ void expectSum(const float* data, int ranks, int call) {
 }
 
 void sum(tuttiComm_t comm, float* in, float* out) {
-  CHECK_TUTTI(tuttiAllReduce(in, out, kCount, tuttiFloat32, tuttiSum, comm, nullptr));
+  CHECK_TUTTI(tuttiAllReduce(in, out, kMappedCount, tuttiFloat32, tuttiSum, comm, nullptr));
 }
 
 class MappedMemory : public testing::TestWithParam<const char*> {
@@ -70,17 +70,17 @@ INSTANTIATE_TEST_SUITE_P(Over, MappedMemory, testing::Values("shm", "p2p", "tcp"
 
 TEST_P(MappedMemory, IsReadInPlaceByPeersOfTheHost) {
   withCommunicators(3, config(), [](tuttiComm_t comm, int rank) {
-    std::vector<float> plain(kCount), result(kCount);
-    fill(plain.data(), kCount, rank, 0);
+    std::vector<float> plain(kMappedCount), result(kMappedCount);
+    fill(plain.data(), kMappedCount, rank, 0);
     sum(comm, plain.data(), result.data());
     expectSum(result.data(), 3, 0);
     EXPECT_EQ(directSlots(comm), 0u) << "of ordinary memory";
-    Shared in(kCount), out(kCount);
-    fill(in.data(), kCount, rank, 1);
+    Shared in(kMappedCount), out(kMappedCount);
+    fill(in.data(), kMappedCount, rank, 1);
     sum(comm, in.data(), out.data());
     expectSum(out.data(), 3, 1);
     EXPECT_EQ(directSlots(comm) != 0, isWithin());
-    fill(in.data(), kCount, rank, 2);
+    fill(in.data(), kMappedCount, rank, 2);
     sum(comm, in.data(), in.data());
     expectSum(in.data(), 3, 2);
   });
@@ -88,12 +88,12 @@ TEST_P(MappedMemory, IsReadInPlaceByPeersOfTheHost) {
 
 TEST_P(MappedMemory, EachRankMayHaveOther) {
   withCommunicators(3, config(), [](tuttiComm_t comm, int rank) {
-    Shared shared(kCount), other(kCount);
-    std::vector<float> plain(kCount);
+    Shared shared(kMappedCount), other(kMappedCount);
+    std::vector<float> plain(kMappedCount);
     for (int call = 0; call < 9; ++call) {
       float* const in = (call + rank) % 3 == 0 ? plain.data() : shared.data();
       float* const out = (call + rank) % 4 == 0 ? in : call % 2 == 0 ? other.data() : plain.data();
-      fill(in, kCount, rank, call);
+      fill(in, kMappedCount, rank, call);
       sum(comm, in, out);
       expectSum(out, 3, call);
     }
@@ -104,8 +104,8 @@ TEST_P(MappedMemory, EachRankMayHaveOther) {
 TEST_P(MappedMemory, MayBeFreedAndAllocatedBetweenCalls) {
   withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
     for (int call = 0; call < 8; ++call) {
-      Shared in(kCount + static_cast<size_t>(call % 3) * 5000), out(kCount);
-      fill(in.data(), kCount, rank, call);
+      Shared in(kMappedCount + static_cast<size_t>(call % 3) * 5000), out(kMappedCount);
+      fill(in.data(), kMappedCount, rank, call);
       sum(comm, in.data(), out.data());
       expectSum(out.data(), 2, call);
     }
@@ -116,11 +116,11 @@ TEST_P(MappedMemory, ServesEveryCommunicator) {
   withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
     tuttiComm_t second = nullptr;
     CHECK_TUTTI(tuttiCommSplit(comm, 0, 1 - rank, &second, nullptr));
-    Shared in(kCount), out(kCount);
+    Shared in(kMappedCount), out(kMappedCount);
     for (int call = 0; call < 4; ++call)
       for (const tuttiComm_t each : {comm, second}) {
         const int own = each == comm ? rank : 1 - rank;
-        fill(in.data(), kCount, own, call);
+        fill(in.data(), kMappedCount, own, call);
         sum(each, in.data(), out.data());
         expectSum(out.data(), 2, call);
         EXPECT_EQ(directSlots(each) != 0, isWithin());
@@ -133,15 +133,16 @@ TEST_P(MappedMemory, ServesStreamsAndGroups) {
   withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
     tuttiStream_t stream = nullptr;
     CHECK_TUTTI(tuttiStreamCreate(&stream, 0));
-    Shared in(2 * kCount), out(2 * kCount);
-    for (int half = 0; half < 2; ++half) fill(in.data() + half * static_cast<ptrdiff_t>(kCount), kCount, rank, half);
+    Shared in(2 * kMappedCount), out(2 * kMappedCount);
+    for (int half = 0; half < 2; ++half)
+      fill(in.data() + half * static_cast<ptrdiff_t>(kMappedCount), kMappedCount, rank, half);
     CHECK_TUTTI(tuttiGroupStart());
     for (size_t half = 0; half < 2; ++half)
-      CHECK_TUTTI(tuttiAllReduce(in.data() + half * kCount, out.data() + half * kCount, kCount, tuttiFloat32, tuttiSum,
-                                 comm, stream));
+      CHECK_TUTTI(tuttiAllReduce(in.data() + half * kMappedCount, out.data() + half * kMappedCount, kMappedCount,
+                                 tuttiFloat32, tuttiSum, comm, stream));
     CHECK_TUTTI(tuttiGroupEnd());
     CHECK_TUTTI(tuttiStreamSynchronize(stream));
-    for (int half = 0; half < 2; ++half) expectSum(out.data() + half * static_cast<ptrdiff_t>(kCount), 2, half);
+    for (int half = 0; half < 2; ++half) expectSum(out.data() + half * static_cast<ptrdiff_t>(kMappedCount), 2, half);
     CHECK_TUTTI(tuttiStreamDestroy(stream));
   });
 }
@@ -152,7 +153,7 @@ TEST_P(MappedMemory, MayBeFreedAfterACallThatFailed) {
   for (int turn = 0; turn < 10; ++turn) {
     std::barrier both(2);
     withCommunicators(2, config(), [&](tuttiComm_t comm, int rank) {
-      const size_t count = kCount * 10;
+      const size_t count = kMappedCount * 10;
       std::vector<Shared> buffers;
       for (int i = 0; i < 2; ++i) buffers.emplace_back(count);
       std::memset(buffers[0].data(), 0, count * sizeof(float));
