@@ -130,6 +130,11 @@ tuttiUniqueId decodeId(const std::string& text) {
 Holdings holdings() {
   // A sanitizer starts a thread of its own with the first one of the program: it must not seem to be left behind.
   [[maybe_unused]] static const bool first = (std::thread([] {}).join(), true);
+  // And a process keeps its window (src/window), once it has one.
+  [[maybe_unused]] static const bool window = [] {
+    void* memory = nullptr;
+    return tuttiMemAlloc(&memory, 1) == tuttiSuccess && tuttiMemFree(memory) == tuttiSuccess;
+  }();
   Holdings held;
   held.descriptors = count("/proc/self/fd") - 1;  // without the one that reads the directory
   held.threads = count("/proc/self/task");

@@ -49,7 +49,7 @@ class Alone(unittest.TestCase):
         self.assertEqual(done.stdout, "interrupted\n", done.stderr)
 
     def test_ranks_that_do_not_come_are_named(self):
-        done = self.outcome("import tutti; tutti.init(join_timeout=0.3)", TUTTI_RANK="0", TUTTI_SIZE="2", TUTTI_LOCAL_RANK="0",
+        done = self.outcome("import tutti; tutti.init(join_timeout=3)", TUTTI_RANK="0", TUTTI_SIZE="2", TUTTI_LOCAL_RANK="0",
                             TUTTI_LOCAL_SIZE="2", TUTTI_JOB="python-alone")
         self.assertIn("tutti._errors.Timeout: 1 of 2 ranks came", done.stderr)
         self.assertIn("missing: rank 1", done.stderr)
