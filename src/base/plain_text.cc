@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -57,6 +58,20 @@ std::string plainText(std::string_view text, size_t most, char let) {
   if (plain.size() <= most) return plain;
   plain.resize(whole);
   return plain += kCut;
+}
+
+size_t jsonDepth(std::string_view text) noexcept {
+  size_t depth = 0, most = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '[' || c == '{') most = std::max(most, ++depth);
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+  }
+  return most;
 }
 
 }  // namespace tutti

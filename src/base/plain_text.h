@@ -11,4 +11,9 @@ namespace tutti {
 // ends in "...". Of such a text it returns the text itself.
 std::string plainText(std::string_view text, size_t most, char let = '\0');
 
+// How deep the brackets and braces of a JSON text are nested, where it is one. It is asked before a text from outside
+// is parsed: whoever prints or copies what came of it calls itself for each of them.
+size_t jsonDepth(std::string_view text) noexcept;
+inline constexpr size_t kMostJsonDepth = 64;
+
 }  // namespace tutti

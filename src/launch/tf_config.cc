@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/plain_text.h"
 #include "launch/besides.h"
 
 namespace tutti::control {
@@ -24,6 +25,8 @@ struct Worker {
 }
 
 Json parse(const std::string& text) {
+  if (jsonDepth(text) > kMostJsonDepth)
+    refuse(text, "it is nested deeper than any that TensorFlow knows", ErrorCode::kInvalidArgument);
   Json config = Json::parse(text, nullptr, false);
   if (!config.is_object()) refuse(text, "expected a JSON object", ErrorCode::kInvalidArgument);
   return config;

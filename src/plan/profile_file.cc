@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/plain_text.h"
 #include "base/random.h"
 #include "plan/measured_json.h"
 #include "plan/profile_prices.h"
@@ -59,6 +60,7 @@ std::string profileText(const Profile& profile, const std::string& about) {
 }
 
 Profile profileFromText(const std::string& text, const std::string& source) {
+  if (jsonDepth(text) > kMostJsonDepth) refuse(source, "no profile: it is nested deeper than any");
   const Json whole = Json::parse(text, nullptr, false);
   if (!whole.is_object() || !whole.contains(kFormat) || !whole.contains("prices") || !whole["prices"].is_object())
     refuse(source,

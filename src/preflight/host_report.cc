@@ -107,10 +107,15 @@ Limits readLimits(Reader& in) {
   return limits;
 }
 
+// Hosts are added up and compared: nothing of that may overflow.
 void requireSense(const HostReport& report) {
-  const bool ranks = report.firstRank >= -1 && report.ranks >= 1 && report.acsRedirects >= -1 && report.nvidiaGpus >= 0;
+  constexpr int kMostRanks = 1 << 24;  // no job has so many
+  constexpr int64_t kFarthestMs = int64_t{1} << 53;
+  const bool ranks = report.firstRank >= -1 && report.firstRank < kMostRanks && report.ranks >= 1 &&
+                     report.ranks <= kMostRanks && report.acsRedirects >= -1 && report.nvidiaGpus >= 0;
   const bool cores = report.limits.cores >= 0 && report.limits.cores < 1e9;
-  if (!ranks || !cores) throw Error(ErrorCode::kRemote, "a host's report holds numbers that no host has");
+  const bool clock = report.clockMs >= -kFarthestMs && report.clockMs <= kFarthestMs;
+  if (!ranks || !cores || !clock) throw Error(ErrorCode::kRemote, "a host's report holds numbers that no host has");
 }
 
 }  // namespace

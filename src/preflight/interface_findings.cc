@@ -134,17 +134,18 @@ void findSlowChoice(const Reports& reports, Findings& findings) {
 
 // One that is down here and used elsewhere; that one of many is not plugged in anywhere is nobody's business.
 void findDown(const Reports& reports, Findings& findings) {
+  std::map<std::string, std::vector<std::string>> usedOn;  // by name: a job may have thousands of hosts
+  for (const HostReport& host : reports)
+    for (const InterfaceReport& one : host.interfaces)
+      if (one.isUp && one.use >= 0) usedOn[one.name].push_back(host.host);
   for (const HostReport& host : reports)
     for (const InterfaceReport& one : host.interfaces) {
-      if (one.isUp || one.isLoopback) continue;
-      std::vector<std::string> elsewhere;
-      for (const HostReport& other : reports)
-        for (const InterfaceReport& same : other.interfaces)
-          if (same.name == one.name && same.isUp && same.use >= 0) elsewhere.push_back(other.host);
-      if (elsewhere.empty()) continue;
-      findings.push_back({Severity::kWarning, host.host,
-                          fmt::format("{} is down ({}), and used on {}", one.name, one.state, namesOf(elsewhere)),
-                          fmt::format("Look at its cable and switch port; `ip link set {} up` there", one.name)});
+      const auto elsewhere = usedOn.find(one.name);
+      if (one.isUp || one.isLoopback || elsewhere == usedOn.end()) continue;
+      findings.push_back(
+          {Severity::kWarning, host.host,
+           fmt::format("{} is down ({}), and used on {}", one.name, one.state, namesOf(elsewhere->second)),
+           fmt::format("Look at its cable and switch port; `ip link set {} up` there", one.name)});
     }
 }
 

@@ -27,16 +27,16 @@ void findLocked(const Reports& reports, Findings& findings) {
            findings);
 }
 
-int ranksOf(const Reports& reports) {
-  int ranks = 0;
-  for (const HostReport& one : reports) ranks += one.ranks;
+uint64_t ranksOf(const Reports& reports) {
+  uint64_t ranks = 0;
+  for (const HostReport& one : reports) ranks += static_cast<uint64_t>(one.ranks);
   return ranks;
 }
 
 // Each link of a rank has a socket or two, beside what the control plane and the program have open.
 void findFiles(const Reports& reports, Findings& findings) {
   constexpr uint64_t kProgram = 256, kEach = 4;
-  const uint64_t wanted = kProgram + kEach * static_cast<uint64_t>(ranksOf(reports));
+  const uint64_t wanted = kProgram + kEach * ranksOf(reports);
   Together low;
   for (const HostReport& one : reports) {
     const Limits& limits = one.limits;

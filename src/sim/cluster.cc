@@ -142,8 +142,11 @@ void check(const Cluster& cluster) {
   const bool all = cluster.nicOf.empty() || cluster.nicOf.size() == static_cast<size_t>(cluster.ranksPerHost);
   if (!all || !std::ranges::all_of(cluster.nicOf, known))
     refuse(fmt::format("'{}' has ranks without a NIC: give each one of those that there are", cluster.name));
-  if (!(cluster.localUs >= 0) || !(cluster.remoteUs >= 0))
-    refuse(fmt::format("'{}' has a latency below 0: give 0 or more", cluster.name));
+  constexpr double kLongestUs = 1e9;  // of picoseconds a clock has no more room for very many
+  const auto isLatency = [](double us) { return us >= 0 && us <= kLongestUs; };
+  if (!isLatency(cluster.localUs) || !isLatency(cluster.remoteUs))
+    refuse(
+        fmt::format("'{}' has a latency below 0, or of more than {:g} us: give one between", cluster.name, kLongestUs));
   if (cluster.depth < 1 || cluster.channels < 1 || cluster.channels > 64 || cluster.slotBytes < 64)
     refuse("links have at least one slot of 64 bytes, and there are 1 to 64 channels");
 }

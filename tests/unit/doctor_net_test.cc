@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -78,6 +80,14 @@ TEST(PairRecords, CrossAsBytes) {
   Bytes cut = encode(pairs);
   cut.pop_back();
   EXPECT_THROW(decodePairs(cut), Error);
+}
+
+TEST(PairRecords, AreOfNumbersThatAreMeasured) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kAll = std::numeric_limits<double>::infinity();
+  for (const PairResult& odd : {PairResult{1, 2, 0, 0, "tcp", kNone, 4, 5, ""},
+                                {1, 2, 0, 0, "tcp", 3, kAll, 5, ""},
+                                {1, 2, 0, 0, "tcp", 3, 4, -5, ""}})
+    EXPECT_THROW(decodePairs(encode(std::vector{odd})), Error) << odd.latencyUs;
 }
 
 TEST(PairRecords, TheLowerRankHasTheNumbersAndEitherMayFail) {
@@ -192,6 +202,22 @@ TEST_F(Talking, SilenceHasAnEnd) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     EXPECT_NE(std::string(error.what()).find("nothing came for 50 ms"), std::string::npos) << error.what();
+  }
+}
+
+// All others sort by it.
+TEST_F(Talking, AResultThatIsNoNumberIsNone) {
+  constexpr uint32_t kResult = 6;  // as a lower rank says it at its end
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  link::SendEnd& lower = ends_[0]->send;
+  std::memcpy(lower.place(sizeof none), &none, sizeof none);
+  lower.post({.operation = kResult}, sizeof none);
+  const Terms terms{std::chrono::milliseconds(1), std::chrono::milliseconds(50), nullptr};
+  try {
+    talkAsHigher(*ends_[1], terms);
+    FAIL() << "it was taken for a result";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kRemote) << error.what();
   }
 }
 

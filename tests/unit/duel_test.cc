@@ -246,6 +246,14 @@ TEST(Duel, OutcomesAreLines) {
         "{\"operation\":\"reduce\",\"transport\":\"shm\",\"ranks\":2,\"bytes\":8,\"choice\":\"ring\","
         "\"ratios\":{\"tree\":[]}}"})
     EXPECT_THROW(outcomeFrom(wrong), Error) << wrong;
+  // More than a match has rounds, of which no bound is known; and what is no ratio.
+  const std::string ratios = R"("ratios":{"tree":[)";
+  std::string many = R"({"operation":"reduce","transport":"shm","ranks":2,"bytes":8,"choice":"ring",)" + ratios + "1";
+  for (int i = 0; i < 1200; ++i) many += ",1";
+  EXPECT_THROW(outcomeFrom(many + "]}}"), Error);
+  const std::string none = many.substr(0, many.find(ratios) + ratios.size());
+  for (const char* wrong : {"0]}}", "-1]}}", "1,1e300]}}"}) EXPECT_THROW(outcomeFrom(none + wrong), Error) << wrong;
+  EXPECT_NO_THROW(outcomeFrom(none + "1,2]}}"));
 }
 
 TEST(Duel, CellsArePickedByTheirTitles) {

@@ -357,6 +357,10 @@ const auto kRefusals = testing::Values(
     Refused{"tfNumbers",
             {{"TF_CONFIG", R"({"cluster":{"worker":[1]},"task":{"type":"worker","index":0}})"}},
             {"expected host:port"}},
+    Refused{"tfNested",
+            {{"TF_CONFIG", R"({"cluster":{},"task":{"type":"worker","index":)" + std::string(60'000, '[') +
+                               std::string(60'000, ']') + "}}"}},
+            {"nested deeper"}},
     Refused{"tfShapes", {{"TF_CONFIG", R"({"cluster":{"worker":"h:1"},"task":7})"}}, {"is no list"}},
     Refused{"twoSecrets",
             kOwn + Variables{{"TUTTI_ROOT", "h:1"}, {"TUTTI_SECRET", "a"}, {"TUTTI_SECRET_FILE", "b"}},

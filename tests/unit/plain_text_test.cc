@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "process/log.h"
@@ -57,6 +58,17 @@ TEST(PlainText, StaysAsItIs) {
     EXPECT_LE(once.size(), most);
     EXPECT_EQ(plainText(once, most), once);
   }
+}
+
+TEST(JsonDepth, CountsBracketsOutsideOfTexts) {
+  for (const auto& [text, depth] : std::map<std::string, size_t>{{"", 0},
+                                                                 {"7", 0},
+                                                                 {"{}", 1},
+                                                                 {R"({"a": [1, [2]], "b": {}})", 3},
+                                                                 {R"(["[[[[", "\"[[", "\\", []])", 2},
+                                                                 {"]]]}[", 1}})
+    EXPECT_EQ(jsonDepth(text), depth) << text;
+  EXPECT_EQ(jsonDepth(std::string(100'000, '[')), 100'000u);
 }
 
 TEST(PlainText, IsAllThatALineOfTheLogHas) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace tutti::preflight {
@@ -207,6 +208,29 @@ TEST(InterfaceFindings, DownHereAndUsedElsewhere) {
   all[1].interfaces.back().state = "down";
   all[1].interfaces.back().use = -1;
   expectOne(all, Severity::kWarning, "n2", {"eth1 is down (down), and used on n1, n3", "ip link set eth1 up"});
+}
+
+// Each with all others, for each interface, would take minutes, in which rank 0 keeps all others waiting.
+TEST(InterfaceFindings, OfThousandsOfHosts) {
+  constexpr int kHosts = 3000, kInterfaces = 60;
+  auto all = hosts(kHosts);
+  for (size_t host = 0; host < all.size(); ++host)
+    for (int i = 0; i < kInterfaces; ++i) {
+      const bool isDown = host % 2 == 0;
+      all[host].interfaces.push_back({fmt::format("interface-of-a-container-{}", i),
+                                      isDown ? "down" : "up",
+                                      !isDown,
+                                      true,
+                                      false,
+                                      isDown ? -1 : i + 2,
+                                      1500,
+                                      1000,
+                                      {}});
+    }
+  const auto findings = findingsOf(all);
+  EXPECT_EQ(std::ranges::count_if(
+                findings, [](const Finding& one) { return one.what.find("is down (down)") != std::string::npos; }),
+            kHosts / 2 * kInterfaces);
 }
 
 TEST(InterfaceFindings, DownEverywhereIsNobodysBusiness) {

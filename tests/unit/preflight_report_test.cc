@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "base/error.h"
 #include "preflight/collect.h"
 #include "unit/machine_tree.h"
@@ -45,6 +48,20 @@ TEST(HostReport, RefusesBytesThatAreNone) {
   other = bytes;
   other[4] = std::byte{99};  // a format to come
   EXPECT_THROW(decodeHostReport(other), Error);
+}
+
+// What is added up or compared must not overflow.
+TEST(HostReport, RefusesNumbersThatNoHostHas) {
+  const auto refused = [](auto spoil) {
+    HostReport report = fullReport();
+    spoil(report);
+    EXPECT_THROW(decodeHostReport(encode(report)), Error);
+  };
+  refused([](HostReport& one) { one.clockMs = std::numeric_limits<int64_t>::min(); });
+  refused([](HostReport& one) { one.clockMs = std::numeric_limits<int64_t>::max(); });
+  refused([](HostReport& one) { one.ranks = std::numeric_limits<int>::max(); });
+  refused([](HostReport& one) { one.firstRank = std::numeric_limits<int>::max(); });
+  refused([](HostReport& one) { one.ranks = 0; });
 }
 
 TEST(HostReport, RefusesWhatWouldSpoilATerminal) {

@@ -51,6 +51,15 @@ TEST(Profile, ATextThatIsNoneIsRefusedInWords) {
             std::string::npos);
 }
 
+// Whoever shows the value calls itself for each of its brackets.
+TEST(Profile, ATextThatIsNestedVeryDeeplyIsRefused) {
+  constexpr size_t kDepth = 400'000;
+  const std::string nested = std::string(kDepth, '[') + std::string(kDepth, ']');
+  for (const std::string& text :
+       {R"({"tutti_profile": )" + nested + R"(, "prices": {}})", withPrices(R"("shm_latency_us": )" + nested)})
+    EXPECT_NE(refusal(text).find("some.json: no profile"), std::string::npos);
+}
+
 TEST(Profile, APriceThatIsNoneIsRefusedWithTheNames) {
   const std::string why = refusal(withPrices(R"("shm_latency": 0.5)"));
   EXPECT_NE(why.find("no price called 'shm_latency'"), std::string::npos) << why;

@@ -1,6 +1,9 @@
 // What a cluster takes from the systems that are known by name.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/costs.h"
 #include "base/error.h"
 #include "sim/network.h"
@@ -118,6 +121,12 @@ TEST(SimCluster, RefusesWhatMakesNoSense) {
   Cluster broken = knownCluster("hgx-h100", 2);
   broken.nicOf[1] = 8;
   EXPECT_THROW(Network{broken}, Error);
+  for (const double us : {-1.0, 1e30, std::numeric_limits<double>::infinity(), std::nan("")})
+    for (double Cluster::*latency : {&Cluster::localUs, &Cluster::remoteUs}) {
+      Cluster late = knownCluster("hgx-h100", 2);
+      late.*latency = us;
+      EXPECT_THROW(Network{late}, Error) << us;
+    }
 }
 
 }  // namespace

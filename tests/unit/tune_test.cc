@@ -2,7 +2,12 @@
 #include "tune/fit.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+
+#include "base/error.h"
 #include "plan/profile.h"
 #include "tune/series.h"
 #include "tune/table.h"
@@ -64,6 +69,25 @@ TEST(Tune, WhatWasMeasuredIsChosenWhateverThePricesSay) {
   const Score score = scoreOf(sweep, model, profile);
   EXPECT_EQ(score.nearBest, 1);
   EXPECT_LT(score.error, 0.01);
+}
+
+TEST(Tune, ASweepOfMoreBytesThanThereAreIsRefused) {
+  const std::string path = testing::TempDir() + "tutti-sweep-" + std::to_string(::getpid());
+  const auto reads = [&](size_t bytes) {
+    Sweep sweep = sweepOf(plan::Profile());
+    sweep.cells.resize(1);
+    sweep.cells[0].bytes = bytes;
+    std::ofstream(path) << toJson(sweep);
+    try {
+      return readSweep(path).cells.size() == 1;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("bytes"), std::string::npos) << error.what();
+      return false;
+    }
+  };
+  EXPECT_TRUE(reads(size_t{1} << 40));
+  EXPECT_FALSE(reads(size_t{1} << 62));  // times four ranks it would be none
+  std::remove(path.c_str());
 }
 
 TEST(Tune, TheMedianOfTheRoundsCounts) {

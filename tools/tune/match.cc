@@ -120,7 +120,9 @@ Outcome outcomeFrom(const std::string& line) try {
                   {}};
   for (const auto& [name, ratios] : json.at("ratios").items()) {
     Bout bout{schedule::algorithmByName(name), ratios.get<std::vector<double>>(), Verdict::kOpen};
-    if (bout.ratios.empty()) throw Error(ErrorCode::kSystem, "there is no ratio");
+    const bool sound = std::ranges::all_of(bout.ratios, [](double ratio) { return ratio > 0 && ratio < 1e12; });
+    if (bout.ratios.empty() || bout.ratios.size() > kLooks.back() || !sound)
+      throw Error(ErrorCode::kSystem, fmt::format("a bout has from 1 to {} ratios above 0", kLooks.back()));
     bout.verdict = judged(medianOf(bout.ratios), kNear);
     outcome.bouts.push_back(std::move(bout));
   }

@@ -49,8 +49,10 @@ Cell cellOf(const Json& json) {
     return !of.empty() && std::ranges::all_of(of, isTime);
   });
   const bool known = cell.transport == "p2p" || cell.transport == "shm" || cell.transport == "tcp";
-  if (!whole || !known || cell.ranks < 2 || cell.ranks > 4096)
-    throw Error(ErrorCode::kInvalidArgument, "a cell without times, or of ranks or a transport that there are none of");
+  constexpr size_t kMostBytes = size_t{1} << 44;  // times the ranks they have to be a size still
+  if (!whole || !known || cell.ranks < 2 || cell.ranks > 4096 || cell.bytes > kMostBytes)
+    throw Error(ErrorCode::kInvalidArgument,
+                "a cell without times, or of ranks, bytes or a transport that there are none of");
   return cell;
 }
 

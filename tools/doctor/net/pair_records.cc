@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/plain_text.h"
 
 namespace tutti::doctor::net {
@@ -13,6 +15,13 @@ namespace {
 using preflight::PairResult;
 
 constexpr size_t kMostName = 64, kMostReason = 2000;
+
+// They are sorted, and of what is no number no order is known.
+double measured(Reader& in) {
+  const double number = in.value<double>();
+  if (std::isfinite(number) && number >= 0) return number;
+  throw Error(ErrorCode::kRemote, "a rank tells of a pair what nobody measures: do all ranks run the same tutti?");
+}
 
 }  // namespace
 
@@ -33,7 +42,7 @@ std::vector<PairResult> decodePairs(std::span<const std::byte> bytes) {
     one.low = in.value<int32_t>();
     one.high = in.value<int32_t>();
     one.transport = plainText(in.text(), kMostName);
-    for (double* number : {&one.latencyUs, &one.there, &one.back}) *number = in.value<double>();
+    for (double* number : {&one.latencyUs, &one.there, &one.back}) *number = measured(in);
     one.why = plainText(in.text(), kMostReason);
   }
   return pairs;

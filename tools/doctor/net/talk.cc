@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -50,7 +51,7 @@ class Talk {
       for (uint64_t i = 0; i < slots; ++i) send(Say::kPart);
       send(Say::kBurstEnds);
       expect(Say::kBurstCame);
-      const double took = secondsSince(begin);
+      const double took = std::max(secondsSince(begin), 1e-9);  // a clock's grain
       result = double(slots) * double(buffer_.size()) / took / kGiga;
       if (took >= budget() / 2 || slots >= kMost) break;
     }
@@ -65,7 +66,9 @@ class Talk {
       const auto [say, value] = receive();
       if (say == Say::kPing) send(Say::kPong);
       if (say == Say::kBurstEnds) send(Say::kBurstCame);
-      if (say == Say::kResult) return value;
+      if (say != Say::kResult) continue;
+      if (!std::isfinite(value) || value < 0) refuse();
+      return value;
     }
   }
 
@@ -101,10 +104,12 @@ class Talk {
   }
 
   void expect(Say wanted) {
-    if (receive().say != wanted)
-      throw Error(ErrorCode::kRemote,
-                  "the other rank says something else than was asked: do all ranks run the same "
-                  "tutti?");
+    if (receive().say != wanted) refuse();
+  }
+
+  [[noreturn]] static void refuse() {
+    throw Error(ErrorCode::kRemote,
+                "the other rank says something else than was asked: do all ranks run the same tutti?");
   }
 
   void flush() {
