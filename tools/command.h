@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "complain.h"
 
 namespace tutti::tools {
 
@@ -28,9 +29,9 @@ int runCommand(CLI::App& app, int argc, char** argv, int trouble, Act act) {
     fmt::print("{} of tutti {}\n", app.get_name(), kVersion);
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\nTry --help.\n", app.get_name(), error.what());
+    complain("{}: {}\nTry --help.\n", app.get_name(), error.what());
   } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
+    complain("{}: {}\n", app.get_name(), error.what());
   }
   return trouble;
 }

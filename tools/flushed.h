@@ -1,13 +1,13 @@
 // How a program of the tools ends: what it prints may still be on its way, so a full disk shows at the end, if not
 // before.
 #pragma once
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
+
+#include "complain.h"
 
 namespace tutti::tools {
 
@@ -26,7 +26,7 @@ int flushed(const char* name, int trouble, Run run) {
   } catch (const std::system_error& failure) {
     error = failure.code().value();
   }
-  fmt::print(stderr, "{}: cannot write to standard output{}{}\n", name, error ? ": " : "",
+  complain("{}: cannot write to standard output{}{}\n", name, error ? ": " : "",
              error ? std::strerror(error) : "");
   return trouble;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/plain_text.h"
+#include "exchange/hwloc_sets.h"
 #include "exchange/xml_attributes.h"
 
 namespace tutti::topology {
@@ -25,6 +26,7 @@ class Reading {
   void finish(const XmlAttributes& attributes, Extras& extras) { extras.attributes = attributes.rest(); }
   // The same of an element in which none are expected.
   void finish(const XmlAttributes& attributes, const pugi::xml_node& element, Extras& extras);
+  std::string affinityOfElement(const pugi::xml_node& element, std::string text);
   Numa numaOfElement(const pugi::xml_node& element);
   void numa(const pugi::xml_node& element);
   DeviceKind kindOf(const pugi::xml_node& element, const Pci& pci);
@@ -62,11 +64,19 @@ void Reading::finish(const XmlAttributes& attributes, const pugi::xml_node& elem
   for (const pugi::xml_node& child : element.children()) keep(child, extras);
 }
 
+// Kept as it is written; what is no set would be read for cores that nobody has.
+std::string Reading::affinityOfElement(const pugi::xml_node& element, std::string text) {
+  if (text.empty() || parseAffinity(text)) return text;
+  remark(fmt::format("{}: affinity=\"{}\" is no set of cores, as 0000ffff,ffffffff is; it is left out",
+                     describe(element), plainText(text, kLongestShown)));
+  return {};
+}
+
 Numa Reading::numaOfElement(const pugi::xml_node& element) {
   XmlAttributes said(element);
   Numa numa;
   numa.number = static_cast<int>(said.number("numaid", kNumber).value_or(-1));
-  numa.affinity = said.text("affinity").value_or("");
+  numa.affinity = affinityOfElement(element, said.text("affinity").value_or(""));
   numa.arch = said.text("arch").value_or("");
   numa.vendor = said.text("vendor").value_or("");
   numa.family = static_cast<int>(said.number("familyid", kSmall).value_or(0));

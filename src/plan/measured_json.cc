@@ -55,7 +55,8 @@ void takeGroup(std::vector<Series>& series, const Json& group) {
   for (const auto& [name, times] : group.at("us").items()) {
     Series one = head;
     one.algorithm = schedule::algorithmByName(name);
-    one.us = times.get<std::vector<double>>();
+    const auto isNumber = [](const Json& time) { return time.is_number(); };
+    if (times.is_array() && std::ranges::all_of(times, isNumber)) one.us = times.get<std::vector<double>>();
     const auto isTime = [](double us) { return us > 0 && us <= kLongestUs; };
     if (one.us.size() != one.bytes.size() || !std::ranges::all_of(one.us, isTime))
       refuse(fmt::format("needs for {} as many times above 0 as there are bytes", name));

@@ -1,7 +1,9 @@
 #include "plan/profile_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -77,11 +79,12 @@ Profile profileFromText(const std::string& text, const std::string& source) {
 Profile readProfile(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) refuse(path, "can not be read: it is no file");
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text(kMostBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  if (text.empty()) refuse(path, "can not be read, or is empty");
+  if (text.empty()) refuse(path, errno != 0 ? fmt::format("can not be read: {} (errno {})", std::strerror(errno), errno) : "is empty");
   if (text.size() > kMostBytes) refuse(path, fmt::format("has more than {} bytes, which no profile has", kMostBytes));
   return profileFromText(text, path);
 }

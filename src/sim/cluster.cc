@@ -105,6 +105,14 @@ void requireOneHost(const System& system, std::string_view name) {
     refuse(fmt::format("{} describes several hosts: give one of them, and how many of it there are", name));
 }
 
+// Of several nodes that nothing known joins.
+[[noreturn]] void refuseNodes(const System& system, std::string_view name) {
+  if (devicesOf(system, DeviceKind::kNic).empty()) refuse(fmt::format("{} has no NIC: give one node (--nodes 1)", name));
+  refuse(fmt::format("{} has NICs, but says nothing of their networks (<net>), as files of clouds do: complete it on "
+                     "such a machine (tutti-topo show FILE --complete --format xml), or give one node (--nodes 1)",
+                     name));
+}
+
 }  // namespace
 
 Cluster clusterOf(const System& system, std::string_view name, int hosts, int ranksPerHost) {
@@ -120,8 +128,8 @@ Cluster clusterOf(const System& system, std::string_view name, int hosts, int ra
   } else {
     setGpus(cluster, system, gpus, ports);
   }
-  if (ports.empty() && hosts > 1) refuse(fmt::format("{} has no NIC: give one node (--nodes 1)", name));
-  if (ports.empty()) cluster.nics = {{"no NIC"}};
+  if (ports.empty() && hosts > 1) refuseNodes(system, name);
+  if (ports.empty()) cluster.nics = {{std::string(kNoNic)}};
   check(cluster);
   return cluster;
 }

@@ -15,6 +15,9 @@ struct Nic {
   double gbs = 1;  // GB/s in each direction
 };
 
+// The name of what a host without a NIC has in place of one: nothing is ever sent there.
+inline constexpr std::string_view kNoNic = "no NIC";
+
 struct Cluster {
   std::string name;
   int hosts = 1, ranksPerHost = 1;

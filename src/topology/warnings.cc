@@ -45,6 +45,39 @@ void unequalNvLinks(const System& system, std::vector<std::string>& warnings) {
   }
 }
 
+std::string hostOf(const System& system, int device) {
+  const int numa = numaOf(system, device);
+  return numa < 0 ? "" : system.devices[numa].numa->host;
+}
+
+// What a GPU or a NIC's port is called by; empty where it has neither number nor name.
+std::string callOf(const System& system, int device) {
+  const Device& one = system.devices[device];
+  const bool called = one.kind == DeviceKind::kGpu ? one.gpu && one.gpu->number >= 0 : !one.port->name.empty();
+  return called ? nameOf(system, device) : "";
+}
+
+// The GPU or the NIC, as ports of one NIC may well have its name.
+std::string placeOf(const System& system, int device) {
+  const int whole = system.devices[device].kind == DeviceKind::kPort ? system.devices[device].parent : device;
+  const auto& pci = system.devices[whole].pci;
+  return pci ? plainText(pci->busId, kLongestTold) : "beside the bus";
+}
+
+// Two devices of a host that are called alike: who asks for one (--complete, TUTTI_IB_HCA) may get the other.
+void namesakes(const System& system, std::vector<std::string>& warnings) {
+  std::map<std::tuple<DeviceKind, std::string, std::string>, std::set<std::string>> called;
+  for (const DeviceKind kind : {DeviceKind::kGpu, DeviceKind::kPort})
+    for (const int device : devicesOf(system, kind))
+      if (const std::string call = callOf(system, device); !call.empty())
+        called[{kind, hostOf(system, device), call}].insert(placeOf(system, device));
+  for (const auto& [key, places] : called)
+    if (places.size() > 1)
+      warnings.push_back(fmt::format("{} devices are called {}: {}. Give each a {} of its own", places.size(),
+                                     std::get<2>(key), fmt::join(places, ", "),
+                                     std::get<0>(key) == DeviceKind::kGpu ? "number (dev)" : "name"));
+}
+
 void hiddenFabric(const System& system, std::vector<std::string>& warnings) {
   for (const int plane : devicesOf(system, DeviceKind::kNvSwitch)) {
     if (!isHiddenFabric(system.devices[plane].pci->busId)) continue;
@@ -105,6 +138,7 @@ void incredibleLinks(const System& system, std::vector<std::string>& warnings) {
 std::vector<std::string> warningsOf(const System& system) {
   std::vector<std::string> warnings;
   unequalNvLinks(system, warnings);
+  namesakes(system, warnings);
   hiddenFabric(system, warnings);
   farNics(system, warnings);
   incredibleLinks(system, warnings);

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -86,6 +87,35 @@ class Program(unittest.TestCase):
         lines.write_text("nonsense\n")
         self.expect_trouble("line 1: this is no outcome of a match", "fit", self.sweep, "--duel", lines, "-o", self.profile)
 
+    def test_duels_that_say_nothing_of_the_sweep(self):
+        self.sweep_of([("all_reduce", "shm", 2)])
+        lines = self.sweep.with_name("lines")
+        outcome = {"operation": "all_reduce", "transport": "shm", "ranks": 2, "bytes": 64, "choice": "ring", "ratios": {"halving": [2.0] * 10}}
+        for text, part in (("", "is empty: no cell was judged"),
+                           (json.dumps(outcome | {"ranks": 3}), "it is about another sweep"),
+                           (json.dumps(outcome | {"ratios": {"halving": [-1.0]}}), "line 1: this is no outcome of a match"),
+                           (json.dumps(outcome | {"ratios": {"halving": [1e300]}}), "line 1: this is no outcome of a match")):
+            lines.write_text(text)
+            self.expect_trouble(part, "fit", self.sweep, "--duel", lines, "-o", self.profile)
+        self.expect_trouble("cannot be read", "fit", self.sweep, "--duel", self.sweep.parent, "-o", self.profile)
+        self.assertFalse(self.profile.exists())
+        lines.write_text(json.dumps(outcome) + "\n")
+        code, _, errors = self.tune("fit", self.sweep, "--duel", lines, "-o", self.profile)
+        self.assertEqual(code, 0, errors)
+
+    def test_a_duel_that_is_cut_keeps_what_it_played(self):
+        self.sweep_of([("all_reduce", "p2p", 2), ("all_gather", "p2p", 2)])
+        sweep, lines = json.loads(self.sweep.read_text()), self.sweep.with_name("lines")
+        sweep["cells"][1]["bytes"] = 1 << 24  # its rounds take long, so it is still played when the first has been told
+        self.sweep.write_text(json.dumps(sweep))
+        with subprocess.Popen([f"{BIN}/tutti-tune", "duel", self.sweep, "--seconds", "600", "-o", lines], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as duel:
+            told = duel.stderr.readline()
+            os.killpg(duel.pid, signal.SIGINT)
+            duel.wait(timeout=60)
+        self.assertTrue(told.startswith("[1/2] "), told)
+        self.assertEqual(json.loads(lines.read_text().splitlines()[0])["operation"], "all_reduce")
+
     def test_rooted_operations_have_a_barrier_behind_them_and_cells_are_picked(self):
         self.sweep_of((operation, "shm", 2) for operation in ("broadcast", "reduce", "all_reduce"))
         times = {"ring": [20], "tree": [10]}
@@ -121,9 +151,26 @@ class Program(unittest.TestCase):
         cell = {"operation": "all_reduce", "transport": "shm", "ranks": 2, "bytes": 8, "times_us": {"ring": [1], "tree": [2]}}
         for wrong in ({"operation": "sum"}, {"transport": "pigeons"}, {"ranks": 0}, {"bytes": "many"}, {"times_us": {"ring": []}},
                       {"times_us": {"ring": [-1]}}, {"times_us": {"spiral": [1]}},
-                      {"operation": "reduce", "times_us": {"twoshot": [1]}}):
+                      {"operation": "reduce", "times_us": {"twoshot": [1]}}, {"bytes": 0}, {"bytes": -8}, {"bytes": 1 << 61},
+                      {"bytes": (1 << 64) - 8}, {"bytes": 1.5}, {"ranks": 2.5}, {"ranks": 1 << 40}, {"times_us": {}},
+                      {"times_us": {"ring": ["1"]}}):
             self.sweep.write_text(json.dumps({"tutti_sweep": 1, "about": "a test", "cores": 2, "cells": [{**cell, **wrong}]}))
-            self.expect_trouble(f"{self.sweep}: ", "check", self.sweep)
+            self.expect_trouble(f"{self.sweep}: cell 1: ", "check", self.sweep)
+        for cells in ([cell, cell], [cell, "none"], [cell, None]):
+            self.sweep.write_text(json.dumps({"tutti_sweep": 1, "about": "a test", "cores": 2, "cells": cells}))
+            self.expect_trouble(f"{self.sweep}: cell 2: ", "check", self.sweep)
+        for cores in (0, -1, 1.5, 10**20, "2"):
+            self.sweep.write_text(json.dumps({"tutti_sweep": 1, "about": "a test", "cores": cores, "cells": [cell]}))
+            self.expect_trouble("cores is to be a whole number from 1 to 65536", "check", self.sweep)
+
+    def test_what_is_no_profile(self):
+        self.sweep_of([("all_reduce", "shm", 2)])
+        group = {"operation": "all_reduce", "transport": "shm", "ranks": 2, "ranks_per_core": 1, "bytes": [8], "us": {"ring": ["1"]}}
+        self.profile.write_text(json.dumps({"tutti_profile": 1, "about": "a test", "prices": {}, "measured": [group]}))
+        self.expect_trouble("needs for ring as many times above 0 as there are bytes\n", "check", self.sweep, "--profile", self.profile)
+        self.profile.write_text("")
+        self.expect_trouble("profile.json: is empty", "check", self.sweep, "--profile", self.profile)
+        self.expect_trouble("can not be read: Input/output error", "check", self.sweep, "--profile", "/proc/self/mem")
 
     def test_wishes_that_nothing_fulfils(self):
         self.expect_trouble("cannot write /nowhere/sweep.json", "measure", "-o", "/nowhere/sweep.json")
@@ -132,6 +179,19 @@ class Program(unittest.TestCase):
         self.expect_trouble("--ranks", "measure", "-o", self.sweep, "--ranks", "1")
         self.expect_trouble("--transports", "measure", "-o", self.sweep, "--transports", "pigeons")
         self.expect_trouble("nothing would be measured", "measure", "-o", self.sweep, "--min", "64", "--max", "8")
+
+    def test_a_measurement_that_is_cut_leaves_nothing_behind(self):
+        folder = self.sweep.parent / "temporary"
+        folder.mkdir()
+        with subprocess.Popen([f"{BIN}/tutti-tune", "measure", "-o", self.sweep, "--operations", "all_reduce", "--transports", "p2p", "--ranks",
+                               "2", "--max", "8", "--rounds", "1000"], env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as measure:
+            told = [measure.stderr.readline() for _ in range(2)]  # so the programs of one step have run
+            self.assertNotEqual(list(folder.iterdir()), [], told)
+            os.killpg(measure.pid, signal.SIGINT)
+            self.assertEqual(measure.wait(timeout=60), -signal.SIGINT)
+        self.assertEqual(list(folder.iterdir()), [])
+        self.assertFalse(self.sweep.exists())
 
     def test_a_program_that_fails_is_shown(self):
         code, _, errors = self.tune("measure", "-o", self.sweep, "--operations", "all_reduce", "--ranks", "2", "--max", "8",

@@ -162,6 +162,12 @@ class Tool(unittest.TestCase):
         refused("node.xml has neither GPUs nor memory nodes with cores", core.format("", "").replace('"ff"', '"0"'))
         refused("node.xml has no NIC: give one node (--nodes 1)", core.format("", ""), "--nodes", "2")
         refused("one rank alone has nothing to send", core.format("", ""))
+        alone = self.answer("--ranks-per-node", "2", node=("--input", self.file(f'<system version="1">{core.format("", "")}</system>')))
+        self.assertIn("  NICs of a node   none\n", alone)
+        cloud = '<pci busid="0101:00:00.0" class="0x020700"/><pci busid="0001:00:00.0" class="0x030200"/>'
+        refused("node.xml has NICs, but says nothing of their networks (<net>)", core.format("", cloud), "--nodes", "2")
+        refused("node.xml has neither GPUs nor memory nodes with cores",
+                core.format("", "").replace('"ff"', '"0"') + core.format("", "").replace('"0"', '"1"').replace('"ff"', '"0,0"'))
         refused("node.xml describes several hosts: give one of them",
                 core.format(' host_hash="1"', "") + core.format(' host_hash="2"', ""))
         gpu = '<pci busid="0000:01:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"><gpu dev="0" sm="80"/></pci>'

@@ -116,6 +116,24 @@ class Program(unittest.TestCase):
         self.expect_trouble("cannot be read", "show", "/nowhere/system.xml")
         self.expect_trouble("cannot be read", "show", self.folder.name)
 
+    def test_what_is_odd_in_a_file_is_told(self):
+        node = '<system version="1"><cpu numaid="0" affinity="{}" arch="x86_64" vendor="GenuineIntel">{}</cpu></system>'
+        for affinity in ("nan", "-5", "0xff", "123456789", "ff ff"):
+            code, output, errors = run("show", self.file(node.format(affinity, "")))
+            self.assertEqual((code, errors), (0, ""))
+            self.assertIn(f'remark: <cpu numaid="0">: affinity="{affinity}" is no set of cores', output)
+            self.assertNotIn("cores " + affinity, output)
+        self.assertNotIn("no set of cores", run("show", self.file(node.format("0000ffff,ffff0000", "")))[1])
+
+        gpu = '<pci busid="0000:0{}:00.0" class="0x030200"><gpu dev="{}" sm="90"/></pci>'
+        nic = '<pci busid="0000:0{}:00.0" class="0x020700"><nic><net name="{}" port="1"/><net name="{}" port="2"/></nic></pci>'
+        alike = gpu.format(1, 0) + gpu.format(2, 0) + nic.format(3, "mlx5_0", "mlx5_1") + nic.format(4, "mlx5_1", "mlx5_2")
+        output = run("show", self.file(node.format("ff", alike)))[1]
+        self.assertIn("warning: 2 devices are called GPU 0: 0000:01:00.0, 0000:02:00.0. Give each a number", output)
+        self.assertIn("warning: 2 devices are called mlx5_1: 0000:03:00.0, 0000:04:00.0. Give each a name", output)
+        fine = gpu.format(1, 0) + gpu.format(2, 1) + gpu.format(5, -1) + gpu.format(6, -1) + nic.format(3, "mlx5_0", "mlx5_0")
+        self.assertNotIn("are called", run("show", self.file(node.format("ff", fine)))[1])
+
     def test_names_that_are_none(self):
         for arguments in (["show", "--system", "dgx-2"], ["make", "dgx-2"]):
             self.expect_trouble("no system is known as \"dgx-2\": name one of dgx-a100, hgx-h100", *arguments)

@@ -44,6 +44,16 @@ class UsageErrors(unittest.TestCase):
                                 (["g++", "-Ofast"], "what is -Ofast?"), (["g++", "-O2", "x"], "what is x?")):
             self.expect(["tests/install/compilers", *arguments], text, 0)
 
+    def test_nobody_reads_the_error(self):
+        """Standard error is closed, or its disk is full: the status is the same, and nobody finds a core file."""
+        for command in ("tutti-topo show /nowhere", "tutti-topo show --what", "tutti-topo make pcie-box >&-",
+                        "tutti-sim --nodes 0 --system pcie-box", "tutti-tune check /nowhere", "tutti-doctor /nowhere",
+                        "tutti-doctor --what", "tutti-doctor net --what", "tutti-doctor env more"):
+            for errors in ("2>&-", "2>/dev/full"):
+                done = subprocess.run(f"exec {BIN}/{command} {errors}", shell=True, stdin=subprocess.DEVNULL, check=False,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+                self.assertEqual(done.returncode, 2, f"{command} {errors}")
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())

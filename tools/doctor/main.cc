@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "base/version.h"
+#include "complain.h"
 #include "doctor/diagnose.h"
 #include "doctor/environment.h"
 #include "doctor/net/command.h"
@@ -68,7 +69,7 @@ bool report(const Job& job, const Options& options) {
 
 void complain(const BadRecord& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "tutti-doctor: {}\n", error.what());
+  tools::complain("tutti-doctor: {}\n", error.what());
 }
 
 // One bad file is no reason to ignore the others.
@@ -117,7 +118,7 @@ int diagnoseFiles(const Options& options) {
 
 int printEnvironment(int argc) {
   if (argc > 2) {
-    fmt::print(stderr, "tutti-doctor: env takes no arguments; a folder of that name is ./env\n");
+    tools::complain("tutti-doctor: env takes no arguments; a folder of that name is ./env\n");
     return kTrouble;
   }
   const settings::Environment environment;
@@ -181,7 +182,7 @@ int run(int argc, char** argv) {
     fmt::print("tutti-doctor of tutti {}\n", kVersion);
     return kHealthy;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tutti-doctor: {}\nTry --help.\n", error.what());
+    tools::complain("tutti-doctor: {}\nTry --help.\n", error.what());
     return kTrouble;
   }
   const auto width = static_cast<size_t>(options.shape.width);

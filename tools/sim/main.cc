@@ -14,6 +14,7 @@
 #include "sim/candidates.h"
 #include "sim/options.h"
 #include "sim/table.h"
+#include "writable.h"
 
 namespace tutti::simtool {
 namespace {
@@ -49,9 +50,8 @@ Table tableOf(const Candidates& candidates, const sim::Cluster& cluster, const s
   throw systemError(fmt::format("cannot write the plot to '{}'", name), errno);
 }
 
-// Asked before anything is run: that may take long.
 void requireWritable(const std::string& name) {
-  if (!std::ofstream(name, std::ios::app)) refusePlot(name);
+  if (!tools::isWritable(name)) refusePlot(name);
 }
 
 void writePlot(const std::string& name, const std::vector<Table>& tables) {

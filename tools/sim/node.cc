@@ -8,6 +8,7 @@
 
 #include "base/plain_text.h"
 #include "catalog/known_systems.h"
+#include "complain.h"
 #include "detect/machine_at_hand.h"
 #include "exchange/system_file.h"
 
@@ -30,7 +31,7 @@ Node thisMachine() {
 Node nodeOf(const Options& options) {
   if (options.system) return {topology::makeKnownSystem(*options.system), *options.system};
   Node node = options.file ? nodeOfFile(*options.file) : thisMachine();
-  for (const std::string& remark : node.system.remarks) fmt::print(stderr, "tutti-sim: remark: {}\n", remark);
+  for (const std::string& remark : node.system.remarks) tools::complain("tutti-sim: remark: {}\n", remark);
   return node;
 }
 

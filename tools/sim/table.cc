@@ -79,20 +79,24 @@ bool allProved(const std::vector<Table>& tables) {
   });
 }
 
-}  // namespace
-
-std::string headOf(const sim::Cluster& cluster, Collective collective) {
+std::string nicsOf(const sim::Cluster& cluster) {
+  if (cluster.nics.front().name == sim::kNoNic) return "none";
   double least = cluster.nics.front().gbs, most = least;
   for (const sim::Nic& nic : cluster.nics) least = std::min(least, nic.gbs), most = std::max(most, nic.gbs);
   const std::string each = least == most ? fmt::format("{:.1f}", least) : fmt::format("{:.1f} to {:.1f}", least, most);
+  return fmt::format("{} of {} GB/s, {:.1f} us", cluster.nics.size(), each, cluster.remoteUs);
+}
+
+}  // namespace
+
+std::string headOf(const sim::Cluster& cluster, Collective collective) {
   return fmt::format(
       "{}, ranks: {} (nodes of {}: {} of {})\n"
       "  port of a rank   {:.1f} GB/s, {:.1f} us\n"
-      "  NICs of a node   {} of {} GB/s, {:.1f} us\n"
+      "  NICs of a node   {}\n"
       "  links            {} slots of {}, channels: {}\n",
       nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, cluster.portGBs,
-      cluster.localUs, cluster.nics.size(), each, cluster.remoteUs, cluster.depth, byteSizeText(cluster.slotBytes),
-      cluster.channels);
+      cluster.localUs, nicsOf(cluster), cluster.depth, byteSizeText(cluster.slotBytes), cluster.channels);
 }
 
 std::string columns() {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "catalog/known_systems.h"
 #include "command.h"
+#include "complain.h"
 #include "detect/complete.h"
 #include "detect/hwloc_machine.h"
 #include "detect/machine_at_hand.h"
@@ -54,7 +55,7 @@ topology::System systemOf(const Options& options) {
 
 // The formats have no place for remarks.
 void tellRemarks(const topology::System& system) {
-  for (const std::string& remark : system.remarks) fmt::print(stderr, "tutti-topo: remark: {}\n", remark);
+  for (const std::string& remark : system.remarks) tools::complain("tutti-topo: remark: {}\n", remark);
 }
 
 std::string xmlOf(const topology::System& system) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -37,7 +38,9 @@ bool isAbout(const Outcome& outcome, const Cell& cell) {
 
 std::vector<Outcome> readOutcomes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: cannot be read", path));
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || !file)
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: cannot be read", path));
   std::vector<Outcome> outcomes;
   for (std::string line; std::getline(file, line);) {
     try {
@@ -46,13 +49,17 @@ std::vector<Outcome> readOutcomes(const std::string& path) {
       throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: line {}: {}", path, outcomes.size() + 1, error.what()));
     }
   }
+  if (outcomes.empty())
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is empty: no cell was judged", path));
   return outcomes;
 }
 
-void amend(Sweep& sweep, const std::vector<Outcome>& outcomes) {
+bool amend(Sweep& sweep, const std::vector<Outcome>& outcomes) {
+  bool any = false;
   for (Cell& cell : sweep.cells)
     for (const Outcome& outcome : outcomes)
-      if (isAbout(outcome, cell)) amend(cell, outcome);
+      if (isAbout(outcome, cell)) amend(cell, outcome), any = true;
+  return any;
 }
 
 }  // namespace tutti::tune

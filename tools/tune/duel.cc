@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "complain.h"
 #include "process/fd.h"
 #include "tune/duel_rank.h"
 #include "tutti/tutti.h"
@@ -182,13 +183,14 @@ std::string lineOf(const Outcome& outcome) {
 
 }  // namespace
 
-std::vector<Outcome> duel(const DuelWish& wish) {
+std::vector<Outcome> duel(const DuelWish& wish, const std::function<void(const Outcome&)>& each) {
   const std::vector<Cell> cells = pickedFrom(readSweep(wish.sweep), wish.cells, wish.most);
   std::vector<Outcome> outcomes;
   for (const Part& part : partsOf(cells))
     Job(wish, part).run([&](const std::string& line) {
       outcomes.push_back(outcomeFrom(line));
-      fmt::print(stderr, "[{}/{}] {}", outcomes.size(), cells.size(), lineOf(outcomes.back()));
+      each(outcomes.back());
+      tools::complain("[{}/{}] {}", outcomes.size(), cells.size(), lineOf(outcomes.back()));
     });
   return outcomes;
 }

@@ -1,6 +1,7 @@
 // Judges the plan's choices by new times: every cell of a sweep again, the choice against what is nearly as fast or
 // faster there, in turn, in the same processes (tune/match.h).
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ struct Part {
   int ranks = 0;
 };
 
-// Tells on standard error how far it is. Throws Error: kInvalidArgument for files and wishes, kSystem where ranks
-// cannot be started or end badly, with what they said.
-std::vector<Outcome> duel(const DuelWish& wish);
+// Tells on standard error how far it is, and `each` what came of a cell as soon as it is known: a duel takes long, and
+// may be cut. Throws Error: kInvalidArgument for files and wishes, kSystem where ranks cannot be started or end badly,
+// with what they said.
+std::vector<Outcome> duel(const DuelWish& wish, const std::function<void(const Outcome&)>& each);
 
 // What duel() starts as ranks does this.
 void playPart(const DuelWish& wish, const Part& part);

@@ -15,6 +15,7 @@
 #include "tune/fit.h"
 #include "tune/measure.h"
 #include "tune/table.h"
+#include "writable.h"
 
 namespace tutti::tune {
 namespace {
@@ -36,10 +37,8 @@ void write(const std::string& path, const std::string& text) {
   if (!file) throw systemError(fmt::format("cannot write {}", path), errno);
 }
 
-// Asked before anything is measured: that takes long.
 void requireWritable(const std::string& path) {
-  if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    throw systemError(fmt::format("cannot write {}", path), errno);
+  if (!tools::isWritable(path)) throw systemError(fmt::format("cannot write {}", path), errno);
 }
 
 void measureTo(Options& options) {
@@ -53,7 +52,10 @@ void measureTo(Options& options) {
 
 void fitTo(const Options& options) {
   Sweep sweep = readSweep(options.sweep);
-  for (const std::string& path : options.duels) amend(sweep, readOutcomes(path));
+  for (const std::string& path : options.duels)
+    if (!amend(sweep, readOutcomes(path)))
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: no cell of {} is in it: it is about another sweep", path, options.sweep));
   const plan::Profile prices = measuredProfile(sweep);
   write(options.output, plan::profileText(prices, fmt::format("tutti-tune of tutti {}: {}", kVersion, sweep.about)));
   fmt::print("As shipped: {}With {}: {}", tableOf(sweep, {}, false), options.output, tableOf(sweep, prices, false));
@@ -64,14 +66,29 @@ void check(const Options& options) {
   fmt::print("{}", tableOf(readSweep(options.sweep), prices, options.all));
 }
 
-// What each match saw, a line each: the ratios, for other statistics than ours.
+// What each match saw, a line each: the ratios, for other statistics than ours. At once: a duel that is cut has cost
+// the time of those that it played. What the file had stays until there is the first.
+class Lines {
+ public:
+  explicit Lines(const std::string& path) : path_(path) {
+    if (!path.empty()) requireWritable(path);
+  }
+  void add(const Outcome& outcome) {
+    if (path_.empty()) return;
+    if (!file_.is_open()) file_.open(path_, std::ios::binary | std::ios::trunc);
+    file_ << toLine(outcome) << "\n" << std::flush;
+    if (!file_) throw systemError(fmt::format("cannot write {}", path_), errno);
+  }
+
+ private:
+  const std::string path_;
+  std::ofstream file_;
+};
+
 void duelTo(const Options& options) {
   if (!options.duel.profile.empty()) plan::readProfile(options.duel.profile);  // before ranks are started
-  if (!options.output.empty()) requireWritable(options.output);
-  const std::vector<Outcome> outcomes = duel(options.duel);
-  std::string lines;
-  for (const Outcome& outcome : outcomes) lines += toLine(outcome) + "\n";
-  if (!options.output.empty()) write(options.output, lines);
+  Lines lines(options.output);
+  const std::vector<Outcome> outcomes = duel(options.duel, [&](const Outcome& outcome) { lines.add(outcome); });
   fmt::print("{}", tableOf(outcomes, options.all));
 }
 

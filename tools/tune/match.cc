@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "base/plain_text.h"
 #include "tune/fit.h"
 
 namespace tutti::tune {
@@ -17,6 +18,8 @@ using schedule::Algorithm;
 namespace {
 
 constexpr int kMostCalls = 5000;
+constexpr double kMostRatio = 1e6;  // of the times of two algorithms
+constexpr size_t kLongestTold = 200;
 
 // From the fastest on.
 std::vector<Algorithm> othersThan(Algorithm choice, const Cell& cell) {
@@ -120,15 +123,17 @@ Outcome outcomeFrom(const std::string& line) try {
                   {}};
   for (const auto& [name, ratios] : json.at("ratios").items()) {
     Bout bout{schedule::algorithmByName(name), ratios.get<std::vector<double>>(), Verdict::kOpen};
-    const bool sound = std::ranges::all_of(bout.ratios, [](double ratio) { return ratio > 0 && ratio < 1e12; });
-    if (bout.ratios.empty() || bout.ratios.size() > kLooks.back() || !sound)
-      throw Error(ErrorCode::kSystem, fmt::format("a bout has from 1 to {} ratios above 0", kLooks.back()));
+    if (bout.ratios.empty() || bout.ratios.size() > kLooks.back())
+      throw Error(ErrorCode::kSystem, fmt::format("a bout has from 1 to {} ratios", kLooks.back()));
+    if (!std::ranges::all_of(bout.ratios, [](double ratio) { return ratio > 0 && ratio <= kMostRatio; }))
+      throw Error(ErrorCode::kSystem, "a ratio is of two times, and above 0");
     bout.verdict = judged(medianOf(bout.ratios), kNear);
     outcome.bouts.push_back(std::move(bout));
   }
   return outcome;
 } catch (const std::exception& error) {
-  throw Error(ErrorCode::kSystem, fmt::format("this is no outcome of a match: {} ({})", line, error.what()));
+  throw Error(ErrorCode::kSystem, fmt::format("this is no outcome of a match: {} ({})", plainText(line, kLongestTold),
+                                              plainText(error.what(), kLongestTold)));
 }
 
 std::string titleOf(const Cell& cell) {

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "complain.h"
 #include "topology/peer_info.h"
 
 namespace tutti::tune {
@@ -34,6 +35,29 @@ struct Part {
 constexpr Part kParts[] = {{0, 32 << 10, "300", "100"}, {(32 << 10) + 1, SIZE_MAX, "10", "2"}};
 constexpr size_t kFactor = 8;
 
+// What the folder of this process has; for cleanAndEnd(), which may only ask what asks nothing.
+struct Left {
+  std::string folder, report, log;
+};
+Left left;
+
+// Ctrl-C is the usual end of what takes ten minutes.
+void cleanAndEnd(int signal) {
+  for (const std::string* file : {&left.report, &left.log}) ::unlink(file->c_str());
+  ::rmdir(left.folder.c_str());
+  ::raise(signal);  // SA_RESETHAND: it ends this process, once the handler has returned
+}
+
+void cleanWhenCut() {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = cleanAndEnd;
+  action.sa_flags = SA_RESETHAND;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;  // nohup
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
 class Folder {
  public:
   Folder() {
@@ -42,6 +66,8 @@ class Folder {
     if (error) throw systemError("there is no folder for temporary files (TMPDIR)", error.value());
     if (::mkdtemp(pattern.data()) == nullptr) throw systemError(fmt::format("cannot make {}", pattern), errno);
     path_ = pattern;
+    left = {path_, report(), log()};
+    cleanWhenCut();
   }
   ~Folder() {
     std::error_code ignored;
@@ -49,7 +75,8 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
+  fs::path report() const { return path_ / "report.json"; }
+  fs::path log() const { return path_ / "log"; }
 
  private:
   fs::path path_;
@@ -130,7 +157,7 @@ class Measuring {
 
   void measure(const Series& series, std::vector<Cell>& cells) {
     for (const Algorithm algorithm : alternatives(series.collective)) {
-      fmt::print(stderr, "[{}/{}] {}, {}, {} ranks, {}\n", ++step_, steps_, commandName(series.collective),
+      tools::complain("[{}/{}] {}, {}, {} ranks, {}\n", ++step_, steps_, commandName(series.collective),
                  series.transport, series.ranks, nameOf(algorithm));
       for (const Part& part : kParts) measure(series, algorithm, part, cells);
     }
@@ -141,7 +168,7 @@ class Measuring {
     while (from < part.from) from *= kFactor;
     const size_t to = std::min(wish_.maxBytes, part.to);
     if (from > to) return;
-    const fs::path report = folder_.path() / "report.json", log = folder_.path() / "log";
+    const fs::path report = folder_.report(), log = folder_.log();
     fs::remove(report);
     const std::vector<std::string> command = {programFor(series.collective),
                                               series.transport == "p2p" ? "--nthreads" : "--ranks",

@@ -6,8 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 
@@ -31,29 +34,63 @@ Json describe(const Cell& cell) {
           {"times_us", times}};
 }
 
+// More than any machine has; times the ranks, bytes have to be a size still.
+constexpr int64_t kMostBytes = int64_t{1} << 44, kMostRanks = 4096, kMostCores = 1 << 16;
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kInvalidArgument, why); }
+
+int64_t wholeNumber(const Json& json, const char* key, int64_t least, int64_t most) {
+  const Json& number = json.at(key);
+  // A number above what int64_t holds is unsigned, and below 0 as the other.
+  if (!number.is_number_integer() || number.get<int64_t>() < least || number.get<int64_t>() > most)
+    refuse(fmt::format("{} is to be a whole number from {} to {}, not {}", key, least, most, number.dump()));
+  return number.get<int64_t>();
+}
+
+std::vector<double> timesOf(const std::string& algorithm, const Json& rounds) {
+  const auto isTime = [](const Json& us) {
+    return us.is_number() && us.get<double>() > 0 && us.get<double>() < 1e12;
+  };
+  if (!rounds.is_array() || rounds.empty() || !std::ranges::all_of(rounds, isTime))
+    refuse(fmt::format("times_us of {} are to be a list of microseconds above 0", algorithm));
+  return rounds.get<std::vector<double>>();
+}
+
 // Whatever is missing or of another type throws.
 Cell cellOf(const Json& json) {
   Cell cell;
   cell.collective = collectiveByCommand(json.at("operation"));
   cell.transport = json.at("transport");
-  cell.ranks = json.at("ranks");
-  cell.bytes = json.at("bytes");
+  if (cell.transport != "p2p" && cell.transport != "shm" && cell.transport != "tcp")
+    refuse(fmt::format("the transport is to be p2p, shm or tcp, not {}", json.at("transport").dump()));
+  cell.ranks = static_cast<int>(wholeNumber(json, "ranks", 2, kMostRanks));
+  cell.bytes = static_cast<size_t>(wholeNumber(json, "bytes", 1, kMostBytes));
   for (const auto& [name, rounds] : json.at("times_us").items()) {
     const Algorithm algorithm = schedule::algorithmByName(name);
     if (!schedule::rowOf(algorithm).has(cell.collective))
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("{} has no {}", nameOf(cell.collective), name));
-    cell.times[algorithm] = rounds.get<std::vector<double>>();
+      refuse(fmt::format("{} has no {}", nameOf(cell.collective), name));
+    cell.times[algorithm] = timesOf(name, rounds);
   }
-  const auto isTime = [](double us) { return us > 0 && us < 1e12; };
-  const bool whole = !cell.times.empty() && std::ranges::all_of(cell.times | std::views::values, [&](const auto& of) {
-    return !of.empty() && std::ranges::all_of(of, isTime);
-  });
-  const bool known = cell.transport == "p2p" || cell.transport == "shm" || cell.transport == "tcp";
-  constexpr size_t kMostBytes = size_t{1} << 44;  // times the ranks they have to be a size still
-  if (!whole || !known || cell.ranks < 2 || cell.ranks > 4096 || cell.bytes > kMostBytes)
-    throw Error(ErrorCode::kInvalidArgument,
-                "a cell without times, or of ranks, bytes or a transport that there are none of");
+  if (cell.times.empty()) refuse("times_us has no algorithm");
   return cell;
+}
+
+// Throws Error that says of which cell.
+std::vector<Cell> cellsOf(const Json& list) {
+  if (!list.is_array() || list.empty()) refuse("a sweep without cells");
+  std::vector<Cell> cells;
+  std::map<std::tuple<Collective, std::string, int, size_t>, size_t> places;
+  for (const Json& json : list) try {
+      if (!json.is_object()) refuse("is no object");
+      Cell cell = cellOf(json);
+      const auto [first, isNew] =
+          places.try_emplace({cell.collective, cell.transport, cell.ranks, cell.bytes}, cells.size() + 1);
+      if (!isNew) refuse(fmt::format("has the operation, transport, ranks and bytes of cell {}", first->second));
+      cells.push_back(std::move(cell));
+    } catch (const Error& error) {
+      refuse(fmt::format("cell {}: {}", cells.size() + 1, error.what()));
+    }
+  return cells;
 }
 
 }  // namespace
@@ -83,10 +120,8 @@ Sweep readSweep(const std::string& path) try {
     throw Error(ErrorCode::kInvalidArgument, "cannot be read");
   const Json whole = Json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
   if (whole.at(kSweepFormat) != kSweepVersion) throw Error(ErrorCode::kInvalidArgument, "a sweep of another version");
-  Sweep sweep{whole.at("about"), whole.at("cores"), {}};
-  for (const Json& cell : whole.at("cells")) sweep.cells.push_back(cellOf(cell));
-  if (sweep.cells.empty()) throw Error(ErrorCode::kInvalidArgument, "a sweep without cells");
-  return sweep;
+  const auto cores = static_cast<uint32_t>(wholeNumber(whole, "cores", 1, kMostCores));
+  return {whole.at("about"), cores, cellsOf(whole.at("cells"))};
 } catch (const Json::exception& error) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: no sweep, which `tutti-tune measure` writes: {}", path, error.what()));

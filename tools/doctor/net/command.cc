@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "complain.h"
 #include "doctor/net/job.h"
 #include "doctor/net/local_ranks.h"
 #include "doctor/net/table.h"
@@ -48,7 +49,7 @@ int lookAround(const Options& options) {
     return who.rank == 0 ? print(outcome, options) : kWell;
   } catch (const Error& error) {
     const std::string why = fmt::format("the ranks do not meet: {}", error.what());
-    fmt::print(stderr, "tutti-doctor: {}\n", why);
+    tools::complain("tutti-doctor: {}\n", why);
     if (who.rank != 0) return kTrouble;
     Outcome here = lookHere();
     here.broken = why;
@@ -88,7 +89,7 @@ int run(int argc, char** argv) {
     fmt::print("{}", app.help());
     return kWell;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tutti-doctor: {}\nTry tutti-doctor net --help.\n", error.what());
+    tools::complain("tutti-doctor: {}\nTry tutti-doctor net --help.\n", error.what());
     return kTrouble;
   }
   options.wishes.each = std::chrono::milliseconds(each);
@@ -98,7 +99,7 @@ int run(int argc, char** argv) {
     if (options.ranks > 0) endWithParent();
     return lookAround(options);
   } catch (const Error& error) {
-    fmt::print(stderr, "tutti-doctor: {}\n", error.what());
+    tools::complain("tutti-doctor: {}\n", error.what());
     return kTrouble;
   }
 }
