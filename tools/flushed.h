@@ -26,8 +26,7 @@ int flushed(const char* name, int trouble, Run run) {
   } catch (const std::system_error& failure) {
     error = failure.code().value();
   }
-  complain("{}: cannot write to standard output{}{}\n", name, error ? ": " : "",
-             error ? std::strerror(error) : "");
+  complain("{}: cannot write to standard output{}{}\n", name, error ? ": " : "", error ? std::strerror(error) : "");
   return trouble;
 }
 

@@ -84,7 +84,8 @@ Profile readProfile(const std::string& path) {
   std::string text(kMostBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  if (text.empty()) refuse(path, errno != 0 ? fmt::format("can not be read: {} (errno {})", std::strerror(errno), errno) : "is empty");
+  if (text.empty())
+    refuse(path, errno != 0 ? fmt::format("can not be read: {} (errno {})", std::strerror(errno), errno) : "is empty");
   if (text.size() > kMostBytes) refuse(path, fmt::format("has more than {} bytes, which no profile has", kMostBytes));
   return profileFromText(text, path);
 }

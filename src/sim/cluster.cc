@@ -107,10 +107,12 @@ void requireOneHost(const System& system, std::string_view name) {
 
 // Of several nodes that nothing known joins.
 [[noreturn]] void refuseNodes(const System& system, std::string_view name) {
-  if (devicesOf(system, DeviceKind::kNic).empty()) refuse(fmt::format("{} has no NIC: give one node (--nodes 1)", name));
-  refuse(fmt::format("{} has NICs, but says nothing of their networks (<net>), as files of clouds do: complete it on "
-                     "such a machine (tutti-topo show FILE --complete --format xml), or give one node (--nodes 1)",
-                     name));
+  if (devicesOf(system, DeviceKind::kNic).empty())
+    refuse(fmt::format("{} has no NIC: give one node (--nodes 1)", name));
+  refuse(
+      fmt::format("{} has NICs, but says nothing of their networks (<net>), as files of clouds do: complete it on "
+                  "such a machine (tutti-topo show FILE --complete --format xml), or give one node (--nodes 1)",
+                  name));
 }
 
 }  // namespace

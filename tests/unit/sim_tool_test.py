@@ -90,6 +90,8 @@ class Tool(unittest.TestCase):
             self.assertEqual(done.stdout, "")  # it is said before anything is run
             self.refusal("cannot write the plot to ''", "--plot", "")
             self.refusal("Is a directory", "--plot", folder)
+            self.refusal("root 8 is not one of 8 ranks", "--op", "broadcast", "--root", "8", "--plot", folder + "/never.svg")
+            self.assertEqual(os.listdir(folder), ["plot.svg"])
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
     def test_a_full_disk(self):

@@ -49,8 +49,7 @@ std::vector<Outcome> readOutcomes(const std::string& path) {
       throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: line {}: {}", path, outcomes.size() + 1, error.what()));
     }
   }
-  if (outcomes.empty())
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is empty: no cell was judged", path));
+  if (outcomes.empty()) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is empty: no cell was judged", path));
   return outcomes;
 }
 

@@ -158,7 +158,7 @@ class Measuring {
   void measure(const Series& series, std::vector<Cell>& cells) {
     for (const Algorithm algorithm : alternatives(series.collective)) {
       tools::complain("[{}/{}] {}, {}, {} ranks, {}\n", ++step_, steps_, commandName(series.collective),
-                 series.transport, series.ranks, nameOf(algorithm));
+                      series.transport, series.ranks, nameOf(algorithm));
       for (const Part& part : kParts) measure(series, algorithm, part, cells);
     }
   }

@@ -48,9 +48,7 @@ int64_t wholeNumber(const Json& json, const char* key, int64_t least, int64_t mo
 }
 
 std::vector<double> timesOf(const std::string& algorithm, const Json& rounds) {
-  const auto isTime = [](const Json& us) {
-    return us.is_number() && us.get<double>() > 0 && us.get<double>() < 1e12;
-  };
+  const auto isTime = [](const Json& us) { return us.is_number() && us.get<double>() > 0 && us.get<double>() < 1e12; };
   if (!rounds.is_array() || rounds.empty() || !std::ranges::all_of(rounds, isTime))
     refuse(fmt::format("times_us of {} are to be a list of microseconds above 0", algorithm));
   return rounds.get<std::vector<double>>();
