@@ -136,7 +136,7 @@ class Program(unittest.TestCase):
         self.expect_trouble("cannot write /nowhere/lines", "duel", self.sweep, "-o", "/nowhere/lines")
         # What a rank says when it fails is shown.
         sweep = json.loads(self.sweep.read_text())
-        sweep["cells"][0]["bytes"] = 1 << 60
+        sweep["cells"][0]["bytes"] = 1 << 44
         self.sweep.write_text(json.dumps(sweep))
         code, output, errors = self.tune("duel", self.sweep)
         self.assertEqual((code, output), (2, ""), errors)
