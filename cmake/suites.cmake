@@ -25,6 +25,9 @@ if(TUTTI_SANITIZE MATCHES "thread")
   set(TUTTI_SKIPPED_SUITES "^(Targets/Combine|Builders/Proof|Of/Disagreement|Schedules/Mutation|Types/Convert)$")
 endif()
 
+# Of ctest's limits: twice what a test takes at most, as a machine that others use as well fails nothing that is right.
+math(EXPR TUTTI_TEST_LIMIT "2 * ${TUTTI_TEST_PATIENCE}")
+
 function(tutti_add_suite label timeout)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${label}/*.cc)
   if(NOT sources)
@@ -39,7 +42,7 @@ function(tutti_add_suite label timeout)
   target_link_libraries(${program} PRIVATE tutti_objects ${device} tutti_test_support)
 
   set(listing ${CMAKE_CURRENT_BINARY_DIR}/${program}.cmake)
-  math(EXPR patience "2 * ${timeout} * ${TUTTI_TEST_PATIENCE}")
+  math(EXPR patience "${timeout} * ${TUTTI_TEST_LIMIT}")
   add_custom_command(TARGET ${program} POST_BUILD VERBATIM
     COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${program}> -D LABEL=${label} -D TIMEOUT=${patience}
       -D REPORTS=${PROJECT_BINARY_DIR}/Testing/reports -D LISTING=${listing}
@@ -74,8 +77,7 @@ endfunction()
 
 function(tutti_add_program_test name label timeout)
   add_test(NAME ${label}.${name} COMMAND ${ARGN})
-  # Twice what it takes at most: a machine that others use as well fails nothing that is right.
-  math(EXPR patience "2 * ${timeout} * ${TUTTI_TEST_PATIENCE}")
+  math(EXPR patience "${timeout} * ${TUTTI_TEST_LIMIT}")
   # Those that may take long start first, lest one of them be left when all others are done.
   set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT ${patience} SKIP_RETURN_CODE 77 COST ${timeout}
     ENVIRONMENT "TUTTI_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};TUTTI_TEST_PATIENCE=${TUTTI_TEST_PATIENCE}")

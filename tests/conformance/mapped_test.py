@@ -4,21 +4,19 @@ results whoever has such memory, slots in the same words where that cannot be, a
 
     tests/conformance/mapped_test.py --bin build/release/bin
 """
-import argparse
 import os
 import resource
-import signal
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.perf_jobs import ALGORITHMS, PROGRAMS  # noqa: E402
+from support import one_copy  # noqa: E402
 from support.refusing import refuse  # noqa: E402
 
-PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
+PATIENCE = one_copy.PATIENCE
 # Lengths around the least that is lent, and such that pieces and parts of ranks are no whole pages.
 SIZES = ["-b", "15004", "-e", "1920512", "-f", "8", "-n", "2", "-w", "0", "-c", "1"]
 MAPPED = ["-R", "2"]
@@ -125,25 +123,9 @@ class Mapped(unittest.TestCase):
     def test_a_rank_dies_while_it_is_read(self):
         """Again and again, so that it also happens in the middle of a read."""
         for name in ("all_reduce_perf", "all_gather_perf"):
-            for delay in (0.3, 0.5, 0.7, 0.9):
-                ranks = self.ranks_of(3, name, lambda rank: ["-b", "48M", "-e", "48M", "-n", "100000", "-c", "0", *MAPPED])
-                time.sleep(delay * PATIENCE)
-                ranks[1].send_signal(signal.SIGKILL)
-                said = [rank.communicate(timeout=120 * PATIENCE)[0] for rank in ranks]
-                for rank in (0, 2):
-                    self.assertGreater(ranks[rank].returncode, 0, f"rank {rank} ended by {ranks[rank].returncode}\n{said[rank]}")
-                    self.assertIn("rank 1", said[rank])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default=os.environ.get("TUTTI_BIN_DIR"), help="where the programs are")
-    known, rest = parser.parse_known_args()
-    Mapped.BIN = Path(known.bin or ".").resolve()
-    if not (Mapped.BIN / "all_reduce_perf").exists():
-        parser.error(f"--bin: there is no {Mapped.BIN / 'all_reduce_perf'}")
-    unittest.main(argv=[sys.argv[0], *rest])
-
+            for delay in one_copy.DELAYS:
+                ranks = self.ranks_of(3, name, lambda rank: [*one_copy.LONG, *MAPPED])
+                one_copy.after_the_death_of_rank_1(self, ranks, delay)
 
 if __name__ == "__main__":
-    main()
+    one_copy.main(Mapped, __doc__)

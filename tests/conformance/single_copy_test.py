@@ -4,20 +4,18 @@ right results, in the same words where that is refused, and an error where a ran
 
     tests/conformance/single_copy_test.py --bin build/release/bin
 """
-import argparse
 import os
-import signal
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.perf_jobs import ALGORITHMS, PROGRAMS  # noqa: E402
+from support import one_copy  # noqa: E402
 from support.refusing import refuse  # noqa: E402
 
-PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
+PATIENCE = one_copy.PATIENCE
 # Lengths around the least that is lent, and such that pieces and parts of ranks are no whole pages.
 SIZES = ["-b", "60004", "-e", "1920128", "-f", "32", "-n", "2", "-w", "0", "-c", "1"]
 
@@ -131,29 +129,13 @@ class SingleCopy(unittest.TestCase):
 
     def a_rank_dies(self, **variables):
         """Again and again, so that it also happens in the middle of a read."""
-        for delay in (0.3, 0.5, 0.7, 0.9):
+        for delay in one_copy.DELAYS:
             place = {"TUTTI_SIZE": "3", "TUTTI_ROOT": "127.0.0.1:40189", "TUTTI_SECRET": os.urandom(16).hex()}
-            ranks = [subprocess.Popen([self.BIN / "all_gather_perf", "-b", "48M", "-e", "48M", "-n", "100000", "-c", "0"],
+            ranks = [subprocess.Popen([self.BIN / "all_gather_perf", *one_copy.LONG],
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                       env={**os.environ, **place, "TUTTI_RANK": str(rank), "TUTTI_SINGLE_COPY": "2", **variables})
                      for rank in range(3)]
-            time.sleep(delay * PATIENCE)
-            ranks[1].send_signal(signal.SIGKILL)
-            said = [rank.communicate(timeout=120 * PATIENCE)[0] for rank in ranks]
-            for rank in (0, 2):
-                self.assertGreater(ranks[rank].returncode, 0, f"rank {rank} ended by {ranks[rank].returncode}\n{said[rank]}")
-                self.assertIn("rank 1", said[rank])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default=os.environ.get("TUTTI_BIN_DIR"), help="where the programs are")
-    known, rest = parser.parse_known_args()
-    SingleCopy.BIN = Path(known.bin or ".").resolve()
-    if not (SingleCopy.BIN / "all_reduce_perf").exists():
-        parser.error(f"--bin: there is no {SingleCopy.BIN / 'all_reduce_perf'}")
-    unittest.main(argv=[sys.argv[0], *rest])
-
+            one_copy.after_the_death_of_rank_1(self, ranks, delay)
 
 if __name__ == "__main__":
-    main()
+    one_copy.main(SingleCopy, __doc__)
