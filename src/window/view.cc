@@ -74,6 +74,8 @@ std::shared_ptr<View> View::of(UniqueFd file, std::string& why) try {
 // A child of fork has no use for it, and a core dump would have to fill it.
 bool View::map(uint64_t piece) noexcept {
   const std::lock_guard lock(mapping_);
+  // Another thread may have been first, and read there already.
+  if ((mapped_[piece / 64].load(std::memory_order_relaxed) >> piece % 64 & 1) != 0) return true;
   std::byte* const begin = addresses_.data() + piece * kPieceBytes;
   if (!mark_.isOf(file_.get()) || ::mmap(begin, kPieceBytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
                                          file_.get(), static_cast<off_t>(piece * kPieceBytes)) == MAP_FAILED)
