@@ -89,7 +89,11 @@ Way wayBetweenNodes(const Answer& answer, const Question& question) {
   if (!answer.onGpus)
     return {"ranks of different nodes", "tcp", question.prices.tcpNetwork.bandwidthGBs,
             fmt::format("{}; the prediction is for TCP", why)};
-  return {"ranks of different nodes", "tcp, through pinned host memory, by Simple only", answer.links.networkGBs,
+  const rings::HostLinks& links = answer.links;
+  std::string over = "tcp, through pinned host memory, by Simple only";
+  if (links.networkGBs < links.nicGBs)
+    over += fmt::format("; {:.1f} GB/s each while all of a node's ranks send", links.networkGBs);
+  return {"ranks of different nodes", over, links.nicGBs,
           fmt::format("{}; the prediction is for what the NICs carry", why)};
 }
 
@@ -124,7 +128,7 @@ plan::DeviceMachine deviceMachineOf(const sim::Cluster& cluster, const rings::Ho
   machine.linesMoveWhole = links.among <= PathType::kNvLink;
   machine.channels = kMostChannels;
   machine.gpuGBs = links.pairGBs, machine.ringGBs = links.ringGBs;
-  if (cluster.hosts > 1) machine.networkGBs = links.networkGBs;
+  if (cluster.hosts > 1) machine.nicGBs = links.nicGBs, machine.networkGBs = links.networkGBs;
   return machine;
 }
 

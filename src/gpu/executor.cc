@@ -45,7 +45,7 @@ GpuLayout::Links linksOf(const site::Site& site, const std::vector<int>& groupOf
   std::map<int, int> ranksOf;
   for (const int group : groupOf) links.ranksPerHost = std::max(links.ranksPerHost, ++ranksOf[group]);
   links.hosts = static_cast<int>(ranksOf.size());
-  if (links.hosts > 1) links.networkGBs = site.networkGBs;
+  if (links.hosts > 1) links.nicGBs = site.nicGBs, links.networkGBs = site.networkGBs;
   return links;
 }
 

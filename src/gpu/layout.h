@@ -28,7 +28,7 @@ struct GpuLayout {
   // What links carry, as plan::DeviceMachine has it, and how many ranks the hosts have; known with the above.
   struct Links {
     int hosts = 1, ranksPerHost = 0;
-    double gpuGBs = 0, ringGBs = 0, networkGBs = 0;
+    double gpuGBs = 0, ringGBs = 0, nicGBs = 0, networkGBs = 0;
   } links;
 
   uint32_t allChannels() const noexcept { return channels + messageChannels; }

@@ -39,7 +39,7 @@ plan::DeviceMachine deviceMachine(const GpuLayout& shape, bool streamed) {
   machine.ranks = shape.size;
   machine.hosts = shape.links.hosts, machine.ranksPerHost = shape.links.ranksPerHost;
   machine.gpuGBs = shape.links.gpuGBs, machine.ringGBs = shape.links.ringGBs;
-  machine.networkGBs = shape.links.networkGBs;
+  machine.nicGBs = shape.links.nicGBs, machine.networkGBs = shape.links.networkGBs;
   machine.channels = static_cast<int>(shape.channels);
   machine.linesMoveWhole = shape.linesMoveWhole;
   if (streamed) machine.mostLinks = device::kMostFolded - 2;  // the input, or the output, may come on top

@@ -51,6 +51,7 @@ double farSteps(Algorithm algorithm, const Request& request, const schedule::Sca
 // network at the same time.
 struct Passage {
   double nearSteps = 0, farSteps = 0, moved = 0, crossing = 0;
+  double crossers = 1;  // so many of its host's ranks send as much into the network
 };
 
 Passage passageOf(Algorithm algorithm, const Request& request, const schedule::Scale& scale) {
@@ -60,6 +61,7 @@ Passage passageOf(Algorithm algorithm, const Request& request, const schedule::S
   passage.nearSteps = work.steps - passage.farSteps;
   passage.moved = std::max(work.busiest.sent, work.busiest.received) + waitedFor(work, {});
   if (scale.hosts > 1) passage.crossing = work.crossings * work.busiest.sent / work.crossers;
+  passage.crossers = work.crossers;
   return passage;
 }
 
@@ -70,7 +72,8 @@ Passage passageInStages(const std::array<schedule::Stage, 2>& stages, const Requ
   Passage passage = passageOf(within.algorithm, {request.collective, within.request.bytes}, within.scale);
   const Passage far = passageOf(between.algorithm, {request.collective, between.request.bytes}, between.scale);
   passage.farSteps = far.nearSteps + far.farSteps;
-  passage.crossing = far.moved / (hasRoot(request.collective) ? 1 : ranksPerHost);
+  passage.crossers = hasRoot(request.collective) ? 1 : ranksPerHost;
+  passage.crossing = far.moved / passage.crossers;
   return passage;
 }
 
@@ -88,6 +91,11 @@ double linksOf(Algorithm algorithm, const DeviceMachine& machine) {
   return schedule::rowOf(algorithm).alongTheRow && machine.ringGBs > 0 ? machine.ringGBs : machine.gpuGBs;
 }
 
+// And what its way into the network carries, where so many of a host's ranks send: at worst they share one NIC.
+double networkOf(double crossers, const DeviceMachine& machine) {
+  return std::max(machine.networkGBs, machine.nicGBs / crossers);
+}
+
 DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& request, const DeviceMachine& machine,
                    int forcedChannels) {
   const ProtocolRow& row = rowOf(protocol);
@@ -96,7 +104,7 @@ DeviceChoice price(Algorithm algorithm, Protocol protocol, const Request& reques
   const int channels = forcedChannels > 0 ? std::min(forcedChannels, machine.channels)
                                           : channelsFor(passage.moved, cost, machine.channels);
   const double nearGBs = leastOf(cost.channelGBs * channels, linksOf(algorithm, machine) * row.linkShare);
-  const double farGBs = leastOf(cost.channelGBs * channels, machine.networkGBs * row.linkShare);
+  const double farGBs = leastOf(cost.channelGBs * channels, networkOf(passage.crossers, machine) * row.linkShare);
   const double us = std::max(passage.moved / nearGBs, passage.crossing / farGBs) / 1e3;
   return {algorithm, protocol, channels,
           kDeviceLaunchUs + passage.nearSteps * cost.hopUs + passage.farSteps * row.networkHopUs + us};

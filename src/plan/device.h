@@ -26,9 +26,12 @@ struct DeviceMachine {
   int hosts = 1;
   int ranksPerHost = 0;  // of the fullest host; 0: they have as many each
   // GB/s in each direction that a GPU's links carry inside its host, to whichever other GPU there, and to the next one
-  // of a ring (schedule/row.h); and that its way into the network carries. 0 where that is not known: taken for no
-  // limit, and along a ring for what is carried to any other.
-  double gpuGBs = 0, ringGBs = 0, networkGBs = 0;
+  // of a ring (schedule/row.h). 0 where that is not known: taken for no limit, and along a ring for what is carried to
+  // any other.
+  double gpuGBs = 0, ringGBs = 0;
+  // GB/s that a GPU's way into the network carries in each direction while it alone sends, and while all of its host
+  // do: they may share NICs. 0 where that is not known: the first is taken for the second, and that for no limit.
+  double nicGBs = 0, networkGBs = 0;
   // Every link moves 128 bytes as a whole, so LL128 may be used: one GPU, or NVLink between all. False: PCIe.
   bool linesMoveWhole = true;
   int mostLinks = 64;  // that one block can serve, of each direction

@@ -213,17 +213,19 @@ void lookAtPairs(HostLinks& links, const Ways& ways) {
     }
 }
 
-// Of the rank that has least: of a NIC each that uses it has an equal part.
-double networkOf(const System& system, const Paths& paths, const std::vector<int>& gpus) {
+// Of a NIC each that uses it has an equal part.
+void lookAtNics(HostLinks& links, const System& system, const Paths& paths, const std::vector<int>& gpus) {
   const std::vector<int> all = byNumber(system, DeviceKind::kGpu);
   const Nics nics = nicsOf(system, paths, all, devicesOf(system, DeviceKind::kPort));
-  if (nics.of.empty()) return 0;
+  if (nics.of.empty() || gpus.empty()) return;
   std::vector<int> users(nics.nics.size());
   for (const int gpu : gpus) ++users[nics.of[std::ranges::find(all, gpu) - all.begin()]];
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t nic = 0; nic < users.size(); ++nic)
-    if (users[nic] > 0) least = std::min(least, nics.nics[nic].gigabytes / users[nic]);
-  return least;
+  links.nicGBs = links.networkGBs = std::numeric_limits<double>::infinity();
+  for (size_t nic = 0; nic < users.size(); ++nic) {
+    if (users[nic] == 0) continue;
+    links.nicGBs = std::min(links.nicGBs, nics.nics[nic].gigabytes);
+    links.networkGBs = std::min(links.networkGBs, nics.nics[nic].gigabytes / users[nic]);
+  }
 }
 
 }  // namespace
@@ -234,7 +236,7 @@ HostLinks hostLinks(const System& system, const std::vector<int>& gpus) {
   for (const int gpu : gpus)
     if (std::ranges::find(distinct, gpu) == distinct.end()) distinct.push_back(gpu);
   const Paths paths(system);
-  links.networkGBs = gpus.empty() ? 0 : networkOf(system, paths, gpus);
+  lookAtNics(links, system, paths, gpus);
   Cycle ring(distinct.size());
   std::iota(ring.begin(), ring.end(), size_t{0});
   if (distinct.size() > 1) {

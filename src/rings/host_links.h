@@ -16,9 +16,12 @@ struct HostLinks {
   bool asNumbered = true;  // its GPUs come as their ranks are numbered, by the first of each
   topology::PathType along = topology::PathType::kLocal;  // the worst way between neighbours in it
   topology::PathType among = topology::PathType::kLocal;  // the worst way between any two
-  // GB/s of a rank in each direction: to the next in the ring, all at the same time; to the one that is reached worst;
-  // through its NIC, which it may share with others. 0: there is no such way, or no two GPUs.
-  double ringGBs = 0, pairGBs = 0, networkGBs = 0;
+  // GB/s of a rank in each direction: to the next in the ring, all at the same time; to the one that is reached worst.
+  // 0: there is no such way, or no two GPUs.
+  double ringGBs = 0, pairGBs = 0;
+  // GB/s of the rank that has least through its NIC, in each direction: while it alone sends, and while all ranks of
+  // the host do, which may share it. 0: there is no NIC.
+  double nicGBs = 0, networkGBs = 0;
 };
 
 // `gpus`: of each rank of the host the position in System::devices; several ranks may have one. The order of the

@@ -9,6 +9,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "base/slots.h"
+#include "rings/host_links.h"
 #include "rings/nics.h"
 #include "sim/refuse.h"
 #include "topology/paths.h"
@@ -53,14 +54,10 @@ void setGpus(Cluster& cluster, const System& system, std::vector<int> gpus, cons
   setNics(cluster, rings::nicsOf(system, paths, gpus, ports));
   gpus.resize(static_cast<size_t>(cluster.ranksPerHost));
   cluster.nicOf.resize(ports.empty() ? 0 : gpus.size());
-  cluster.portGBs = topology::kInternalGigabytes;
-  cluster.localUs = kNvlinkUs;
-  for (size_t i = 0; i < gpus.size(); ++i)
-    for (size_t j = 0; j < i; ++j) {
-      const topology::Path& path = paths.between(gpus[i], gpus[j]);
-      cluster.portGBs = std::min(cluster.portGBs, path.gigabytes);
-      if (path.type > PathType::kC2c) cluster.localUs = kPciUs;
-    }
+  const rings::HostLinks links = rings::hostLinks(system, gpus);
+  cluster.portGBs = gpus.size() > 1 ? links.pairGBs : topology::kInternalGigabytes;
+  cluster.ringGBs = links.ringGBs;
+  cluster.localUs = links.among > PathType::kC2c ? kPciUs : kNvlinkUs;
   cluster.remoteUs = kGpuNetworkUs;
   cluster.combineGBs = combineGBsOf(system.devices[gpus[0]].gpu ? system.devices[gpus[0]].gpu->sm : 0);
   cluster.slotBytes = slots::kMostBytesOnGpu;

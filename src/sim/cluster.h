@@ -22,6 +22,7 @@ struct Cluster {
   std::string name;
   int hosts = 1, ranksPerHost = 1;
   double portGBs = 1;                // of one rank inside its host, in each direction
+  double ringGBs = 0;                // the same to the next in a ring's order; 0: as to any other
   std::vector<Nic> nics{{"NIC 0"}};  // of a host
   std::vector<int> nicOf;            // of each rank of a host, a position in `nics`; empty: evenly
   double localUs = 0, remoteUs = 0;  // from the last byte's departure until the receiver may take it
@@ -34,10 +35,10 @@ struct Cluster {
 };
 
 // Hosts of that system. A rank is a GPU, in the order of their numbers; where there are none, the cores of a memory
-// node, which share all NICs. 0 as `ranksPerHost`: as many as there are. Bandwidths are those of the paths: between
-// ranks the least of any two GPUs, to a NIC the least of those GPUs that it is nearest to. Throws
-// Error(kInvalidArgument) for less than one host, more ranks than GPUs, several hosts that have no NIC, and a system
-// that is several hosts itself or has nothing that could be a rank.
+// node, which share all NICs. 0 as `ranksPerHost`: as many as there are. Bandwidths are those of the ways that data
+// takes: between ranks the least of any two GPUs (rings::HostLinks), to a NIC the least of those GPUs that it is
+// nearest to. Throws Error(kInvalidArgument) for less than one host, more ranks than GPUs, several hosts that have no
+// NIC, and a system that is several hosts itself or has nothing that could be a rank.
 Cluster clusterOf(const topology::System& system, std::string_view name, int hosts, int ranksPerHost = 0);
 
 // Throws Error(kInvalidArgument) where a number makes no sense.

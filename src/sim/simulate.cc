@@ -210,6 +210,12 @@ std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shap
   return all;
 }
 
+// Ports carry more to the next of a row, along which some algorithms send alone.
+Cluster asSeenBy(Algorithm algorithm, Cluster cluster) {
+  if (schedule::rowOf(algorithm).alongTheRow && cluster.ringGBs > 0) cluster.portGBs = cluster.ringGBs;
+  return cluster;
+}
+
 }  // namespace
 
 void check(Algorithm algorithm, const Cluster& cluster, const Message& message) {
@@ -247,7 +253,8 @@ Result simulate(std::span<const Schedule> schedules, const Cluster& cluster, con
   return run(job, message, ways);
 }
 
-Result simulate(Algorithm algorithm, const Cluster& cluster, const Message& message, const Ways& ways) {
+Result simulate(Algorithm algorithm, const Cluster& given, const Message& message, const Ways& ways) {
+  const Cluster cluster = asSeenBy(algorithm, given);
   const Network network(cluster);
   check(algorithm, cluster, message);
   const schedule::Shape shape = shapeOf(algorithm, cluster, message);

@@ -116,7 +116,8 @@ HostWord wordOf(const System& system, const std::string& source, std::span<const
   const rings::HostLinks links = rings::hostLinks(system, gpus);
   for (const int place : links.order) word.order.push_back(ranks[static_cast<size_t>(place)]);
   word.asNumbered = links.asNumbered, word.along = links.along;
-  word.ringGBs = links.ringGBs, word.pairGBs = links.pairGBs, word.networkGBs = links.networkGBs;
+  word.ringGBs = links.ringGBs, word.pairGBs = links.pairGBs;
+  word.nicGBs = links.nicGBs, word.networkGBs = links.networkGBs;
   return word;
 }
 

@@ -21,7 +21,8 @@ Bytes encode(const HostWord& word) {
   Writer out;
   out.text(plainText(word.why, kMostText)).text(plainText(word.source, kMostText));
   out.value<uint8_t>(word.asNumbered).value(word.along);
-  out.value(word.ringGBs).value(word.pairGBs).value(word.networkGBs).value(static_cast<uint32_t>(word.order.size()));
+  for (const double rate : {word.ringGBs, word.pairGBs, word.nicGBs, word.networkGBs}) out.value(rate);
+  out.value(static_cast<uint32_t>(word.order.size()));
   for (const int rank : word.order) out.value<int32_t>(rank);
   return out.take();
 }
@@ -32,11 +33,11 @@ HostWord decodeHostWord(std::span<const std::byte> bytes) {
   word.why = in.text(), word.source = in.text();
   word.asNumbered = in.value<bool>();
   word.along = in.oneOf(topology::PathType::kLocal, topology::PathType::kNone);
-  word.ringGBs = in.value<double>(), word.pairGBs = in.value<double>(), word.networkGBs = in.value<double>();
+  bool sound = true;
+  for (double* const rate : {&word.ringGBs, &word.pairGBs, &word.nicGBs, &word.networkGBs})
+    sound &= isRate(*rate = in.value<double>());
   for (auto left = in.value<uint32_t>(); left > 0; --left) word.order.push_back(in.value<int32_t>());
-  const bool sound = isPlain(word.why) && isPlain(word.source) && isRate(word.ringGBs) && isRate(word.pairGBs) &&
-                     isRate(word.networkGBs);
-  if (!sound || !in.empty())
+  if (!sound || !isPlain(word.why) || !isPlain(word.source) || !in.empty())
     throw Error(ErrorCode::kRemote,
                 "a rank tells of its host's links what none tells: do all ranks run the same tutti?");
   return word;

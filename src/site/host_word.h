@@ -14,7 +14,7 @@ struct HostWord {
   std::vector<int> order;  // ranks, as rings::HostLinks::order has them
   bool asNumbered = true;  // as there, like the rest
   topology::PathType along = topology::PathType::kLocal;
-  double ringGBs = 0, pairGBs = 0, networkGBs = 0;
+  double ringGBs = 0, pairGBs = 0, nicGBs = 0, networkGBs = 0;
   std::string source;  // "as detected"
   friend bool operator==(const HostWord&, const HostWord&) = default;
 };

@@ -100,6 +100,7 @@ Site siteOf(std::span<const PeerInfo> infos, std::span<const Bytes> words) {
   for (const auto& [rank, word] : told) {
     limit(site.gpuGBs, word.pairGBs);
     limit(site.ringGBs, word.ringGBs);
+    limit(site.nicGBs, word.nicGBs);
     limit(site.networkGBs, word.networkGBs);
     if (!isMoved(word)) continue;
     site.within.resize(infos.size());

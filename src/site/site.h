@@ -13,7 +13,7 @@ namespace tutti::site {
 struct Site {
   std::vector<int> within;  // as schedule::Shape has it; empty: in the order of the ranks' numbers
   // As plan::DeviceMachine has them, of the host that has least; 0 where no host told.
-  double gpuGBs = 0, ringGBs = 0, networkGBs = 0;
+  double gpuGBs = 0, ringGBs = 0, nicGBs = 0, networkGBs = 0;
   std::string text;  // "by the NVLinks: 0 3 2 1, …": the order, and where it comes from, or why there is none
 };
 

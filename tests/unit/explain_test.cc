@@ -54,9 +54,7 @@ constexpr Golden kGolden[] = {
     {"azure-ndv2",
      2,
      {"oneshot ll", "hierarchical ll", "hierarchical simple", "hierarchical simple", "hierarchical simple"}},
-    {"azure-ndv2",
-     16,
-     {"tree ll", "hierarchical ll", "hierarchical simple", "hierarchical simple", "hierarchical simple"}},
+    {"azure-ndv2", 16, {"tree ll", "tree ll", "hierarchical simple", "hierarchical simple", "hierarchical simple"}},
     {"azure-ndv4", 1, {"oneshot ll", "twoshot ll", "twoshot ll128", "twoshot simple", "twoshot simple"}},
     {"azure-ndv4",
      2,
@@ -90,7 +88,7 @@ constexpr Golden kGolden[] = {
     {"pcie-box",
      2,
      {"oneshot ll", "hierarchical ll", "hierarchical simple", "hierarchical simple", "hierarchical simple"}},
-    {"pcie-box", 16, {"halving ll", "tree ll", "hierarchical ll", "hierarchical simple", "hierarchical simple"}},
+    {"pcie-box", 16, {"halving ll", "tree ll", "tree simple", "hierarchical simple", "hierarchical simple"}},
     {"ethernet-host", 1, {"oneshot", "oneshot", "twoshot", "twoshot", "twoshot"}},
     {"ethernet-host", 2, {"oneshot", "hierarchical", "hierarchical", "hierarchical", "hierarchical"}},
     {"ethernet-host", 16, {"oneshot", "halving", "hierarchical", "ring", "ring"}},
@@ -244,19 +242,27 @@ TEST(Explain, ProtocolsCrossInTheRightDecade) {
   EXPECT_LT(second, 36.6e6 * 10);
 }
 
+// Of nodes whose GPUs share several NICs the model does not know that a tree's two ways out have one each: it is late
+// by up to the double there.
+constexpr struct {
+  const char* system;
+  double share, ofTree;
+} kSimulated[] = {{"hgx-h100", 0.2, 0.2}, {"azure-ndv2", 0.2, 0.2}, {"aws-p4d", 0.2, 1.1}, {"pcie-box", 0.2, 1.1}};
+
 // The same cluster, by the model and by the events of the schedules themselves.
 TEST(Explain, AgreesWithTheSimulation) {
-  for (const Algorithm algorithm :
-       {Algorithm::kHierarchical, Algorithm::kTwoShot, Algorithm::kTree, Algorithm::kRing, Algorithm::kHalving})
-    for (const int hosts : {2, 4}) {
-      Question question = allReduce(kGiB, hosts);
-      question.algorithm = algorithm, question.protocol = Protocol::kSimple;
-      const Answer answer = answerFor("hgx-h100", question);
-      const double us = sim::simulate(algorithm, answer.cluster, {Collective::kAllReduce, kGiB}).us;
-      SCOPED_TRACE(
-          fmt::format("{} on {} nodes: {:.0f}, simulated {:.0f}", nameOf(algorithm), hosts, answer.choice().us, us));
-      expectWithin(0.2, answer.choice().us, us, "tutti-sim");
-    }
+  for (const auto& [system, share, ofTree] : kSimulated)
+    for (const Algorithm algorithm :
+         {Algorithm::kHierarchical, Algorithm::kTwoShot, Algorithm::kTree, Algorithm::kRing, Algorithm::kHalving})
+      for (const int hosts : {2, 4}) {
+        Question question = allReduce(kGiB, hosts);
+        question.algorithm = algorithm, question.protocol = Protocol::kSimple;
+        const Answer answer = answerFor(system, question);
+        const double us = sim::simulate(algorithm, answer.cluster, {Collective::kAllReduce, kGiB}).us;
+        SCOPED_TRACE(fmt::format("{} on {} nodes of {}: {:.0f}, simulated {:.0f}", nameOf(algorithm), hosts, system,
+                                 answer.choice().us, us));
+        expectWithin(algorithm == Algorithm::kTree ? ofTree : share, answer.choice().us, us, "tutti-sim");
+      }
 }
 
 TEST(Explain, TellsWhatIsLeftOut) {

@@ -34,19 +34,19 @@ struct Golden {
   const char* system;
   std::vector<int> order;
   const char *along, *among;
-  double ringGBs, pairGBs, networkGBs;
+  double ringGBs, pairGBs, nicGBs, networkGBs;
 };
 const std::vector<int> kNumbered{0, 1, 2, 3, 4, 5, 6, 7};
 
 TEST(HostLinks, OfKnownSystems) {
   const Golden kGolden[] = {
-      {"dgx-a100", kNumbered, "NVL", "NVL", 240, 240, 24},
-      {"hgx-h100", kNumbered, "NVL", "NVL", 370.8, 370.8, 48},
-      {"aws-p5", kNumbered, "NVL", "NVL", 370.8, 370.8, 48},
-      {"ibm-hgx-h100", kNumbered, "NVL", "NVL", 370.8, 370.8, 24},
-      {"pcie-box", kNumbered, "SYS", "SYS", 22, 22, 3},
+      {"dgx-a100", kNumbered, "NVL", "NVL", 240, 240, 24, 24},
+      {"hgx-h100", kNumbered, "NVL", "NVL", 370.8, 370.8, 48, 48},
+      {"aws-p5", kNumbered, "NVL", "NVL", 370.8, 370.8, 48, 48},
+      {"ibm-hgx-h100", kNumbered, "NVL", "NVL", 370.8, 370.8, 24, 24},
+      {"pcie-box", kNumbered, "SYS", "SYS", 22, 22, 12, 3},
       // Two NVLinks of 20 GB/s from each to the next; pairs that have none of their own go over PCI.
-      {"azure-ndv2", {0, 3, 2, 1, 5, 6, 7, 4}, "NVL", "SYS", 40, 10, 1.25}};
+      {"azure-ndv2", {0, 3, 2, 1, 5, 6, 7, 4}, "NVL", "SYS", 40, 10, 10, 1.25}};
   for (const Golden& golden : kGolden) {
     SCOPED_TRACE(golden.system);
     const HostLinks links = linksOf(golden.system);
@@ -56,6 +56,7 @@ TEST(HostLinks, OfKnownSystems) {
     EXPECT_EQ(nameOf(links.among), golden.among);
     EXPECT_NEAR(links.ringGBs, golden.ringGBs, 1e-6);
     EXPECT_NEAR(links.pairGBs, golden.pairGBs, 1e-6);
+    EXPECT_NEAR(links.nicGBs, golden.nicGBs, 1e-6);
     EXPECT_NEAR(links.networkGBs, golden.networkGBs, 1e-6);
   }
 }
@@ -103,6 +104,7 @@ TEST(HostLinks, OfRanksThatShareGpus) {
   EXPECT_EQ(links.order, (std::vector<int>{0, 2, 1, 3}));
   EXPECT_TRUE(links.asNumbered);
   EXPECT_NEAR(links.ringGBs, 370.8, 1e-6);
+  EXPECT_NEAR(links.nicGBs, 48, 1e-6);
   EXPECT_NEAR(links.networkGBs, 24, 1e-6);
   const HostLinks mesh = linksOf("azure-ndv2", {0, 1, 2, 3, 4, 5, 6, 7, 7, 6, 5, 4, 3, 2, 1, 0});
   EXPECT_EQ(mesh.order, (std::vector<int>{0, 15, 3, 12, 2, 13, 1, 14, 5, 10, 6, 9, 7, 8, 4, 11}));
@@ -130,6 +132,7 @@ TEST(HostLinks, OfOneGpuOrNone) {
   EXPECT_EQ(one.order, (std::vector<int>{0, 1}));
   EXPECT_EQ(one.ringGBs, 0);
   EXPECT_EQ(one.pairGBs, 0);
+  EXPECT_NEAR(one.nicGBs, 48, 1e-6);
   EXPECT_NEAR(one.networkGBs, 24, 1e-6);
   EXPECT_TRUE(hostLinks(System{}, {}).order.empty());
 }

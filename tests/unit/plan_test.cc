@@ -243,6 +243,22 @@ TEST(Plan, OnGpusARingGoesByItsOrder) {
   EXPECT_EQ(chooseDevice(request, machine, {}, {}, 0).algorithm, Algorithm::kRing);
 }
 
+// Where a host's GPUs share a NIC, one of them that sends alone has all of it; all at once have a part each.
+TEST(Plan, OnGpusWhoSendsOutwardAloneHasTheNic) {
+  DeviceMachine machine;
+  machine.ranks = 16, machine.channels = 8, machine.hosts = 2, machine.linesMoveWhole = false;
+  machine.gpuGBs = 10, machine.networkGBs = 1;
+  const Request request{Collective::kAllReduce, 1 << 30};
+  const auto us = [&](Algorithm algorithm) {
+    return chooseDevice(request, machine, algorithm, Protocol::kSimple, 0).predictedUs;
+  };
+  const double ring = us(Algorithm::kRing), tree = us(Algorithm::kTree), twoShot = us(Algorithm::kTwoShot);
+  machine.nicGBs = 8;
+  EXPECT_NEAR(ring / us(Algorithm::kRing), 8, 0.5);
+  EXPECT_NEAR(tree / us(Algorithm::kTree), 4, 0.5);  // two of a host send
+  EXPECT_EQ(us(Algorithm::kTwoShot), twoShot);
+}
+
 // Inside a host it has a link to every rank, of which a block serves so many.
 TEST(Plan, OnGpusHierarchicalNeedsNoMoreLinksThanABlockHas) {
   DeviceMachine machine;

@@ -61,15 +61,17 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST(Site, AWordArrivesAsItWas) {
   HostWord word;
   word.order = {0, 3, 1, 2}, word.asNumbered = false, word.along = topology::PathType::kNvLink;
-  word.ringGBs = 40, word.pairGBs = 9, word.networkGBs = 1.5, word.source = "as detected";
+  word.ringGBs = 40, word.pairGBs = 9, word.nicGBs = 12, word.networkGBs = 1.5, word.source = "as detected";
   const Bytes bytes = encode(word);
   EXPECT_EQ(decodeHostWord(bytes), word);
   for (size_t length = 0; length < bytes.size(); ++length)
     EXPECT_THROW(decodeHostWord(std::span(bytes).first(length)), Error) << length;
-  word.ringGBs = -1;
-  EXPECT_THROW(decodeHostWord(encode(word)), Error);
-  word.ringGBs = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THROW(decodeHostWord(encode(word)), Error);
+  for (double HostWord::*rate : {&HostWord::ringGBs, &HostWord::pairGBs, &HostWord::nicGBs, &HostWord::networkGBs})
+    for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+      HostWord other = word;
+      other.*rate = wrong;
+      EXPECT_THROW(decodeHostWord(encode(other)), Error);
+    }
 }
 
 TEST(Site, OneHostHasItsOrder) {
@@ -90,7 +92,7 @@ TEST(Site, HostsWithUnlikeAnswers) {
   words[0] = encode(wordOf(mesh(), "as detected", infos, 0));
   HostWord slow = wordOf(mesh(), "as detected", infos, 8);
   slow.order = {8, 9, 10, 11, 12, 13, 14, 15}, slow.asNumbered = true;
-  slow.ringGBs = 30, slow.networkGBs = 0;
+  slow.ringGBs = 30, slow.nicGBs = 8, slow.networkGBs = 0;
   words[8] = encode(slow);
   HostWord lost;
   lost.why = "it was not to be had";
@@ -100,6 +102,7 @@ TEST(Site, HostsWithUnlikeAnswers) {
   EXPECT_TRUE(std::ranges::is_sorted(site.within.begin() + 8, site.within.begin() + 16));
   EXPECT_EQ(std::vector<int>(site.within.begin() + 16, site.within.end()), std::vector<int>(8, 0));
   EXPECT_NEAR(site.ringGBs, 30, 1e-6);
+  EXPECT_NEAR(site.nicGBs, 8, 1e-6);
   EXPECT_NEAR(site.networkGBs, 1.25, 1e-6);
   EXPECT_TRUE(has(site.text, "not by the links of n2: it was not to be had")) << site.text;
 }
@@ -126,7 +129,7 @@ TEST(Site, WhatIsNotKnownLimitsNothing) {
   words[0] = encode(wordOf(mesh(), "as detected", strangers, 0));
   const Site site = siteOf(infos, words);
   EXPECT_TRUE(site.within.empty());
-  EXPECT_EQ(site.gpuGBs + site.ringGBs + site.networkGBs, 0);
+  EXPECT_EQ(site.gpuGBs + site.ringGBs + site.nicGBs + site.networkGBs, 0);
   EXPECT_TRUE(has(site.text, "by the numbers of the ranks")) << site.text;
   EXPECT_TRUE(has(site.text, "the GPU of rank 5 (0000:77:00.0)")) << site.text;
 }

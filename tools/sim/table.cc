@@ -87,16 +87,22 @@ std::string nicsOf(const sim::Cluster& cluster) {
   return fmt::format("{} of {} GB/s, {:.1f} us", cluster.nics.size(), each, cluster.remoteUs);
 }
 
+std::string portOf(const sim::Cluster& cluster) {
+  if (cluster.ranksPerHost == 1 || cluster.ringGBs <= 0 || cluster.ringGBs == cluster.portGBs)
+    return fmt::format("{:.1f} GB/s, {:.1f} us", cluster.portGBs, cluster.localUs);
+  return fmt::format("{:.1f} GB/s, {:.1f} in rings, {:.1f} us", cluster.portGBs, cluster.ringGBs, cluster.localUs);
+}
+
 }  // namespace
 
 std::string headOf(const sim::Cluster& cluster, Collective collective) {
   return fmt::format(
       "{}, ranks: {} (nodes of {}: {} of {})\n"
-      "  port of a rank   {:.1f} GB/s, {:.1f} us\n"
+      "  port of a rank   {}\n"
       "  NICs of a node   {}\n"
       "  links            {} slots of {}, channels: {}\n",
-      nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, cluster.portGBs,
-      cluster.localUs, nicsOf(cluster), cluster.depth, byteSizeText(cluster.slotBytes), cluster.channels);
+      nameOf(collective), cluster.ranks(), cluster.name, cluster.hosts, cluster.ranksPerHost, portOf(cluster),
+      nicsOf(cluster), cluster.depth, byteSizeText(cluster.slotBytes), cluster.channels);
 }
 
 std::string columns() {
