@@ -158,7 +158,7 @@ TEST(GroupMaking, ARankThatDoesNotComeEndsItAtTheDeadline) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   tuttiConfig_t config = testConfig();
-  config.joinTimeoutMs = 200;
+  config.joinTimeoutMs = 1000;
   std::vector<tuttiComm_t> whole(2), lacking(2);
   EXPECT_EQ(groupOf([&] {
               CHECK_TUTTI(tuttiCommInitAll(whole.data(), 2, nullptr));

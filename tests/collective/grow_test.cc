@@ -291,7 +291,7 @@ TEST(GrowingGoesWrong, NobodyComes) {
   Crowd crowd(2, 4, testConfig());
   const tuttiUniqueId id = crowd.newId(1);
   tuttiConfig_t hasty = testConfig();
-  hasty.joinTimeoutMs = 700;
+  hasty.joinTimeoutMs = 2000;
   const auto all = attempt(crowd, 3, [&](int r, tuttiComm_t* child) {
     return crowd.grow(r, r == 0 ? nullptr : &id, child, r < 2 ? &hasty : nullptr);
   });

@@ -409,7 +409,7 @@ TEST_P(Persistent, AMessageOnOneSideAloneIsNamed) {
                            : tuttiRecvConfig(value.data(), value.size(), tuttiInt32, 0, comm, nullptr, how);
         };
         tuttiResult_t result = move(&config);
-        if (rank == persistent && starts) result = tuttiRequestStart(request);
+        if (result == tuttiSuccess && rank == persistent && starts) result = tuttiRequestStart(request);
         if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);
         if (result == tuttiSuccess) result = move(nullptr);
         if (result == tuttiSuccess) result = tuttiBarrier(comm, nullptr);

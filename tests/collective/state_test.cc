@@ -201,7 +201,7 @@ TEST(State, ALongTextIsWholeForAWatchdogAndAShortOneFollowsIt) {
 TEST(State, AWatchdogSeesWhyAJoinInTheBackgroundFailed) {
   tuttiConfig_t config = testConfig();
   config.nonBlocking = 1;
-  config.joinTimeoutMs = 100;
+  config.joinTimeoutMs = 1000;
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   tuttiComm_t comm = nullptr;

@@ -533,7 +533,7 @@ TEST(Trouble, AJoinCanBeAbortedAndAFailedOneSaysWhy) {
   EXPECT_EQ(tuttiCommAbort(comm), tuttiSuccess) << "once more does no harm";
 
   CHECK_TUTTI(tuttiGetUniqueId(&id));
-  config.joinTimeoutMs = 100;
+  config.joinTimeoutMs = 1000;
   EXPECT_EQ(tuttiCommInitRankConfig(&comm, 2, id, 1, &config), tuttiInProgress);
   EXPECT_EQ(awaitJoin(comm), tuttiTimeout);
   expectText(lastText(comm), {"missing: rank 0"});
