@@ -35,7 +35,8 @@
  *   number of ranks is. An average or a pre-multiplied sum is refused (tuttiInvalidArgument).
  * Flags. None is defined yet where an argument is called `flags`: it is 0.
  * Fork. A child made by fork (without exec) cannot use its parent's communicators and streams: tuttiInvalidUsage. Its
- *   life and its end mean nothing to the other ranks. It may make communicators of its own.
+ *   life and its end mean nothing to the other ranks. It may make communicators of its own. Memory of tuttiMemAlloc it
+ *   shares with its parent, and may free for itself; what the parent frees is empty for it from then on.
  * Errors. Every function returns a tuttiResult_t; tuttiGetLastError tells in words what happened, to whom, and what to
  *   do. No call hangs: joining, connecting and each operation have deadlines (tuttiConfig_t).
  * Profilers. Every function has a second name, ptutti…, as MPI's have: a program, or a library loaded before this one,

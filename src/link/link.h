@@ -142,6 +142,7 @@ inline void own([[maybe_unused]] const void* line) noexcept {
 inline RemoteAddress lentAt(const SlotHeader& line) noexcept {
   RemoteAddress address;
   std::memcpy(&address, line.inlined, sizeof address);
+  std::atomic_signal_fence(std::memory_order_acq_rel);  // the compiler reads nothing of it again
   return address;
 }
 // Where the payload of such a slot is, or of one that is kInSlot and has more than kInlineBytes; for its sender.

@@ -56,19 +56,20 @@ UniqueFd createMemoryFile(const char* name, size_t bytes) {
 }
 
 // A file on a disk has no seals to ask for, and one of /dev/shm none of these. One of large pages has them, and ends
-// who touches it where there are no more of those.
+// who touches it where there are no more of those. Seals come first: what has them keeps its length from then on, and
+// is a file in memory, which answers at once.
 uint64_t sealedBytes(int fd, const char* whose) {
+  if (const int seals = ::fcntl(fd, F_GET_SEALS); seals < 0 || (seals & kSeals) != kSeals)
+    throw Error(ErrorCode::kRemote,
+                fmt::format("{} is not sealed (memfd, F_SEAL_SHRINK): it could become shorter, which "
+                            "would end this process",
+                            whose));
   struct stat status {};
   struct statfs system {};
   if (::fstat(fd, &status) != 0 || ::fstatfs(fd, &system) != 0)
     throw systemError(fmt::format("cannot look at {}", whose), errno);
   if (!S_ISREG(status.st_mode) || system.f_type == HUGETLBFS_MAGIC)
     throw Error(ErrorCode::kRemote, fmt::format("{} is no file in memory", whose));
-  if (const int seals = ::fcntl(fd, F_GET_SEALS); seals < 0 || (seals & kSeals) != kSeals)
-    throw Error(ErrorCode::kRemote,
-                fmt::format("{} is not sealed (memfd, F_SEAL_SHRINK): it could become shorter, which "
-                            "would end this process",
-                            whose));
   return static_cast<uint64_t>(status.st_size);
 }
 

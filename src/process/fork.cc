@@ -20,7 +20,7 @@ constexpr int kBits = 64;
 // taken and nothing allocated. Pages that were never written cost nothing.
 std::array<std::atomic<uint64_t>, kMaxFd / kBits> owned;
 std::atomic<int> highest{-1};
-std::atomic<uint32_t> forks{0};
+std::atomic<uint32_t> forks{0}, begun{0};
 
 void replaceOwned() noexcept {
   forks.fetch_add(1, std::memory_order_relaxed);
@@ -61,13 +61,18 @@ class AllMutexes {
 
 namespace {
 
+void beforeFork() {
+  begun.fetch_add(1);
+  AllMutexes::lock();
+}
+
 void inChild() {
   AllMutexes::unlock();
   replaceOwned();
 }
 
 // Fails only for lack of memory when the library is loaded.
-[[maybe_unused]] const int kRegistered = ::pthread_atfork(AllMutexes::lock, AllMutexes::unlock, inChild);
+[[maybe_unused]] const int kRegistered = ::pthread_atfork(beforeFork, AllMutexes::unlock, inChild);
 
 std::atomic<uint64_t>& wordOf(int fd) noexcept { return owned[static_cast<size_t>(fd / kBits)]; }
 uint64_t bitOf(int fd) noexcept { return uint64_t{1} << (fd % kBits); }
@@ -87,6 +92,8 @@ void unwatch(int fd) noexcept {
 }
 
 uint32_t generation() noexcept { return forks.load(std::memory_order_relaxed); }
+
+uint32_t children() noexcept { return begun.load(); }
 
 Mutex::Mutex() noexcept { AllMutexes::add(this); }
 

@@ -16,6 +16,9 @@ void unwatch(int fd) noexcept;
 // How many forks lie between this process and the one that first used the library. One relaxed load.
 uint32_t generation() noexcept;
 
+// How many children this process has begun to make: it is one more before what a child has is settled.
+uint32_t children() noexcept;
+
 // For what parent and child both go on using: a fork waits until nobody holds it, so that the child finds it free and
 // what it guards whole. An object of namespace scope or a part of one, which lives as long as the process; nothing else
 // is locked, and nobody is waited for, while it is held.

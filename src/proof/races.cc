@@ -30,11 +30,13 @@ struct Cell {
 
 class Races {
  public:
-  Races(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, DirectBy by, Problems& problems)
+  Races(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, DirectBy by, const Lengths& lengths,
+        Problems& problems)
       : schedules_(schedules),
         wiring_(wiring),
         inPlace_(inPlace),
         by_(by),
+        lengths_(lengths),
         problems_(problems),
         clocks_(schedules.size(), VectorClock(schedules.size())),
         links_(wiring.links.size()) {}
@@ -45,7 +47,7 @@ class Races {
     for (const Operand source : schedule.from(step)) take(rank, step, round, source);
     for (const Operand destination : schedule.to(step))
       if (destination.kind() == Operand::Kind::kOutput)
-        forSegments(rank, step, [&](uint32_t segment) { write(rank, rank, segment, round); });
+        forSegments(rank, step, round, [&](uint32_t segment) { write(rank, rank, segment, round); });
     for (const Operand destination : schedule.to(step))
       if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()]);
   }
@@ -68,13 +70,16 @@ class Races {
   }
 
   template <class Visit>
-  void forSegments(int rank, const Step& step, Visit visit) {
-    for (uint32_t i = 0; i < step.span; ++i) visit((step.segment + i) % schedules_[rank].segments);
+  void forSegments(int rank, const Step& step, int round, Visit visit) {
+    for (uint32_t i = 0; i < step.span; ++i) {
+      const uint32_t segment = (step.segment + i) % schedules_[rank].segments;
+      if (round < lengths_.of(schedules_[rank], step, segment)) visit(segment);
+    }
   }
 
   void take(int rank, const Step& step, int round, Operand source) {
     if (source.kind() == Kind::kInput || source.kind() == Kind::kOutput)
-      forSegments(rank, step,
+      forSegments(rank, step, round,
                   [&](uint32_t segment) { read(rank, rank, source.kind() == Kind::kInput, segment, round); });
     if (!source.isLink()) return;
     auto& link = links_[wiring_.in[rank][source.index()]];
@@ -111,7 +116,7 @@ class Races {
       slot.input = where == Stays::kInInput;
     }
     if (slot.directWrite) {
-      forSegments(rank, step, [&](uint32_t segment) { write(rank, receiver, segment, round); });
+      forSegments(rank, step, round, [&](uint32_t segment) { write(rank, receiver, segment, round); });
     }
     links_[link].push_back(std::move(slot));
   }
@@ -152,6 +157,7 @@ class Races {
   const Wiring& wiring_;
   InPlace inPlace_;
   DirectBy by_;
+  const Lengths& lengths_;
   Problems& problems_;
   std::vector<VectorClock> clocks_;
   std::vector<std::deque<Slot>> links_;
@@ -161,10 +167,9 @@ class Races {
 }  // namespace
 
 void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,
-                 DirectBy by) {
-  // Rounds use memory of their own: a second one only shows that they do not disturb each other's clocks.
-  Races races(schedules, wiring, inPlace, by, problems);
-  Simulator simulator(schedules, wiring, schedules[0].depth, Lengths::uniform(2));
+                 DirectBy by, const Lengths& lengths) {
+  Races races(schedules, wiring, inPlace, by, lengths, problems);
+  Simulator simulator(schedules, wiring, schedules[0].depth, lengths);
   simulator.run([&](int rank, const Step& step, int round) {
     if (!problems.full()) races.execute(rank, step, round);
   });

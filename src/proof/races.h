@@ -27,8 +27,12 @@ enum class InPlace : uint8_t { kNobody, kSome, kAll };
 // input is lent.
 enum class DirectBy : uint8_t { kKernel, kLane, kMapped };
 
+// Two rounds: they use memory of their own, so a second one only shows that they do not disturb each other's clocks.
+inline constexpr int kRoundsOfRaces = 2;
+
 // Adds what may go wrong over direct links. The schedules must have passed checkStructure and end at their depth.
+// Segments may differ in length: then slots are missing, and with them the order that these would make.
 void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,
-                 DirectBy by = DirectBy::kKernel);
+                 DirectBy by = DirectBy::kKernel, const Lengths& lengths = Lengths::uniform(kRoundsOfRaces));
 
 }  // namespace tutti::proof

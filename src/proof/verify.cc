@@ -31,12 +31,8 @@ void reportStop(std::span<const Schedule> schedules, const Simulator& simulator,
   }
 }
 
-// A run with other lengths skips the same slots on both sides (what is skipped follows from the segments that a slot
-// carries, and sender and reader agree on them in the full run), so contents need no second look; but it waits
-// differently, so that it ends has to be seen.
-void checkUneven(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Problems& problems) {
-  const Schedule& first = schedules[0];
-  const int rounds = roundsFor(schedules, depth);
+// Messages whose segments differ in length; none where all are alike whatever the message.
+std::vector<Lengths> unevenOf(const Schedule& first, int rounds) {
   std::vector<Lengths> all;
   const bool vector = plainOf(first.collective) != first.collective && first.map == SegmentMap::kPerRank;
   if (vector) {
@@ -46,7 +42,14 @@ void checkUneven(std::span<const Schedule> schedules, const Wiring& wiring, int 
     all.push_back(Lengths::prefix(rounds, first.segments, first.segments / 2, 1));
     all.push_back(Lengths::prefix(rounds, first.segments, first.segments - 1, rounds / 2));
   }
-  for (const Lengths& lengths : all) {
+  return all;
+}
+
+// A run with other lengths skips the same slots on both sides (what is skipped follows from the segments that a slot
+// carries, and sender and reader agree on them in the full run), so contents need no second look; but it waits
+// differently, so that it ends has to be seen.
+void checkUneven(std::span<const Schedule> schedules, const Wiring& wiring, int depth, Problems& problems) {
+  for (const Lengths& lengths : unevenOf(schedules[0], roundsFor(schedules, depth))) {
     if (finishes(schedules, wiring, depth, lengths)) continue;
     problems.add(fmt::format("deadlock at depth {} when segments differ in length", depth));
     return;
@@ -63,6 +66,22 @@ void checkDepth(std::span<const Schedule> schedules, const Wiring& wiring, int d
   } else {
     checkUneven(schedules, wiring, stated, problems);
   }
+}
+
+// The widest use of peers' memory, out of place and in place, also where slots are missing and with them what they
+// order.
+void checkAllDirect(std::span<const Schedule> schedules, const Wiring& wiring, Problems& problems) {
+  const auto check = [&](InPlace inPlace, DirectBy by, const Lengths& lengths) {
+    if (inPlace != InPlace::kAll || schedules[0].directInPlace)
+      checkDirect(schedules, wiring, inPlace, problems, by, lengths);
+  };
+  for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane, DirectBy::kMapped})
+    for (const InPlace inPlace : {InPlace::kNobody, InPlace::kAll, InPlace::kSome})
+      check(inPlace, by, Lengths::uniform(kRoundsOfRaces));
+  const std::vector<Lengths> uneven = unevenOf(schedules[0], kRoundsOfRaces);
+  if (uneven.empty()) return;
+  for (const InPlace inPlace : {InPlace::kNobody, InPlace::kAll})
+    check(inPlace, DirectBy::kMapped, uneven[uneven.size() / 2]);
 }
 
 }  // namespace
@@ -82,13 +101,7 @@ Verdict verify(std::span<const Schedule> schedules, int depth) {
       reportStop(schedules, simulator, problems);
     }
     if (problems.none()) checkDepth(schedules, wiring, depth, problems);
-    if (problems.none() && schedules.size() <= kMostDirect) {
-      for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane, DirectBy::kMapped}) {
-        checkDirect(schedules, wiring, InPlace::kNobody, problems, by);
-        if (schedules[0].directInPlace) checkDirect(schedules, wiring, InPlace::kAll, problems, by);
-        checkDirect(schedules, wiring, InPlace::kSome, problems, by);
-      }
-    }
+    if (problems.none() && schedules.size() <= kMostDirect) checkAllDirect(schedules, wiring, problems);
   }
   Verdict verdict;
   verdict.ok = problems.none();

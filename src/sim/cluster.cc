@@ -57,7 +57,8 @@ void setGpus(Cluster& cluster, const System& system, std::vector<int> gpus, cons
   const rings::HostLinks links = rings::hostLinks(system, gpus);
   cluster.portGBs = gpus.size() > 1 ? links.pairGBs : topology::kInternalGigabytes;
   cluster.ringGBs = links.ringGBs;
-  cluster.localUs = links.among > PathType::kC2c ? kPciUs : kNvlinkUs;
+  const auto latencyOf = [](PathType type) { return type > PathType::kC2c ? kPciUs : kNvlinkUs; };
+  cluster.localUs = latencyOf(links.among), cluster.ringUs = latencyOf(links.along);
   cluster.remoteUs = kGpuNetworkUs;
   cluster.combineGBs = combineGBsOf(system.devices[gpus[0]].gpu ? system.devices[gpus[0]].gpu->sm : 0);
   cluster.slotBytes = slots::kMostBytesOnGpu;
@@ -143,7 +144,8 @@ void check(const Cluster& cluster) {
     if (!positive(nic.gbs))
       refuse(
           fmt::format("'{}' has a NIC that carries nothing, {}: give it a bandwidth above 0", cluster.name, nic.name));
-  if (cluster.nics.empty() || !positive(cluster.portGBs) || !positive(cluster.combineGBs))
+  const bool ringMoves = cluster.ringGBs == 0 || positive(cluster.ringGBs);
+  if (cluster.nics.empty() || !positive(cluster.portGBs) || !ringMoves || !positive(cluster.combineGBs))
     refuse(fmt::format("'{}' has a link that carries nothing: bandwidths and NICs must be above 0", cluster.name));
   const auto known = [&](int nic) { return nic >= 0 && nic < static_cast<int>(cluster.nics.size()); };
   const bool all = cluster.nicOf.empty() || cluster.nicOf.size() == static_cast<size_t>(cluster.ranksPerHost);
@@ -151,7 +153,7 @@ void check(const Cluster& cluster) {
     refuse(fmt::format("'{}' has ranks without a NIC: give each one of those that there are", cluster.name));
   constexpr double kLongestUs = 1e9;  // of picoseconds a clock has no more room for very many
   const auto isLatency = [](double us) { return us >= 0 && us <= kLongestUs; };
-  if (!isLatency(cluster.localUs) || !isLatency(cluster.remoteUs))
+  if (!isLatency(cluster.localUs) || !isLatency(cluster.remoteUs) || !isLatency(cluster.ringUs))
     refuse(
         fmt::format("'{}' has a latency below 0, or of more than {:g} us: give one between", cluster.name, kLongestUs));
   if (cluster.depth < 1 || cluster.channels < 1 || cluster.channels > 64 || cluster.slotBytes < 64)

@@ -26,6 +26,7 @@ struct Cluster {
   std::vector<Nic> nics{{"NIC 0"}};  // of a host
   std::vector<int> nicOf;            // of each rank of a host, a position in `nics`; empty: evenly
   double localUs = 0, remoteUs = 0;  // from the last byte's departure until the receiver may take it
+  double ringUs = 0;                 // as localUs, where ringGBs counts
   double combineGBs = 1e6;           // what a rank adds up a second, of each further source
   uint32_t slotBytes = 64 << 10;     // of a link, of which there are so many:
   uint32_t depth = 8;

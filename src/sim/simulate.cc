@@ -212,7 +212,8 @@ std::vector<Schedule> everyRank(Algorithm algorithm, const schedule::Shape& shap
 
 // Ports carry more to the next of a row, along which some algorithms send alone.
 Cluster asSeenBy(Algorithm algorithm, Cluster cluster) {
-  if (schedule::rowOf(algorithm).alongTheRow && cluster.ringGBs > 0) cluster.portGBs = cluster.ringGBs;
+  if (schedule::rowOf(algorithm).alongTheRow && cluster.ringGBs > 0)
+    cluster.portGBs = cluster.ringGBs, cluster.localUs = cluster.ringUs;
   return cluster;
 }
 
@@ -246,9 +247,9 @@ schedule::Shape shapeOf(Algorithm algorithm, const Cluster& cluster, const Messa
 }
 
 Result simulate(std::span<const Schedule> schedules, const Cluster& cluster, const Message& message, const Ways& ways) {
-  const Network network(cluster);
-  if (schedules.size() != static_cast<size_t>(cluster.ranks()))
+  if (schedules.size() != static_cast<size_t>(cluster.ranks()) || schedules.empty())
     refuse(fmt::format("{} schedules for {} ranks: give one for each", schedules.size(), cluster.ranks()));
+  const Network network(asSeenBy(schedules[0].algorithm, cluster));
   const Job job{schedules, network, layoutOf(message, schedules[0], cluster.slotBytes)};
   return run(job, message, ways);
 }

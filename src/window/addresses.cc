@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
+}  // namespace
+
 void requireNoLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -21,15 +23,12 @@ void requireNoLimit() {
                                               uint64_t{limit.rlim_cur}));
 }
 
-}  // namespace
-
-UniqueMap reserveAddresses(size_t wished, size_t least) {
+UniqueMap reserveAddresses(size_t bytes) {
   requireNoLimit();
-  for (size_t bytes = wished;; bytes /= 2) {
-    void* const begin = ::mmap(nullptr, bytes, PROT_NONE, kReserved, -1, 0);
-    if (begin != MAP_FAILED) return UniqueMap(begin, bytes);
-    if (bytes / 2 < least) throw systemError(fmt::format("cannot reserve {} bytes of addresses", bytes), errno);
-  }
+  void* const begin = ::mmap(nullptr, bytes, PROT_NONE, kReserved, -1, 0);
+  if (begin == MAP_FAILED) throw systemError(fmt::format("cannot reserve {} bytes of addresses", bytes), errno);
+  ::munlock(begin, bytes);  // of a program that locks all that it will have (mlockall), it would count whole
+  return UniqueMap(begin, bytes);
 }
 
 FileMark::FileMark(int fd) {

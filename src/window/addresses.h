@@ -8,9 +8,12 @@
 
 namespace tutti::window {
 
-// `wished` bytes, or a power of two less of them, but at least `least`. Throws Error: also where the process has a
-// limit on its addresses (ulimit -v), which what has no memory behind it would use up.
-UniqueMap reserveAddresses(size_t wished, size_t least);
+// Throws Error where the process has a limit on its addresses (ulimit -v), which what has no memory behind it would use
+// up.
+void requireNoLimit();
+
+// Throws Error: also where there is such a limit.
+UniqueMap reserveAddresses(size_t bytes);
 
 // Which file a descriptor is of. A program that closes descriptors which are not its own (daemons do) may be given
 // their numbers for files of its own: these must not be mapped.

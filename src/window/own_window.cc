@@ -21,7 +21,9 @@
 namespace tutti::window {
 namespace {
 
-constexpr size_t kLeastWindow = size_t{64} << 20, kMostWished = size_t{256} << 30, kPage = 4096;
+constexpr size_t kLeastWindow = size_t{64} << 20;
+
+size_t pageBytes() noexcept { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
 
 size_t upTo(size_t bytes, size_t whole) noexcept { return (bytes + whole - 1) / whole * whole; }
 
@@ -32,8 +34,7 @@ size_t wishedBytes() noexcept {
   return size_t{16} << 30;  // its shadow leaves a program few addresses
 #else
   const auto pages = static_cast<size_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L));
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  return std::clamp<size_t>(2 * std::bit_ceil(pages * page), size_t{1} << 30, kMostWished);
+  return std::clamp<size_t>(2 * std::bit_ceil(pages * pageBytes()), size_t{1} << 30, kMostBytes);
 #endif
 }
 
@@ -51,10 +52,21 @@ void writeCard(int file) {
     throw systemError("cannot write to a memory file", errno);
 }
 
+bool punch(int file, size_t at, size_t bytes) noexcept {
+  return ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
+                     static_cast<off_t>(bytes)) == 0;
+}
+
+// Of a system that has no holes nothing would ever be given back.
+void requireHoles(int file) {
+  if (!punch(file, pageBytes(), pageBytes())) throw systemError("cannot empty a part of a memory file", errno);
+}
+
 }  // namespace
 
 // One that was given out. In a child of fork it is its parent's: the child gives up what it has mapped of it, and no
-// byte of it.
+// byte of it. What a child may have mapped is not given out again by its parent: the child would read and write
+// another's buffer.
 class OwnWindow::Buffer {
  public:
   Buffer(OwnWindow& window, size_t at, size_t bytes) : window_(window), at_(at), bytes_(bytes) {}
@@ -63,20 +75,18 @@ class OwnWindow::Buffer {
   ~Buffer() {
     if (fork::generation() != generation_)
       ::munmap(data(), bytes_);
-    else if (!isMapped_ || window_.empty(at_, bytes_))
+    else if (!isMapped_ || (window_.empty(at_, bytes_) && fork::children() == children_))
       window_.giveBack(at_, bytes_);
   }
   std::byte* data() const noexcept { return window_.addresses_.data() + at_; }
-  void map() {
-    if (::mmap(data(), bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, window_.file_.get(),
-               static_cast<off_t>(at_)) == MAP_FAILED)
-      throw systemError(fmt::format("cannot map {} bytes of shared memory", bytes_), errno);
-    isMapped_ = true;
+  bool map() noexcept {
+    return isMapped_ = ::mmap(data(), bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, window_.file_.get(),
+                              static_cast<off_t>(at_)) != MAP_FAILED;
   }
 
  private:
   OwnWindow& window_;
-  const uint32_t generation_ = fork::generation();
+  const uint32_t generation_ = fork::generation(), children_ = fork::children();
   const size_t at_, bytes_;
   bool isMapped_ = false;
 };
@@ -84,27 +94,41 @@ class OwnWindow::Buffer {
 OwnWindow& OwnWindow::ofProcess() { return ofThisProcess<OwnWindow>(); }
 
 void OwnWindow::make() {
-  UniqueMap addresses = reserveAddresses(wishedBytes(), kLeastWindow);
-  UniqueFd file = createMemoryFile("tutti-memory", addresses.bytes());
+  requireNoLimit();
+  const size_t bytes = wishedBytes();
+  UniqueFd file = createMemoryFile("tutti-memory", bytes);
   writeCard(file.get());
+  requireHoles(file.get());
   readable_ = readableOf(file.get());
   mark_.emplace(file.get());
-  free_.emplace(kPieceBytes, addresses.bytes() - kPieceBytes);
   file_ = std::move(file);
-  addresses_ = std::move(addresses);
-  bytes_ = addresses_.bytes();
-  // Release: pairs with placeOf().
-  base_.store(addresses_.data(), std::memory_order_release);
+  fileBytes_ = bytes;
 }
 
-// With the lock.
+// With the lock. What the system lacks now it may have later.
 bool OwnWindow::begin() {
-  if (!std::exchange(tried_, true)) try {
+  if (!file_) try {
       make();
     } catch (const Error& error) {
       why_ = error.what();
     }
   return static_cast<bool>(file_);
+}
+
+// Only who has buffers pays with addresses. With the lock.
+bool OwnWindow::reserve() {
+  if (!begin() || !mark_->isOf(file_.get())) return false;
+  if (addresses_.data() != nullptr) return true;
+  for (bytes_ = fileBytes_; addresses_.data() == nullptr; bytes_ /= 2) try {
+      addresses_ = reserveAddresses(bytes_);
+    } catch (const Error&) {
+      if (bytes_ / 2 < kLeastWindow) return false;
+    }
+  bytes_ = addresses_.bytes();
+  free_.emplace(kPieceBytes, bytes_ - kPieceBytes);
+  // Release: pairs with placeOf().
+  base_.store(addresses_.data(), std::memory_order_release);
+  return true;
 }
 
 int OwnWindow::fileForPeers(std::string& why) {
@@ -116,7 +140,7 @@ int OwnWindow::fileForPeers(std::string& why) {
 
 // The first place that is large enough; 0: there is none. Long buffers begin where large pages may. With the lock.
 size_t OwnWindow::take(size_t bytes) {
-  const size_t alignment = bytes >= kPieceBytes ? kPieceBytes : kPage;
+  const size_t alignment = bytes >= kPieceBytes ? kPieceBytes : pageBytes();
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
     const auto [begin, room] = *hole;
     const size_t at = upTo(begin, alignment), before = at - begin;
@@ -133,9 +157,9 @@ size_t OwnWindow::take(size_t bytes) {
 
 std::shared_ptr<void> OwnWindow::allocate(size_t bytes) {
   if (bytes > kMostBytes) return nullptr;
-  const size_t whole = upTo(bytes, kPage);
+  const size_t whole = upTo(bytes, pageBytes());
   std::unique_lock lock(mutex_);
-  const size_t at = begin() && mark_->isOf(file_.get()) ? take(whole) : 0;
+  const size_t at = reserve() ? take(whole) : 0;
   lock.unlock();
   if (at == 0) return nullptr;
   std::shared_ptr<Buffer> buffer;
@@ -145,14 +169,18 @@ std::shared_ptr<void> OwnWindow::allocate(size_t bytes) {
     giveBack(at, whole);
     throw;
   }
-  buffer->map();
+  if (!buffer->map()) return nullptr;
   return {buffer, buffer->data()};
 }
 
-// Back to the system: peers that have it mapped read zeros there. What cannot be emptied is not given out again.
+// Back to the system: peers that have it mapped read zeros there. What cannot be emptied is not given out again. Locked
+// pages (mlock, mlockall) are not removed through the mapping, nor others where the program has closed the descriptor.
 bool OwnWindow::empty(size_t at, size_t bytes) const noexcept {
   std::byte* const begin = addresses_.data() + at;
-  return ::madvise(begin, bytes, MADV_REMOVE) == 0 && forgetPages(begin, bytes);
+  ::munlock(begin, bytes);
+  const bool isEmpty =
+      ::madvise(begin, bytes, MADV_REMOVE) == 0 || (mark_->isOf(file_.get()) && punch(file_.get(), at, bytes));
+  return forgetPages(begin, bytes) && isEmpty;
 }
 
 void OwnWindow::giveBack(size_t at, size_t bytes) noexcept {

@@ -19,6 +19,14 @@ namespace {
 // Numbers of files come again after very many, and a card is what its owner wrote: both together are told apart.
 using Key = std::pair<std::pair<dev_t, ino_t>, std::pair<uint64_t, uint64_t>>;
 
+// Before it is read: what is no file in memory might keep its reader waiting.
+uint64_t bytesOf(int file) {
+  const uint64_t bytes = sealedBytes(file, "the file of its memory");
+  if (bytes < 2 * kPieceBytes || bytes > kMostBytes || bytes % kPieceBytes != 0)
+    throw Error(ErrorCode::kRemote, fmt::format("the file of its memory has {} bytes", bytes));
+  return bytes;
+}
+
 Key keyOf(int file) {
   struct stat status {};
   Card card;
@@ -48,24 +56,17 @@ class Views {
 
 }  // namespace
 
-View::View(UniqueFd file, UniqueMap addresses)
+View::View(UniqueFd file, uint64_t bytes)
     : file_(std::move(file)),
       mark_(file_.get()),
-      addresses_(std::move(addresses)),
-      mapped_(std::make_unique<std::atomic<uint64_t>[]>(addresses_.bytes() / kPieceBytes / 64 + 1)) {}
-
-UniqueMap View::addressesFor(int file) {
-  const uint64_t bytes = sealedBytes(file, "the file of its memory");
-  if (bytes < 2 * kPieceBytes || bytes > kMostBytes || bytes % kPieceBytes != 0)
-    throw Error(ErrorCode::kRemote, fmt::format("the file of its memory has {} bytes", bytes));
-  return reserveAddresses(bytes, bytes);
-}
+      bytes_(bytes),
+      mapped_(std::make_unique<std::atomic<uint64_t>[]>(bytes / kPieceBytes / 64 + 1)) {}
 
 std::shared_ptr<View> View::of(UniqueFd file, std::string& why) try {
-  return Views::ofProcess().find(keyOf(file.get()), [&] {
-    UniqueMap addresses = addressesFor(file.get());
-    return std::shared_ptr<View>(new View(std::move(file), std::move(addresses)));
-  });
+  requireNoLimit();
+  const uint64_t bytes = bytesOf(file.get());
+  return Views::ofProcess().find(keyOf(file.get()),
+                                 [&] { return std::shared_ptr<View>(new View(std::move(file), bytes)); });
 } catch (const Error& error) {
   why = error.what();
   return nullptr;
@@ -76,6 +77,7 @@ bool View::map(uint64_t piece) noexcept {
   const std::lock_guard lock(mapping_);
   // Another thread may have been first, and read there already.
   if ((mapped_[piece / 64].load(std::memory_order_relaxed) >> piece % 64 & 1) != 0) return true;
+  if (!reserve()) return false;
   std::byte* const begin = addresses_.data() + piece * kPieceBytes;
   if (!mark_.isOf(file_.get()) || ::mmap(begin, kPieceBytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
                                          file_.get(), static_cast<off_t>(piece * kPieceBytes)) == MAP_FAILED)
@@ -87,9 +89,19 @@ bool View::map(uint64_t piece) noexcept {
   return true;
 }
 
+// With the lock.
+bool View::reserve() noexcept try {
+  if (addresses_.data() != nullptr) return true;
+  addresses_ = reserveAddresses(bytes_);
+  base_.store(addresses_.data(), std::memory_order_relaxed);
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
 size_t View::mappedBytes() const noexcept {
   size_t pieces = 0;
-  for (size_t word = 0; word <= addresses_.bytes() / kPieceBytes / 64; ++word)
+  for (size_t word = 0; word <= bytes_ / kPieceBytes / 64; ++word)
     pieces += static_cast<size_t>(std::popcount(mapped_[word].load(std::memory_order_relaxed)));
   return pieces * kPieceBytes;
 }

@@ -1,5 +1,6 @@
 // The window of a process as another one sees it, or as its other threads do: read only, and mapped piece by piece when
-// something in a piece is first read. What a peer says of a place in it is believed only if all of it lies within.
+// something in a piece is first read, the first time with addresses for the whole. What a peer says of a place in it is
+// believed only if all of it lies within.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace tutti::window {
 class View {
  public:
   // Of a file that a peer has passed. There is one for each file, whoever asks, as long as anybody has it. Null where
-  // it is no window or cannot be mapped: `why` says so. Throws std::bad_alloc. Any thread.
+  // it is no window: `why` says so. Throws std::bad_alloc. Any thread.
   static std::shared_ptr<View> of(UniqueFd file, std::string& why);
 
   // Null: that is not in the window, or cannot be mapped. It may be read as long as the view is there, though its owner
@@ -27,7 +28,7 @@ class View {
     for (uint64_t piece = place / kPieceBytes; piece <= (place + bytes - 1) / kPieceBytes; ++piece)
       // Acquire: pairs with map(); the piece is there.
       if ((mapped_[piece / 64].load(std::memory_order_acquire) >> piece % 64 & 1) == 0 && !map(piece)) return nullptr;
-    return addresses_.data() + place;
+    return base_.load(std::memory_order_relaxed) + place;  // it was there before the piece
   }
   // Why at() returned null.
   std::string_view fault(uint64_t place, size_t bytes) const noexcept {
@@ -37,19 +38,21 @@ class View {
   size_t mappedBytes() const noexcept;
 
  private:
-  View(UniqueFd file, UniqueMap addresses);
-  static UniqueMap addressesFor(int file);
+  View(UniqueFd file, uint64_t bytes);
   // The card is no buffer.
   bool holds(uint64_t place, size_t bytes) const noexcept {
-    return bytes != 0 && place >= kPieceBytes && place <= addresses_.bytes() && bytes <= addresses_.bytes() - place;
+    return bytes != 0 && place >= kPieceBytes && place <= bytes_ && bytes <= bytes_ - place;
   }
   bool map(uint64_t piece) noexcept;
+  bool reserve() noexcept;
 
   const UniqueFd file_;
   const FileMark mark_;
-  const UniqueMap addresses_;
+  const uint64_t bytes_;
   const std::unique_ptr<std::atomic<uint64_t>[]> mapped_;  // a bit for each piece
-  std::mutex mapping_;                                     // held by who maps one
+  std::atomic<std::byte*> base_{nullptr};                  // of the addresses
+  std::mutex mapping_;                                     // held by who maps a piece; guards what follows
+  UniqueMap addresses_;
 };
 
 }  // namespace tutti::window

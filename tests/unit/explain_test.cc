@@ -246,12 +246,12 @@ TEST(Explain, ProtocolsCrossInTheRightDecade) {
 // by up to the double there.
 constexpr struct {
   const char* system;
-  double share, ofTree;
-} kSimulated[] = {{"hgx-h100", 0.2, 0.2}, {"azure-ndv2", 0.2, 0.2}, {"aws-p4d", 0.2, 1.1}, {"pcie-box", 0.2, 1.1}};
+  double late;  // at most, of a tree
+} kSimulated[] = {{"hgx-h100", 1.2}, {"azure-ndv2", 1.2}, {"aws-p4d", 2.1}, {"pcie-box", 2.1}};
 
 // The same cluster, by the model and by the events of the schedules themselves.
 TEST(Explain, AgreesWithTheSimulation) {
-  for (const auto& [system, share, ofTree] : kSimulated)
+  for (const auto& [system, late] : kSimulated)
     for (const Algorithm algorithm :
          {Algorithm::kHierarchical, Algorithm::kTwoShot, Algorithm::kTree, Algorithm::kRing, Algorithm::kHalving})
       for (const int hosts : {2, 4}) {
@@ -261,7 +261,8 @@ TEST(Explain, AgreesWithTheSimulation) {
         const double us = sim::simulate(algorithm, answer.cluster, {Collective::kAllReduce, kGiB}).us;
         SCOPED_TRACE(fmt::format("{} on {} nodes of {}: {:.0f}, simulated {:.0f}", nameOf(algorithm), hosts, system,
                                  answer.choice().us, us));
-        expectWithin(algorithm == Algorithm::kTree ? ofTree : share, answer.choice().us, us, "tutti-sim");
+        EXPECT_GT(answer.choice().us, 0.8 * us);
+        EXPECT_LT(answer.choice().us, (algorithm == Algorithm::kTree ? late : 1.2) * us);
       }
 }
 

@@ -91,6 +91,18 @@ TEST(Window, WhatIsFreedGoesBackAndComesAgainAsZeros) {
 }
 
 // Parts that were given back one by one are one again.
+TEST(Window, LockedMemoryIsGivenBackAsWell) {
+  OwnWindow& window = OwnWindow::ofProcess();
+  const uint64_t before = bytesInFile();
+  auto memory = window.allocate(kLong);
+  if (::mlock(memory.get(), 64 << 10) != 0) GTEST_SKIP() << "no memory may be locked here";
+  const uint64_t place = placeOf(memory.get(), kLong);
+  EXPECT_GT(bytesInFile(), before);
+  memory.reset();
+  EXPECT_EQ(bytesInFile(), before);
+  EXPECT_EQ(placeOf(window.allocate(kLong).get(), kLong), place) << "its place is free";
+}
+
 TEST(Window, JoinsWhatIsFree) {
   OwnWindow& window = OwnWindow::ofProcess();
   std::vector<std::shared_ptr<void>> parts;
@@ -213,8 +225,10 @@ TEST(View, CannotBeWrittenThrough) {
 }
 
 TEST(View, IsRefusedOfWhatIsNoWindow) {
-  EXPECT_NE(refusalOf(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))).find("no window"), std::string::npos);
-  EXPECT_NE(refusalOf(createMemoryFile("tutti-test", kLong)).find("no window"), std::string::npos) << "no card";
+  EXPECT_NE(refusalOf(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))).find("is not sealed"), std::string::npos);
+  EXPECT_NE(refusalOf(createMemoryFile("tutti-test", kLong)).find(" bytes"), std::string::npos);
+  EXPECT_NE(refusalOf(createMemoryFile("tutti-test", 2 * kPieceBytes)).find("no window"), std::string::npos)
+      << "no card";
   const auto withCard = [](UniqueFd file) {
     const Card card{kMagic, {1, 2}};
     EXPECT_EQ(::pwrite(file.get(), &card, sizeof card, 0), static_cast<ssize_t>(sizeof card));
@@ -322,6 +336,41 @@ TEST(Window, OfAChildIsAnotherAndItsParentsBuffersStayTheParents) {
             0);
   EXPECT_EQ(static_cast<std::byte*>(memory)[kLong - 1], std::byte{3});
   EXPECT_EQ(tuttiMemFree(memory), tuttiSuccess);
+}
+
+// The child goes on with what it has; and a buffer that its parent allocates is another one.
+TEST(Window, WhatAChildHasIsNotGivenOutAgain) {
+  OwnWindow& window = OwnWindow::ofProcess();
+  auto memory = window.allocate(kLong);
+  std::memset(memory.get(), 3, kLong);
+  const uint64_t place = placeOf(memory.get(), kLong), whole = bytesInFile();
+  std::array<int, 2> told{}, asked{};
+  ASSERT_EQ(::pipe2(told.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(asked.data(), O_CLOEXEC), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    char word = 0;
+    const bool goesOn = ::read(asked[0], &word, 1) == 1;
+    const bool empty = *bytesOf(memory) == std::byte{0};  // its parent has given the pages back
+    std::memset(memory.get(), 7, kLong);
+    ::_exit(goesOn && empty && ::write(told[1], &word, 1) == 1 && ::read(asked[0], &word, 1) == 1 ? 0 : 1);
+  }
+  memory.reset();
+  EXPECT_LT(bytesInFile(), whole);
+  const auto next = window.allocate(kLong);
+  EXPECT_NE(placeOf(next.get(), kLong), place);
+  std::memset(next.get(), 5, kLong);
+  char word = 'g';
+  EXPECT_EQ(::write(asked[1], &word, 1), 1);
+  EXPECT_EQ(::read(told[0], &word, 1), 1) << "the child has written";
+  EXPECT_EQ(bytesOf(next)[0], std::byte{5});
+  EXPECT_EQ(bytesOf(next)[kLong - 1], std::byte{5});
+  EXPECT_EQ(::write(asked[1], &word, 1), 1);
+  int status = -1;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+  for (const auto& pipe : {told, asked})
+    for (const int end : pipe) ::close(end);
 }
 
 // The way without a window: memory is given out all the same.

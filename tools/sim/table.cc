@@ -90,7 +90,8 @@ std::string nicsOf(const sim::Cluster& cluster) {
 std::string portOf(const sim::Cluster& cluster) {
   if (cluster.ranksPerHost == 1 || cluster.ringGBs <= 0 || cluster.ringGBs == cluster.portGBs)
     return fmt::format("{:.1f} GB/s, {:.1f} us", cluster.portGBs, cluster.localUs);
-  return fmt::format("{:.1f} GB/s, {:.1f} in rings, {:.1f} us", cluster.portGBs, cluster.ringGBs, cluster.localUs);
+  return fmt::format("{:.1f} GB/s, {:.1f} us; in rings {:.1f} GB/s, {:.1f} us", cluster.portGBs, cluster.localUs,
+                     cluster.ringGBs, cluster.ringUs);
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ class P2pConnection : public Connection {
       remark = "; what comes from there is copied twice: " + why;
     if (!readsPeers) return;
     const int window = link::windowForPeers(why);
-    link::readWindow(*this, window >= 0 ? UniqueFd(::fcntl(window, F_DUPFD_CLOEXEC, 0)) : UniqueFd(), why);
+    UniqueFd file(window >= 0 ? ::fcntl(window, F_DUPFD_CLOEXEC, 0) : -1);
+    if (window >= 0 && !file) why = systemError("its file cannot be opened once more", errno).what();
+    link::readWindow(*this, std::move(file), why);
   }
 
   std::shared_ptr<Block> block_;
