@@ -162,7 +162,7 @@ class Collectives(Case):
 
 class RegisteredMemory(Case):
     """What is sent out of the program's memory, where the device has it registered, and out of slots where not."""
-    WORDS = ["-b", "640K", "-e", "640K", "-n", "3", "-w", "1", "-c", "1", "-N", "3", "--ranks", "2", "--transport", "verbs"]
+    WORDS = ["-b", "640K", "-e", "640K", "-n", "3", "-w", "1", "-c", "1", "--ranks", "2", "--transport", "verbs"]
 
     def in_place(self, said):
         """How many slots were sent so, by both ranks."""
@@ -176,7 +176,7 @@ class RegisteredMemory(Case):
     def test_what_is_registered_or_allocated_is_sent_from_there(self):
         for kind in ("1", "2"):
             count, said = self.runs(kind)
-            self.assertGreater(count, 100, said)
+            self.assertGreater(count, 50, said)
             self.assertNotIn("copied into slots", said)
 
     def test_ordinary_memory_is_not(self):
@@ -185,8 +185,8 @@ class RegisteredMemory(Case):
 
     def test_more_buffers_than_may_be_registered_at_a_time(self):
         """One of the two that a rank has, both of which a ring sends from: now the input, now the output, which in place is both."""
-        all_of_it, _ = self.runs("1", "--algo", "ring")
-        count, said = self.runs("1", "--algo", "ring", TUTTI_IB_MEMORY_MIB="1")
+        all_of_it, _ = self.runs("1", "--algo", "ring", "-N", "2")
+        count, said = self.runs("1", "--algo", "ring", "-N", "2", TUTTI_IB_MEMORY_MIB="1")
         self.assertGreater(count, 50, said)
         self.assertLess(count, all_of_it, said)
         self.assertRegex(said, r"rxe0 may register 1048576 bytes \(TUTTI_IB_MEMORY_MIB\), and others are in use")
