@@ -212,7 +212,7 @@ void StripedLink::landed(Path& path) {
   if (path.state == Path::State::kReviving && !leads_) works(path);  // what has crossed is that it is alive
   for (; !path.flights.empty() && path.flights.front().write <= path.done(); path.flights.pop_front()) {
     const Path::Flight& flight = path.flights.front();
-    if (flight.slot >= free_) sentOf_[at(flight.slot)].done |= static_cast<uint8_t>(1u << flight.part);
+    if (flight.slot >= credited_) sentOf_[at(flight.slot)].done |= static_cast<uint8_t>(1u << flight.part);
   }
   free();
 }
