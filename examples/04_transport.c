@@ -107,6 +107,15 @@ static unsigned char* payloadOf(const tuttiFifo* fifo, uint64_t slot, uint32_t b
   return bytes <= TUTTI_INLINE_BYTES ? fifo->headers[at].inlined : fifo->slots + at * fifo->slotBytes;
 }
 
+/* Where the sender has it: it may lie in its program's memory. A socket takes it from there as well. */
+static const unsigned char* payloadSent(const tuttiFifo* fifo, uint64_t slot, uint32_t bytes) {
+  const tuttiSlotHeader* header = &fifo->headers[slot & (fifo->depth - 1)];
+  uint64_t address;
+  if (bytes <= TUTTI_INLINE_BYTES || header->carried != TUTTI_LENT) return payloadOf(fifo, slot, bytes);
+  memcpy(&address, header->inlined, sizeof address);
+  return (const unsigned char*)(uintptr_t)address;
+}
+
 /* As much as the socket takes of the frame and its payload. */
 static ssize_t sendSome(Connection* c) {
   const tuttiFifo* fifo = &c->edge.send;
@@ -115,7 +124,7 @@ static ssize_t sendSome(Connection* c) {
     return send(c->stream, (const unsigned char*)&c->out + c->sentOf, frame - c->sentOf,
                 MSG_NOSIGNAL | (c->out.bytes > 0 ? MSG_MORE : 0));
   const size_t at = c->sentOf - frame;
-  return send(c->stream, payloadOf(fifo, c->sent, c->out.bytes) + at, c->out.bytes - at, MSG_NOSIGNAL);
+  return send(c->stream, payloadSent(fifo, c->sent, c->out.bytes) + at, c->out.bytes - at, MSG_NOSIGNAL);
 }
 
 static int pumpOut(Connection* c) {
@@ -126,7 +135,7 @@ static int pumpOut(Connection* c) {
     if (__atomic_load_n(&header->sequence, __ATOMIC_ACQUIRE) != c->sent + 1) return moved;
     if (c->sentOf == 0) {
       c->out.bytes = header->bytes;
-      c->out.carried = header->carried;
+      c->out.carried = header->carried == TUTTI_LENT ? 0 : header->carried;
       memcpy(c->out.fingerprint, header->fingerprint, sizeof c->out.fingerprint);
     }
     while (c->sentOf < sizeof c->out + c->out.bytes) {
@@ -248,6 +257,16 @@ static void exampleError(void* connection, char* text, size_t room) {
   snprintf(text, room, "%s", ((Connection*)connection)->why);
 }
 
+/* The kernel reads any memory, and needs to keep nothing of it. Of what is taken back the rest is sent from the slot,
+ * where the next look at the header finds it. */
+static int exampleHold(void* connection, const tuttiTransportMemory* memory) {
+  (void)connection, (void)memory;
+  return 1;
+}
+static void exampleLetGo(void* connection, const tuttiTransportMemory* memory) { (void)connection, (void)memory; }
+static void exampleTakeBack(void* connection) { (void)connection; }
+static void exampleForget(const tuttiTransportMemory* memory) { (void)memory; }
+
 static const tuttiTransport kExample = {
     .abi = TUTTI_TRANSPORT_ABI,
     .name = "example",
@@ -261,6 +280,10 @@ static const tuttiTransport kExample = {
     .interest = exampleInterest,
     .error = exampleError,
     .close = exampleClose,
+    .hold = exampleHold,
+    .letGo = exampleLetGo,
+    .takeBack = exampleTakeBack,
+    .forget = exampleForget,
 };
 
 const tuttiTransport* tuttiTransportEntry(const tuttiTransportHost* host, char* text, size_t room) {

@@ -22,6 +22,10 @@
  * - At the sender's end the transport stores n + 1 into *released, with release, when it will read slot n no more and the
  *   slot needs nothing more from the sender to arrive. Nobody else writes it there, and the next slot in that place is
  *   posted only then.
+ * - To a transport that holds memory (see hold()) a slot may be posted with TUTTI_LENT in `carried`: then the payload, of
+ *   more than TUTTI_INLINE_BYTES, lies in memory that the connection holds, from the address on that the first 8 bytes of
+ *   `inlined` are, and stays there until *released says so, or takeBack() is called. It arrives as any other: the payload
+ *   in the slot, and 0 in `carried`.
  *
  * Threads: tutti calls a connection from one thread at a time, but not always the same; the ends of a FIFO that are not
  * the transport's are used by other threads meanwhile. Different connections are used side by side. No function may
@@ -40,14 +44,15 @@
 extern "C" {
 #endif
 
-#define TUTTI_TRANSPORT_ABI 1
+#define TUTTI_TRANSPORT_ABI 2
 #define TUTTI_INLINE_BYTES 32
+#define TUTTI_LENT 1
 
 typedef struct {
   uint64_t sequence;
   unsigned char fingerprint[16]; /* of the call; opaque, moved as it is */
   uint32_t bytes;                /* of payload */
-  uint32_t carried;              /* moved as it is */
+  uint32_t carried;              /* moved as it is, but for TUTTI_LENT, which arrives as 0 */
   unsigned char inlined[TUTTI_INLINE_BYTES];
   unsigned char unused[64]; /* keeps two headers out of each other's cache lines; need not be moved */
 } tuttiSlotHeader;
@@ -84,6 +89,14 @@ typedef struct {
   size_t memoryBytes;
   tuttiTransportSettings settings; /* for as long as the connection is there */
 } tuttiTransportEdge;
+
+/* Memory of the program that stays where it is until forget(): what it has registered (tuttiCommRegister) or allocated
+   (tuttiMemAlloc). In one process no two have the same number, at any time; they may overlap. */
+typedef struct {
+  const void* begin;
+  size_t bytes;
+  uint64_t number;
+} tuttiTransportMemory;
 
 /* The two ends' private line while they connect, over the control plane: authenticated, in order. */
 typedef struct {
@@ -131,6 +144,23 @@ typedef struct {
   void (*error)(void* connection, char* text, size_t room);
   /* Ends it, at any time. Nothing of it touches the edge's memory afterwards, from neither end. */
   void (*close)(void* connection);
+
+  /* Payloads beside slots (TUTTI_LENT): all four functions, or NULL for all. Only a sender's end is asked, and each end
+     for itself. */
+
+  /* Whether slots that are posted from now on may have their payloads in this memory: 1, and then until letGo(), which
+     is called as often as this has said 1, and not before such slots are released or taken back. 0: they are copied
+     into slots. That is no error; the reason is for log(), once. May take as long as the memory takes to be registered.
+   */
+  int (*hold)(void* connection, const tuttiTransportMemory* memory);
+  void (*letGo)(void* connection, const tuttiTransportMemory* memory);
+  /* The calls that have lent something have failed. What was posted so and is not released lies in its slots by now,
+     and `carried` is 0. Once this returns, nothing reads it elsewhere, also no device: where that takes it, the
+     connection fails. */
+  void (*takeBack)(void* connection);
+  /* Of no connection: whatever any of them keeps of this memory is given up when it returns, or where it is still held,
+     which is an error of the program's, with letGo(). Any thread, at any time. */
+  void (*forget)(const tuttiTransportMemory* memory);
 } tuttiTransport;
 
 /* What the shared object exports: called with the same `host` for each communicator that is made, by any thread; the

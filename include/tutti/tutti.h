@@ -326,9 +326,9 @@ typedef struct {
   uint64_t operations;     /* calls completed */
   char lastAlgorithm[16];  /* of the last collective: "ring", … */
   char lastTransports[32]; /* of its links: "shm", "shm,tcp", … */
-  uint64_t directSlots;    /* pieces of messages that peers read from, or on GPUs wrote to, a buffer in place */
-  uint64_t bytes;          /* of the calls completed: their counts, as this rank gave them, in bytes */
-  uint64_t nanoseconds;    /* from each of these calls, or from its start, to its end; calls that overlap count twice */
+  uint64_t directSlots; /* pieces of messages that peers or devices read from, or on GPUs wrote to, a buffer in place */
+  uint64_t bytes;       /* of the calls completed: their counts, as this rank gave them, in bytes */
+  uint64_t nanoseconds; /* from each of these calls, or from its start, to its end; calls that overlap count twice */
 } tuttiCommStats_t;
 TUTTI_API tuttiResult_t tuttiCommGetStats(tuttiComm_t comm, tuttiCommStats_t* stats);
 /* nanoseconds[r]: how long calls of this rank have waited for rank r. Noted now and then while a call waits: waits of
@@ -364,8 +364,9 @@ TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int de
 /* Of both. Nothing that uses the memory may be under way. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* pointer);
 /* Tells the communicator about a buffer that will be used often. Local: the other ranks need not do the same, and
- * correctness never depends on it. On a GPU, other ranks then read operands in it, and write results to it, in place
- * instead of through slots; an operation ends when they have. Those of the process do so at once; those of other
+ * correctness never depends on it. On the host, RDMA sends long messages out of it, as out of memory of tuttiMemAlloc,
+ * instead of through slots (docs/verbs.md). On a GPU, other ranks then read operands in it, and write results to it, in
+ * place instead of through slots; an operation ends when they have. Those of the process do so at once; those of other
  * processes map it first, in the background, which is possible for memory of tuttiMemAllocDevice, or of the driver's
  * virtual memory management made to be shared; it remains in use on the GPU until they have unmapped it again. It must
  * stay allocated until it is deregistered, which is when no call that uses it is under way. */

@@ -11,6 +11,7 @@
 #include "device/user_memory.h"
 #include "process/fd.h"
 #include "process/fork.h"
+#include "window/lasting_memory.h"
 #include "window/own_window.h"
 
 using namespace tutti;
@@ -41,25 +42,36 @@ std::shared_ptr<void> allocateOnHost(size_t bytes) {
 // What tuttiMemAlloc and tuttiMemAllocDevice have given out; process-wide, as malloc's heap is.
 class Allocations {
  public:
-  void* keep(std::shared_ptr<void> memory) {
-    void* const address = memory.get();
-    std::lock_guard lock(mutex_);
-    all_.emplace(address, std::move(memory));
-    return address;
+  void* keepOnHost(size_t bytes) {
+    Kept kept{allocateOnHost(bytes), {}};
+    kept.lasts = std::make_unique<window::Lasts>(kept.memory.get(), bytes);
+    return keep(std::move(kept));
   }
+  void* keepOnDevice(std::shared_ptr<void> memory) { return keep({std::move(memory), {}}); }
   bool release(void* pointer) {
-    std::shared_ptr<void> memory;  // goes without the lock: freeing memory of a GPU may wait
+    Kept kept;  // goes without the lock: freeing memory of a GPU may wait, and devices may have it registered
     std::lock_guard lock(mutex_);
     const auto found = all_.find(pointer);
     if (found == all_.end()) return false;
-    memory = std::move(found->second);
+    kept = std::move(found->second);
     all_.erase(found);
     return true;
   }
 
  private:
+  struct Kept {
+    std::shared_ptr<void> memory;
+    std::unique_ptr<window::Lasts> lasts;  // goes first
+  };
+  void* keep(Kept kept) {
+    void* const address = kept.memory.get();
+    std::lock_guard lock(mutex_);
+    all_.emplace(address, std::move(kept));
+    return address;
+  }
+
   fork::Mutex mutex_;  // guards what follows
-  std::map<void*, std::shared_ptr<void>> all_;
+  std::map<void*, Kept> all_;
 };
 
 Allocations& allocations = *new Allocations;  // outlives every thread of the program
@@ -72,7 +84,7 @@ tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes) {
   return guarded(nullptr, [&] {
     checkPointer(pointer, "tuttiMemAlloc", "pointer");
     checkSize(bytes, "tuttiMemAlloc");
-    *pointer = allocations.keep(allocateOnHost(bytes == 0 ? 1 : bytes));
+    *pointer = allocations.keepOnHost(bytes == 0 ? 1 : bytes);
   });
 }
 
@@ -84,7 +96,8 @@ tuttiResult_t tuttiMemAllocDevice(void** pointer, size_t bytes, int device, unsi
     checkSize(bytes, name);
     if (device < -1) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: device is {}", name, device));
     const size_t some = bytes == 0 ? 1 : bytes;
-    *pointer = allocations.keep(device < 0 ? allocateOnHost(some) : device::allocateOnDevice(device, some));
+    *pointer =
+        device < 0 ? allocations.keepOnHost(some) : allocations.keepOnDevice(device::allocateOnDevice(device, some));
   });
 }
 

@@ -105,6 +105,11 @@ void HostExecutor::queue(PendingCall call) {
   stream->submit(std::move(job));
 }
 
+// Links over devices may keep it registered there.
+void HostExecutor::addBuffer(const void* handle, const Range& buffer) {
+  buffers_.try_emplace(handle, buffer.begin, buffer.bytes);
+}
+
 Stats HostExecutor::stats() const {
   Stats stats;
   stats.memoryBytes = state_.links().memoryBytes() + state_.plans().memoryBytes();

@@ -1,7 +1,10 @@
 // Runs calls on host memory: those without a stream on the calling thread, those of each stream on its thread.
 #pragma once
+#include <map>
+
 #include "comm/host_state.h"
 #include "team/executor.h"
+#include "window/lasting_memory.h"
 
 namespace tutti::comm {
 
@@ -12,6 +15,9 @@ class HostExecutor final : public Executor {
 
   void run(Call&& call) override;
   void queue(PendingCall call) override;
+  void addBuffer(const void* handle, const Range& buffer) override;
+  void endBuffer(const void* handle) override { buffers_.erase(handle); }
+  void end() noexcept override { buffers_.clear(); }
   bool idle() const noexcept override { return state_.idle(); }
   Stats stats() const override;
   std::string foresee(const Call& call) const override;
@@ -20,6 +26,7 @@ class HostExecutor final : public Executor {
 
  private:
   HostState state_;
+  std::map<const void*, window::Lasts> buffers_;  // by their handles
 };
 
 }  // namespace tutti::comm

@@ -56,11 +56,14 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   allMap = mayMap && std::ranges::all_of(outs, [](auto* end) { return end->driver != nullptr || end->lendsMapped(); });
   sendsFromBuffers = singleCopy != link::SingleCopy::kNever &&
                      std::ranges::any_of(outs, [](auto* end) { return end->driver != nullptr && end->lends(); });
+  holdsBuffers = sendsFromBuffers && std::ranges::any_of(outs, [](auto* end) {
+                   return end->driver != nullptr && end->driver->holdsBuffers();
+                 });
   again.reserve(*schedule);
   triedShort = false;
   leastLent = mayLend ? leastLentOf(*this, LendingTrial::kLeastBytes) : SIZE_MAX;
   leastMapped = mayMap ? leastLentOf(*this, kLeastMapped) : SIZE_MAX;
-  leastEither = std::min(leastLent, leastMapped);
+  leastEither = std::min({leastLent, leastMapped, holdsBuffers ? kLeastPieceLent : SIZE_MAX});
   hasDrivers = std::any_of(ins.begin(), ins.end(), [](auto* end) { return end->driver != nullptr; }) ||
                std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
 }
@@ -77,9 +80,9 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   iterations_ = kernels::iterationsOf(rounds_, binding.schedule->maxLag);
   waitingFor_ = -1;
   owesReturns_ = false;
-  lent_ = sent_ = nullptr;
+  lent_ = sent_ = held_ = nullptr;
   lendsPlace_ = readsMapped_ = false;
-  slotsLentMapped_ = 0;
+  slotsReadInPlace_ = 0;
   landingAt_ = nullptr;
   lendableBytes_ = longest * work.elementBytes;
   places_ = {};
@@ -87,6 +90,7 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   lends_ = lendableBytes_ >= binding.leastLent && decidesToLend();
   sendsFromBuffers_ =
       binding.sendsFromBuffers && lendableBytes_ >= kLeastPieceLent && !work_.scalesInput && maySharePlaces();
+  if (binding.holdsBuffers && sendsFromBuffers_) holdBuffers();
 }
 
 LaneState Lane::run(bool& moved) noexcept {

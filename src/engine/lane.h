@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,14 +38,16 @@ struct Binding {
   std::vector<Stores> stores;            // of each step
   bool hasDrivers = false;               // some link needs progress()
   bool sendsFromBuffers = false;         // some driver, where that may be
+  bool holdsBuffers = false;             // one of them only from memory that it holds
   std::vector<schedule::Stays> lending;  // what each step may lend instead of filling slots
   std::vector<schedule::Stays> anyUse;  // the same to who does anything with it: drivers, and peers that have it mapped
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
-  size_t leastLent = SIZE_MAX;                   // bytes over the longest link from which on a call may lend
-  size_t leastMapped = SIZE_MAX;                 // and lend what its peers have mapped
-  size_t leastEither = SIZE_MAX;                 // of the two
-  bool allMap = false;                           // all peers over mapped memory have this rank's window
-  std::atomic<uint64_t>* directSlots = nullptr;  // counts pieces that peers have read in the window
+  size_t leastLent = SIZE_MAX;    // bytes over the longest link from which on a call may lend
+  size_t leastMapped = SIZE_MAX;  // and lend what its peers have mapped
+  size_t leastEither = SIZE_MAX;  // of the two
+  bool allMap = false;            // all peers over mapped memory have this rank's window
+  std::atomic<uint64_t>* directSlots =
+      nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
   ShortSteps again;         // of a call that is made again
   bool triedShort = false;  // whether they are of this one
@@ -134,7 +137,7 @@ class Lane {
   }
   bool isLentMapped(const link::SendEnd& end) const noexcept { return lendsPlace_ && end.lendsMapped(); }
   const std::byte* placeLentOver(const link::SendEnd& end) const noexcept {
-    const std::byte* const from = end.driver == nullptr ? lent_ : sent_;
+    const std::byte* const from = end.driver == nullptr ? lent_ : end.driver->holdsBuffers() ? held_ : sent_;
     return from != nullptr && end.lends() ? from : nullptr;
   }
   void choosePlaces(const schedule::Step& step, size_t round, size_t bytes) noexcept;
@@ -165,6 +168,13 @@ class Lane {
   }
   const std::byte* placeSent(const schedule::Step& step, size_t round, size_t bytes) const noexcept;
   void stopLanding() noexcept;
+  // Over drivers that hold them; in holding.cc.
+  void holdBuffers() noexcept;
+  bool hold(schedule::Stays where, std::optional<window::Lasting>& held) noexcept;
+  bool isHeld(schedule::Stays where) const noexcept;
+  void letGo() noexcept;
+  template <class Visit>
+  void visitHolders(Visit visit) const;
 
   bool isShort() noexcept;
   LaneState runShort(bool& moved) noexcept;
@@ -192,16 +202,18 @@ class Lane {
   } places_;                 // of what this call lends to peers that have it mapped
   bool lendsPlace_ = false;  // the current step does, that
   uint64_t lentPlace_ = 0;
-  uint64_t slotsLentMapped_ = 0;     // by this call
-  bool readsMapped_ = false;         // the current step, in some peer's
-  bool sendsFromBuffers_ = false;    // and to drivers
-  size_t lendableBytes_ = 0;         // over its longest link
-  uint64_t startedTicks_ = 0;        // of what may
-  bool fetched_ = false;             // by the current step, to the output
-  bool owesReturns_ = false;         // something has been lent
-  const std::byte* lent_ = nullptr;  // by the current step, to peers that read
-  const std::byte* sent_ = nullptr;  // and to drivers
-  link::Landing landing_;            // of the current step
+  uint64_t slotsReadInPlace_ = 0;                          // by this call
+  bool readsMapped_ = false;                               // the current step, in some peer's
+  bool sendsFromBuffers_ = false;                          // and to drivers
+  size_t lendableBytes_ = 0;                               // over its longest link
+  uint64_t startedTicks_ = 0;                              // of what may
+  bool fetched_ = false;                                   // by the current step, to the output
+  bool owesReturns_ = false;                               // something has been lent
+  const std::byte* lent_ = nullptr;                        // by the current step, to peers that read
+  const std::byte* sent_ = nullptr;                        // and to drivers
+  const std::byte* held_ = nullptr;                        // and to those that hold what they send
+  std::optional<window::Lasting> heldInput_, heldOutput_;  // by all of them, while this call runs
+  link::Landing landing_;                                  // of the current step
   const link::RecvEnd* landingAt_ = nullptr;
   LaneFailure failure_;
 };

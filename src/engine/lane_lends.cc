@@ -74,6 +74,7 @@ void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
   const bool mayLend = lends_ && bytes >= kLeastPieceLent;
   lent_ = mayLend ? placeOf(binding_->lending[step_], step, round) : nullptr;
   sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
+  held_ = isHeld(binding_->anyUse[step_]) ? sent_ : nullptr;
   lendsPlace_ = bytes >= kLeastPieceLent && findPlace(binding_->anyUse[step_], step, round);
 }
 
@@ -96,9 +97,10 @@ bool Lane::findPlace(Stays where, const Step& step, size_t round) noexcept {
 void Lane::post(link::SendEnd& end, uint32_t bytes) noexcept {
   if (isLentMapped(end)) {
     end.lendMappedQuietly(work_.fingerprint, bytes, lentPlace_);
-    ++slotsLentMapped_;
+    ++slotsReadInPlace_;
   } else if (const std::byte* const from = placeLentOver(end)) {
     end.lendQuietly(work_.fingerprint, bytes, from);
+    if (end.driver != nullptr && end.driver->holdsBuffers()) ++slotsReadInPlace_;
   } else {
     return end.postQuietly(work_.fingerprint, bytes);
   }
@@ -196,20 +198,22 @@ bool Lane::isReturned() noexcept {
 void Lane::endLending() noexcept {
   const size_t bytes = std::exchange(lendableBytes_, 0);
   if (bytes >= binding_->leastLent && startedTicks_ != 0) binding_->trial.took(readTicks() - startedTicks_, bytes);
-  const uint64_t slots = std::exchange(slotsLentMapped_, 0);
+  letGo();
+  const uint64_t slots = std::exchange(slotsReadInPlace_, 0);
   if (slots != 0 && binding_->directSlots != nullptr)
     binding_->directSlots->fetch_add(slots, std::memory_order_relaxed);
 }
 
 void Lane::takeBack() noexcept {
   stopLanding();
-  if (!owesReturns_) return;
-  for (link::SendEnd* end : binding_->outs) {
+  for (size_t i = 0; owesReturns_ && i < binding_->outs.size(); ++i) {
+    link::SendEnd* const end = binding_->outs[i];
     if (end->driver == nullptr)
       end->takeBack();
     else if (end->lends())
       end->moveIntoSlots();
   }
+  letGo();
 }
 
 }  // namespace tutti::engine

@@ -32,6 +32,7 @@ void SendEnd::moveIntoSlots() noexcept {
       std::memcpy(fifo.slots + (slot & (fifo.depth - 1)) * size_t{fifo.slotBytes}, placeSent(fifo, slot), line.bytes);
       line.carried = PayloadLocation::kInSlot;
     }
+    driver->stopSendingBuffers();
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "link/fifo.h"
 #include "link/peer_memory.h"
+#include "window/lasting_memory.h"
 #include "window/view.h"
 
 namespace tutti::link {
@@ -47,6 +48,16 @@ class Driver {
   void withdraw() noexcept {
     alone([this] { stopLanding(); });
   }
+  // Whether what is posted from now on may lie in this memory, until letGo(). Where it may not, nothing is wrong.
+  bool hold(const window::Lasting& memory) noexcept {
+    bool held = false;
+    alone([&] { held = beginHolding(memory); });
+    return held;
+  }
+  // As often as it was held. Nothing that lies there is unreleased then.
+  void letGo(const window::Lasting& memory) noexcept {
+    alone([&] { endHolding(memory); });
+  }
   // Waits until no other thread is in progress(), which never takes long.
   template <class Act>
   void alone(Act act) noexcept {
@@ -70,9 +81,15 @@ class Driver {
   // Whether it sends what lies beside the slots as well (PayloadLocation::kAtSender, at an address of this process),
   // and lets payloads land, which are PayloadLocation::kAtReceiver then.
   virtual bool reachesBuffers() const noexcept { return false; }
+  // Whether it sends what lies beside the slots from memory that it holds, and from no other.
+  virtual bool holdsBuffers() const noexcept { return false; }
   // As progress(): by one thread at a time.
   virtual void land(const Landing&) noexcept {}
   virtual void stopLanding() noexcept {}
+  virtual bool beginHolding(const window::Lasting&) noexcept { return false; }
+  virtual void endHolding(const window::Lasting&) noexcept {}
+  // What was posted and is not released lies in slots from now on: nothing is read elsewhere once this returns.
+  virtual void stopSendingBuffers() noexcept {}
   // True while something posted has not yet been handed to the network.
   virtual bool sending() const noexcept = 0;
   // Only what progress() would take or give. By one thread at a time, as progress(), and before each sleep.
@@ -183,11 +200,12 @@ struct SendEnd {
   }
   // Whether the peer, or else the driver, can read this rank's memory.
   bool lends() const noexcept {
-    return driver != nullptr ? driver->reachesBuffers() : (readsSender() & kByKernel) != 0;
+    return driver != nullptr ? driver->reachesBuffers() || driver->holdsBuffers() : (readsSender() & kByKernel) != 0;
   }
   // Whether the peer has this rank's window.
   bool lendsMapped() const noexcept { return driver == nullptr && (readsSender() & kMapped) != 0; }
-  // The payload stays at `from` until the slot is released; more than kInlineBytes. Needs lends().
+  // The payload stays at `from` until the slot is released; more than kInlineBytes. Needs lends(), and over a driver
+  // that holds buffers one that is held.
   void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from) noexcept {
     lend(fingerprint, bytes, {reinterpret_cast<uint64_t>(from), 0});
   }

@@ -17,6 +17,7 @@
 #include "base/plain_text.h"
 #include "link/edge_memory.h"
 #include "process/log.h"
+#include "window/lasting_memory.h"
 
 namespace tutti::link {
 namespace {
@@ -27,6 +28,8 @@ static_assert(offsetof(tuttiSlotHeader, bytes) == offsetof(SlotHeader, bytes));
 static_assert(offsetof(tuttiSlotHeader, carried) == offsetof(SlotHeader, carried));
 static_assert(offsetof(tuttiSlotHeader, inlined) == offsetof(SlotHeader, inlined));
 static_assert(TUTTI_INLINE_BYTES == kInlineBytes);
+static_assert(TUTTI_LENT == static_cast<uint32_t>(PayloadLocation::kAtSender));
+static_assert(static_cast<uint32_t>(PayloadLocation::kInSlot) == 0 && offsetof(RemoteAddress, at) == 0);
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
 
 constexpr size_t kMostText = 1024;
@@ -81,6 +84,15 @@ class SettingsList {
   std::vector<const char*> pointers_;
 };
 
+tuttiTransportMemory memoryOf(const window::Lasting& memory) noexcept {
+  return {memory.begin, memory.bytes, memory.number};
+}
+
+void forgetIn(const void* table, const window::Lasting& memory) noexcept {
+  const tuttiTransportMemory described = memoryOf(memory);
+  static_cast<const tuttiTransport*>(table)->forget(&described);
+}
+
 class PluginDriver final : public Driver {
  public:
   PluginDriver(const tuttiTransport& table, void* handle, const Fifo& send, const Fifo& recv)
@@ -96,6 +108,18 @@ class PluginDriver final : public Driver {
       if (!failed_) return moved == tuttiTransportAdvanced ? Progress::kAdvanced : Progress::kIdle;
     }
     return hasUnread() && !hasUnsent() ? Progress::kIdle : Progress::kFailed;
+  }
+  bool holdsBuffers() const noexcept override { return table_.hold != nullptr; }
+  bool beginHolding(const window::Lasting& memory) noexcept override {
+    const tuttiTransportMemory described = memoryOf(memory);
+    return !failed_ && table_.hold(handle_, &described) != 0;
+  }
+  void endHolding(const window::Lasting& memory) noexcept override {
+    const tuttiTransportMemory described = memoryOf(memory);
+    table_.letGo(handle_, &described);
+  }
+  void stopSendingBuffers() noexcept override {
+    if (holdsBuffers()) table_.takeBack(handle_);
   }
   bool sending() const noexcept override { return !failed_ && table_.sending(handle_) != 0; }
   // Nothing moves after a failure.
@@ -298,6 +322,8 @@ void check(const tuttiTransport& table, const std::string& path) {
   if (!table.usable || !table.open || !table.connect || !table.progress || !table.sending || !table.interest ||
       !table.error || !table.close)
     refuse(path, fmt::format("{} lacks a function", name));
+  if (const int count = !!table.hold + !!table.letGo + !!table.takeBack + !!table.forget; count != 0 && count != 4)
+    refuse(path, fmt::format("{} has some of hold, letGo, takeBack and forget, but not all", name));
 }
 
 }  // namespace
@@ -314,6 +340,7 @@ std::unique_ptr<Transport> loadTransport(const std::string& path, const Transpor
   const tuttiTransport* const table = entry(&kHost, why.data(), why.room());
   if (table == nullptr) refuse(path, why.said());
   check(*table, path);
+  if (table->forget != nullptr) window::LastingMemory::ofProcess().tell(table, forgetIn);
   return std::make_unique<Plugin>(*table, settings);
 }
 

@@ -90,6 +90,10 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "How often it is sent again before its way counts as broken."},
     {"TUTTI_IB_PCI_RELAXED_ORDERING", For::kNetwork, Type::kSwitch, "1", 0, 1, "",
      "Whether the PCI bus may order what an RDMA device writes as it likes, where the device knows how."},
+    {"TUTTI_IB_MEMORY_MIB", For::kNetwork, Type::kNumber, "4096", 0, 1 << 24, "",
+     "How much of the program's memory, in MiB, each RDMA device may have registered to send from: what tuttiMemAlloc "
+     "gave out and tuttiCommRegister was told of. What was used longest ago makes room; what has none is copied into "
+     "slots. 0: all is."},
 
     // How operations run
     {"TUTTI_CONF_FILE", For::kRunning, Type::kPath, "", 0, 0, "",

@@ -36,8 +36,8 @@ EngineWish engineByName(const std::string& name) {
 
 // What transports may be told, as it is or by default; of numbers, whether they may be is known then.
 constexpr settings::Name kNumbers[] = {
-    "TUTTI_IB_GID_INDEX", "TUTTI_IB_QPS_PER_CONNECTION",  "TUTTI_IB_TC", "TUTTI_IB_SL", "TUTTI_IB_TIMEOUT",
-    "TUTTI_IB_RETRY_CNT", "TUTTI_IB_PCI_RELAXED_ORDERING"};
+    "TUTTI_IB_GID_INDEX", "TUTTI_IB_QPS_PER_CONNECTION",   "TUTTI_IB_TC",        "TUTTI_IB_SL", "TUTTI_IB_TIMEOUT",
+    "TUTTI_IB_RETRY_CNT", "TUTTI_IB_PCI_RELAXED_ORDERING", "TUTTI_IB_MEMORY_MIB"};
 
 link::TransportSettings settingsOfTransports() {
   link::TransportSettings all;

@@ -47,6 +47,13 @@ class Plugins(unittest.TestCase):
                 self.assertEqual(status, 0, f"{program} {said}")
                 self.assertIn("Out of bounds values : 0 OK", said)
 
+    def test_sends_from_where_it_may_be_held(self):
+        """Through all kinds of memory the same comes out; that it went straight, tests/conformance/holding_test.cc sees."""
+        for kind in ("1", "2"):
+            status, said = self.all_reduce("--ranks", "3", "--transport", "example", "-R", kind)
+            self.assertEqual(status, 0, said)
+            self.assertIn("Out of bounds values : 0 OK", said)
+
     def test_takes_its_place_among_the_others(self):
         status, said = self.all_reduce("--ranks", "2", TUTTI_DEBUG="info")
         self.assertEqual(status, 0, said)
@@ -90,10 +97,22 @@ const tuttiTransport* tuttiTransportEntry(const tuttiTransportHost* host, char* 
 BROKEN = [
     ("noentry", "int other;\n", "no function tuttiTransportEntry"),
     ("abi", TABLE % ".abi = 77", "made for interface 77"),
+    ("old", TABLE % ".abi = 1", "made for interface 1, this library has 2"),
     ("noname", TABLE % ".abi = TUTTI_TRANSPORT_ABI", "'' is no name"),
     ("badname", TABLE % '.abi = TUTTI_TRANSPORT_ABI, .name = "Bad,Name"', "'Bad,Name' is no name"),
     ("speed", TABLE % '.abi = TUTTI_TRANSPORT_ABI, .name = "x", .latencyUs = -1', "latency of -1"),
     ("holes", TABLE % '.abi = TUTTI_TRANSPORT_ABI, .name = "x", .bandwidthGBs = 1', "x lacks a function"),
+    ("half", """static int usable(const tuttiTransportRank* self, tuttiTransportSettings settings, char* text, size_t room) { return 1; }
+static void* open(const tuttiTransportEdge* edge, const tuttiTransportLine* line, char* text, size_t room) { return 0; }
+static tuttiTransportProgress move(void* connection) { return tuttiTransportIdle; }
+static int sending(void* connection) { return 0; }
+static int interest(void* connection, short* events) { return -1; }
+static void error(void* connection, char* text, size_t room) {}
+static void end(void* connection) {}
+static int hold(void* connection, const tuttiTransportMemory* memory) { return 1; }
+""" + TABLE % """.abi = TUTTI_TRANSPORT_ABI, .name = "x", .bandwidthGBs = 1, .usable = usable, .open = open, .connect = move,
+.progress = move, .sending = sending, .interest = interest, .error = error, .close = end, .hold = hold""",
+     "x has some of hold, letGo, takeBack and forget, but not all"),
     ("refuses", """const tuttiTransport* tuttiTransportEntry(const tuttiTransportHost* host, char* text, size_t room) {
   for (size_t i = 0; i < room; ++i) text[i] = "no \\n"[i % 4];  /* without an end */
   return 0;

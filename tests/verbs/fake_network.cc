@@ -14,6 +14,35 @@ constexpr int kUnreachable = 12, kFlushed = 5;
 
 }  // namespace
 
+FakeDevice::~FakeDevice() {
+  cache.reset();
+  EXPECT_EQ(all_.size(), 0u) << "left registered with " << name_;
+}
+
+Registrar::Made FakeDevice::add(const void* begin, size_t bytes) noexcept {
+  const bool refuses = refused_ > 0 && std::uniform_real_distribution<>(0, 1)(random_) < refused_;
+  if (refuses || bytes_ + bytes > most_) {
+    errno = refuses ? EFAULT : ENOMEM;
+    return {};
+  }
+  bytes_ += bytes;
+  all_[++last_] = {static_cast<const std::byte*>(begin), bytes};
+  return {reinterpret_cast<void*>(uintptr_t{last_}), last_};
+}
+
+void FakeDevice::remove(void* handle) noexcept {
+  const auto found = all_.find(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)));
+  EXPECT_NE(found, all_.end());
+  bytes_ -= found->second.bytes;
+  all_.erase(found);
+}
+
+bool FakeDevice::knows(uint32_t key, const void* begin, size_t bytes) const {
+  const auto found = all_.find(key);
+  const auto* const at = static_cast<const std::byte*>(begin);
+  return found != all_.end() && at >= found->second.begin && at + bytes <= found->second.begin + found->second.bytes;
+}
+
 // Some of what an earlier life had to report is still there: whoever reads it knows it by its life.
 bool FakeQueue::connect(const QueueAddress&, uint32_t life) noexcept {
   if (happens(faults_.refusedLife)) {
@@ -88,7 +117,8 @@ bool FakePath::leave(size_t from) {
   const Write& write = message.write;
   if (!write.copied && write.bytes > 0) {
     const auto* const place = static_cast<const std::byte*>(write.from);
-    EXPECT_TRUE(place >= sender.memory_ && place + write.bytes <= sender.memory_ + sender.bytes_);
+    const bool isOwn = place >= sender.memory_ && place + write.bytes <= sender.memory_ + sender.bytes_;
+    EXPECT_TRUE(write.key ? sender.device_->knows(*write.key, place, write.bytes) : isOwn);
     message.bytes.assign(place, place + write.bytes);
   }
   wire_[from].push_back(std::move(message));
@@ -123,7 +153,12 @@ bool FakePath::acknowledge(size_t from) {
   const FakeMessage message = std::move(arrived_[from].front());
   arrived_[from].pop_front();
   FakeQueue& sender = *ends_[from];
-  if (sender.alive_ && sender.life_ == message.life && message.write.signalled)
+  const bool isCurrent = sender.alive_ && sender.life_ == message.life;
+  const Write& write = message.write;
+  if (isCurrent && write.key && !write.copied) {  // it may have been read again until now
+    EXPECT_TRUE(sender.device_->knows(*write.key, write.from, write.bytes));
+  }
+  if (isCurrent && write.signalled)
     sender.report({.what = Completion::What::kWritten, .life = message.life, .write = message.number});
   return true;
 }

@@ -1,12 +1,16 @@
 // RDMA devices in memory, which do all that real ones may do: messages of one queue pair go in their order, others in
-// any; what is sent is read when it leaves, not when it is posted; what is under way arrives, also from a sender that
-// has stopped, as long as the receiver has not; what has arrived may still be reported as broken.
+// any; what is sent is read when it leaves, not when it is posted, and may be read again until that is acknowledged;
+// what is under way arrives, also from a sender that has stopped, as long as the receiver has not; what has arrived may
+// still be reported as broken.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "transports/verbs/queue.h"
@@ -20,15 +24,53 @@ struct FakeMessage {
   std::vector<std::byte> bytes;
 };
 
+// A device that registers memory: not for ever, and only so much of it.
+class FakeDevice final : public Registrar {
+ public:
+  FakeDevice(std::string name, size_t most, std::mt19937_64& random, const double& refused)
+      : name_(std::move(name)), most_(most), random_(random), refused_(refused) {}
+  ~FakeDevice() override;
+  FakeDevice(const FakeDevice&) = delete;
+  FakeDevice& operator=(const FakeDevice&) = delete;
+
+  std::string name() const override { return name_; }
+  Made add(const void* begin, size_t bytes) noexcept override;
+  void remove(void* handle) noexcept override;
+  // Whether it may read there.
+  bool knows(uint32_t key, const void* begin, size_t bytes) const;
+  size_t count() const { return all_.size(); }
+
+ private:
+  struct Range {
+    const std::byte* begin;
+    size_t bytes;
+  };
+  std::string name_;
+  size_t most_, bytes_ = 0;
+  std::mt19937_64& random_;
+  const double& refused_;
+  uint32_t last_ = 0;
+  std::map<uint32_t, Range> all_;
+
+ public:
+  std::optional<MemoryCache> cache{*this};
+};
+
 // How likely what goes wrong is, of 1.
 struct FakeFaults {
-  double refusedWrite = 0, refusedNotes = 0, refusedLife = 0, failedPoll = 0, inactivePort = 0;
+  double refusedWrite = 0, refusedNotes = 0, refusedLife = 0, failedPoll = 0, inactivePort = 0, refusedMemory = 0;
 };
 
 class FakeQueue final : public Queue {
  public:
-  FakeQueue(std::string name, std::byte* memory, size_t bytes, std::mt19937_64& random, FakeFaults& faults)
-      : name_(std::move(name)), memory_(memory), bytes_(bytes), random_(random), faults_(faults) {}
+  FakeQueue(std::string name, std::byte* memory, size_t bytes, std::mt19937_64& random, FakeFaults& faults,
+            std::shared_ptr<FakeDevice> device)
+      : name_(std::move(name)),
+        memory_(memory),
+        bytes_(bytes),
+        random_(random),
+        faults_(faults),
+        device_(std::move(device)) {}
 
   std::string name() const override { return name_; }
   QueueAddress address() const override { return {}; }
@@ -37,6 +79,7 @@ class FakeQueue final : public Queue {
   bool write(const Write& write) noexcept override;
   int poll(std::span<Completion> completions) noexcept override;
   void stop() noexcept override;
+  std::shared_ptr<MemoryCache> memory() const override { return {device_, &*device_->cache}; }
   bool portIsActive() noexcept override { return !happens(faults_.inactivePort); }
   int pollFd() const noexcept override { return -1; }
   bool arm() noexcept override { return completions_.empty(); }
@@ -45,7 +88,6 @@ class FakeQueue final : public Queue {
  private:
   friend class FakePath;
   bool happens(double part) { return part > 0 && std::uniform_real_distribution<>(0, 1)(random_) < part; }
-  void refuse() noexcept;
   void report(const Completion& completion) { completions_.push_back(completion); }
 
   std::string name_;
@@ -53,6 +95,7 @@ class FakeQueue final : public Queue {
   size_t bytes_;
   std::mt19937_64& random_;
   FakeFaults& faults_;
+  std::shared_ptr<FakeDevice> device_;
   bool alive_ = false;
   uint32_t life_ = 0;
   int expected_ = 0;

@@ -6,6 +6,7 @@
 It makes its devices, breaks them, and counts what is left on them.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -47,6 +48,30 @@ def wait_for(what, condition):
         if time.monotonic() > until:
             raise AssertionError(f"still not after {SOON} s: {what}")
         time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def readable_programs(binaries):
+    """A copy that every user may read: where a build lies, others may not look."""
+    for node in Path("/dev/infiniband").iterdir():
+        node.chmod(0o666)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        for file in (binaries / "all_reduce_perf", *(binaries.parent / "lib").glob("libtutti*.so*")):
+            shutil.copy(file, folder)
+        yield folder
+
+
+def run_limited(folder, locked, *words, **variables):
+    """What all_reduce_perf says as a user that may lock so many bytes: root may lock what it likes."""
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (locked, locked))  # noqa: E731
+    done = subprocess.run([*nobody, f"{folder}/all_reduce_perf", *words], capture_output=True, text=True, preexec_fn=limit,
+                          env={**os.environ, "LD_LIBRARY_PATH": folder, **variables}, timeout=SOON)
+    said = done.stdout + done.stderr
+    if done.returncode != 0:
+        raise AssertionError(said)
+    return said
 
 
 class Case(unittest.TestCase):
@@ -133,6 +158,47 @@ class Collectives(Case):
 
     def test_nothing_that_is_to_be_secret_goes_over_it(self):
         self.falls_back("verbs: it does not encrypt, as TUTTI_ENCRYPT asks for", TUTTI_ENCRYPT="1", TUTTI_HOST_ID="")
+
+
+class RegisteredMemory(Case):
+    """What is sent out of the program's memory, where the device has it registered, and out of slots where not."""
+    WORDS = ["-b", "640K", "-e", "640K", "-n", "3", "-w", "1", "-c", "1", "--ranks", "2", "--transport", "verbs"]
+
+    def in_place(self, said):
+        """How many slots were sent so, by both ranks."""
+        self.assertIn("Out of bounds values : 0 OK", said)
+        return sum(int(count) for count in re.findall(r"(\d+) of \d+ slots were sent from registered memory", said))
+
+    def runs(self, kind, *words, **variables):
+        said = self.succeeds("all_reduce_perf", *self.WORDS, "-R", kind, *words, TUTTI_DEBUG="debug", **variables)
+        return self.in_place(said), said
+
+    def test_what_is_registered_or_allocated_is_sent_from_there(self):
+        for kind in ("1", "2"):
+            count, said = self.runs(kind)
+            self.assertGreater(count, 50, said)
+            self.assertNotIn("copied into slots", said)
+
+    def test_ordinary_memory_is_not(self):
+        self.assertEqual(self.runs("0")[0], 0)
+        self.assertEqual(self.runs("2", TUTTI_IB_MEMORY_MIB="0")[0], 0)
+
+    def test_more_buffers_than_may_be_registered_at_a_time(self):
+        """One of the two that a rank has, both of which a ring sends from: now the input, now the output, which in place is both."""
+        all_of_it, _ = self.runs("1", "--algo", "ring", "-N", "2")
+        count, said = self.runs("1", "--algo", "ring", "-N", "2", TUTTI_IB_MEMORY_MIB="1")
+        self.assertGreater(count, 50, said)
+        self.assertLess(count, all_of_it, said)
+        self.assertRegex(said, r"rxe0 may register 1048576 bytes \(TUTTI_IB_MEMORY_MIB\), and others are in use")
+
+    def test_the_limit_of_locked_memory_is_reached(self):
+        """It leaves room for the link, and for no buffer."""
+        with readable_programs(self.BIN) as folder:
+            said = run_limited(folder, 1600 << 10, *self.WORDS, "-R", "1", TUTTI_DEBUG="debug", TUTTI_CHANNELS="1")
+        self.assertEqual(self.in_place(said), 0, said)
+        self.assertIn("verbs to rank", said)
+        self.assertRegex(said, r"bytes of registered memory are copied into slots and not sent from where they are: rxe0 does not "
+                         r"register them: Cannot allocate memory \(`ulimit -l` is the limit of locked memory\)")
 
 
 class Deaths(Case):
@@ -240,23 +306,8 @@ class Devices(Case):
         self.assertIn("Out of bounds values : 0 OK", said[0][1])
 
     def test_too_little_memory_may_be_locked(self):
-        """Root may lock what it likes: another user is asked to."""
-        words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-        for node in Path("/dev/infiniband").iterdir():
-            node.chmod(0o666)
-        with tempfile.TemporaryDirectory() as folder:  # where a build lies, others may not look
-            os.chmod(folder, 0o755)
-            for file in (self.BIN / "all_reduce_perf", *(self.BIN.parent / "lib").glob("libtutti*.so*")):
-                shutil.copy(file, folder)
-            self.locks_too_little(words, folder)
-
-    def locks_too_little(self, words, folder):
-        environment = self.environment({"TUTTI_TRANSPORT": "^p2p,shm", "LD_LIBRARY_PATH": folder})
-        command = [*words, f"{folder}/all_reduce_perf", *SIZES, "--ranks", "2"]
-        limit = lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))  # noqa: E731
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=limit, timeout=SOON)
-        said = done.stdout + done.stderr
-        self.assertEqual(done.returncode, 0, said)
+        with readable_programs(self.BIN) as folder:
+            said = run_limited(folder, 65536, *SIZES, "--ranks", "2", TUTTI_TRANSPORT="^p2p,shm", TUTTI_DEBUG="info")
         self.assertRegex(said, r"verbs does not work from rank 0 to .*cannot be registered with rxe0:1: Cannot allocate memory "
                          r"\(is the limit of locked memory high enough\? `ulimit -l` says.*trying tcp")
 
@@ -291,14 +342,15 @@ def restore():
 
 
 class TwoWays(Case):
-    """A link over two ports, of which one goes down under a job and comes back: its traffic moves, and returns."""
+    """A link over two ports, of which one goes down under a job and comes back: its traffic moves, and returns, out of the
+    program's memory too."""
 
     def test_a_port_that_goes_down_and_comes_back(self):
         quiet("bash", "-c", "set -e; ip link add dummy1 type dummy; ip link set dummy1 mtu 4200 up; "
               "ip addr add 10.79.0.1/24 dev dummy1; rdma link add rxe1 type rxe netdev dummy1")
         wait_for("rxe1", lambda: "rxe1/1 state ACTIVE" in quiet("rdma", "link"))
         job = self.start("all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "40", "-w", "1", "-c", "1", "-N", "20", "--ranks", "2",
-                         "--transport", "verbs", TUTTI_IB_HCA="rxe0,rxe1", **BREAKS_SOON)
+                         "--transport", "verbs", "-R", "1", TUTTI_IB_HCA="rxe0,rxe1", **BREAKS_SOON)
         wait_for("links", lambda: held("qp") >= 4)
         time.sleep(2)
         quiet("ip", "link", "set", "dummy1", "down")

@@ -48,7 +48,7 @@ void checkWay(const QueueAddress& own, const QueueAddress& peer, const std::stri
 
 Connection::Connection(const tuttiTransportEdge& edge, const tuttiTransportLine& line, const LinkSettings& settings,
                        const tuttiTransportHost& host)
-    : edge_(edge), peerHost_(edge.peer.hostName), line_(line), host_(host) {
+    : edge_(edge), peerHost_(edge.peer.hostName), mostMemory_(settings.mostMemory), line_(line), host_(host) {
   const int notes = StripedLink::mostNotes(edge.send.depth), writes = StripedLink::mostWrites(edge.send.depth);
   for (const Port& port : portsFor(edge, settings))
     queues_.push_back(
@@ -65,6 +65,7 @@ Connection::Connection(const tuttiTransportEdge& edge, const tuttiTransportLine&
 }
 
 Connection::~Connection() {
+  tellSlots();
   if (sleepOn_ >= 0) ::close(sleepOn_);
   if (awake_ >= 0) ::close(awake_);
 }
@@ -121,6 +122,24 @@ bool Connection::heardReady() {
   if (bytes >= 0 && (bytes != 1 || said != kReady))
     throw std::runtime_error("the peer said something else than that it is ready");
   return bytes >= 0;
+}
+
+bool Connection::hold(const tuttiTransportMemory& memory) noexcept try {
+  if (mostMemory_ == 0) return false;
+  std::string why;
+  const bool held = link_->hold(memory, mostMemory_, why);
+  if (!why.empty()) host_.log(1, (name() + ": " + why).c_str());
+  return held;
+} catch (const std::exception&) {  // no memory to say it
+  return false;
+}
+
+void Connection::tellSlots() const noexcept try {
+  if (link_ == nullptr || link_->sentInPlace() == 0) return;
+  host_.log(
+      2, fmt::format("{}: {} of {} slots were sent from registered memory", name(), link_->sentInPlace(), link_->sent())
+             .c_str());
+} catch (const std::exception&) {
 }
 
 int Connection::interest(short& events) noexcept {

@@ -16,6 +16,7 @@ namespace tutti::verbs {
 struct LinkSettings {
   std::string ports;  // TUTTI_IB_HCA
   int pairsPerPort = 1;
+  size_t mostMemory = 0;  // bytes of the program's memory that a device may have registered
   Behaviour behaviour{};
 };
 
@@ -32,6 +33,10 @@ class Connection {
   Progress connect() noexcept;
   Progress progress() noexcept { return link_->progress(std::chrono::steady_clock::now()); }
   bool sending() const noexcept { return link_->sending(); }
+  // What is said of these in tutti/transport.h.
+  bool hold(const tuttiTransportMemory& memory) noexcept;
+  void letGo(const tuttiTransportMemory& memory) noexcept { link_->letGo(memory.number); }
+  void takeBack() noexcept { link_->takeBack(std::chrono::steady_clock::now()); }
   int interest(short& events) noexcept;
   std::string error() const;
 
@@ -41,9 +46,11 @@ class Connection {
   void join(const Greeting& peers);
   bool heardReady();
   std::string name() const;
+  void tellSlots() const noexcept;
 
   tuttiTransportEdge edge_;
   std::string peerHost_;
+  size_t mostMemory_;
   tuttiTransportLine line_;
   const tuttiTransportHost& host_;
   std::vector<std::unique_ptr<DeviceQueue>> queues_;  // until they are the link's

@@ -98,9 +98,26 @@ Device::Device(ibv_context* context) : context_(context) {
 }
 
 Device::~Device() {
+  memory_.reset();
   ibv_dealloc_pd(domain_);
   ibv_close_device(context_);
 }
+
+std::string Device::name() const { return ibv_get_device_name(context_->device); }
+
+// For writing too, though it is only read: then it is this process's own pages that are registered, and not what it
+// still shares with others until it writes. Where the kernel does not copy registered pages for a child, libibverbs
+// keeps them from children: those of a link may be, the program's are not.
+Registrar::Made Device::add(const void* begin, size_t bytes) noexcept {
+  if (ibv_is_fork_initialized() != IBV_FORK_UNNEEDED) {
+    errno = EOPNOTSUPP;
+    return {};
+  }
+  ibv_mr* const made = ibv_reg_mr(domain_, const_cast<void*>(begin), bytes, IBV_ACCESS_LOCAL_WRITE);
+  return made != nullptr ? Made{made, made->lkey} : Made{};
+}
+
+void Device::remove(void* handle) noexcept { ibv_dereg_mr(static_cast<ibv_mr*>(handle)); }
 
 namespace {
 
@@ -138,6 +155,17 @@ std::shared_ptr<Device> Device::named(const std::string& name) {
     return device;
   }
   throw std::runtime_error(name + " is gone");
+}
+
+void Device::forget(uint64_t memory) {
+  Opened& opened = openedHere();
+  std::vector<std::shared_ptr<Device>> all;  // the last owner of one may be here
+  {
+    const std::lock_guard lock(opened.mutex);
+    for (const auto& [name, device] : opened.devices)
+      if (auto open = device.lock()) all.push_back(std::move(open));
+  }
+  for (const auto& device : all) device->memory_->forget(memory);
 }
 
 std::vector<Port> portsHere() {

@@ -3,9 +3,11 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "transports/verbs/memory_cache.h"
 #include "transports/verbs/ports.h"
 
 namespace tutti::verbs {
@@ -13,23 +15,33 @@ namespace tutti::verbs {
 // Throws std::runtime_error that names the call and the device.
 [[noreturn]] void refused(const std::string& what, int error);
 
-class Device {
+class Device final : public Registrar {
  public:
   // The process's, opened when it is first asked for, and as long as anybody has it. Throws std::runtime_error.
   static std::shared_ptr<Device> named(const std::string& name);
-  ~Device();
+  // What this process's devices have registered of it goes, or with the last one that holds it.
+  static void forget(uint64_t memory);
+  ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   ibv_context* context() const noexcept { return context_; }
   ibv_pd* domain() const noexcept { return domain_; }
   const ibv_device_attr& limits() const noexcept { return limits_; }
+  static std::shared_ptr<MemoryCache> memoryOf(const std::shared_ptr<Device>& device) {
+    return {device, &*device->memory_};
+  }
+
+  std::string name() const override;
+  Made add(const void* begin, size_t bytes) noexcept override;
+  void remove(void* handle) noexcept override;
 
  private:
   explicit Device(ibv_context* context);
   ibv_context* context_;
   ibv_pd* domain_ = nullptr;
   ibv_device_attr limits_{};
+  std::optional<MemoryCache> memory_{*this};
 };
 
 // All ports of all devices as they are now. Empty where there is none, or where they cannot be listed.

@@ -168,7 +168,7 @@ int DeviceQueue::expectNotes(int count) noexcept {
 }
 
 bool DeviceQueue::write(const Write& write) noexcept {
-  ibv_sge part{reinterpret_cast<uintptr_t>(write.from), write.bytes, memory_->lkey};
+  ibv_sge part{reinterpret_cast<uintptr_t>(write.from), write.bytes, write.key.value_or(memory_->lkey)};
   ibv_send_wr request{};
   request.wr_id = numberOf(life_, ++begun_ & kCount);
   request.sg_list = &part;

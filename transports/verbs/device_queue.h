@@ -35,6 +35,7 @@ class DeviceQueue final : public Queue {
   bool write(const Write& write) noexcept override;
   int poll(std::span<Completion> completions) noexcept override;
   void stop() noexcept override;
+  std::shared_ptr<MemoryCache> memory() const override { return Device::memoryOf(device_); }
   bool portIsActive() noexcept override;
   int pollFd() const noexcept override { return channel_ ? channel_->fd : -1; }
   bool arm() noexcept override;

@@ -40,6 +40,7 @@ LinkSettings settingsOf(tuttiTransportSettings settings) {
   };
   all.ports = find(settings, "TUTTI_IB_HCA");
   all.pairsPerPort = number("TUTTI_IB_QPS_PER_CONNECTION", all.pairsPerPort);
+  all.mostMemory = static_cast<size_t>(number("TUTTI_IB_MEMORY_MIB", 0)) << 20;
   how.gidIndex = number("TUTTI_IB_GID_INDEX", how.gidIndex);
   how.trafficClass = number("TUTTI_IB_TC", how.trafficClass);
   how.serviceLevel = number("TUTTI_IB_SL", how.serviceLevel);
@@ -86,6 +87,12 @@ void tellError(void* connection, char* text, size_t room) noexcept try {
   say("no memory to say what has failed", text, room);
 }
 
+void forget(const tuttiTransportMemory* memory) noexcept try {
+  Device::forget(memory->number);
+} catch (
+    const std::exception&) {  // no memory for a list of devices: the kernel keeps the pages until the last link ends
+}
+
 constexpr tuttiTransport kTable{
     .abi = TUTTI_TRANSPORT_ABI,
     .name = "verbs",
@@ -99,6 +106,11 @@ constexpr tuttiTransport kTable{
     .interest = [](void* connection, short* events) noexcept { return of(connection).interest(*events); },
     .error = tellError,
     .close = [](void* connection) noexcept { delete static_cast<Connection*>(connection); },
+    .hold = [](void* connection,
+               const tuttiTransportMemory* memory) noexcept { return of(connection).hold(*memory) ? 1 : 0; },
+    .letGo = [](void* connection, const tuttiTransportMemory* memory) noexcept { of(connection).letGo(*memory); },
+    .takeBack = [](void* connection) noexcept { of(connection).takeBack(); },
+    .forget = forget,
 };
 
 }  // namespace

@@ -4,9 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+
+#include "transports/verbs/memory_cache.h"
 
 namespace tutti::verbs {
 
@@ -30,6 +33,7 @@ struct Write {
   uint32_t bytes = 0;              // 0 is allowed with a note
   size_t to = 0;                   // from the begin of the peer's memory
   std::optional<uint32_t> note{};  // reaches the peer once the write, and all before it, are there
+  std::optional<uint32_t> key{};   // `from` is not in the edge's memory, but in other that has this one
   bool copied = false;             // the bytes are taken at once; kMostCopied at most
   bool signalled = false;
 };
@@ -60,9 +64,12 @@ class Queue {
   virtual bool write(const Write& write) noexcept = 0;
   // What has happened since, at most as much as there is room for; -1, with errno, when the device fails.
   virtual int poll(std::span<Completion> completions) noexcept = 0;
-  // Nothing of this queue pair reaches the peer, or this end's memory, once it has reported each note that is expected
-  // as come or broken.
+  // Once it returns, nothing of this end's memory is read any more. Nothing of this queue pair reaches the peer, or
+  // this end's memory, once it has reported each note that is expected as come or broken.
   virtual void stop() noexcept = 0;
+
+  // Of its device, by whose keys it writes from other memory than the edge's. Never null.
+  virtual std::shared_ptr<MemoryCache> memory() const = 0;
 
   virtual bool portIsActive() noexcept = 0;
   // A descriptor that becomes readable with the next completion after arm(); -1 where there is none.

@@ -22,6 +22,14 @@ constexpr milliseconds kDrain(10'000);                           // for a device
 constexpr size_t kHeadBegin = offsetof(tuttiSlotHeader, fingerprint), kHeadEnd = offsetof(tuttiSlotHeader, unused);
 static_assert(kHeadEnd - kHeadBegin <= kMostCopied);
 
+bool isInlined(const tuttiSlotHeader& header) noexcept { return header.bytes <= TUTTI_INLINE_BYTES; }
+bool isLent(const tuttiSlotHeader& header) noexcept { return !isInlined(header) && header.carried == TUTTI_LENT; }
+const std::byte* lentAt(const tuttiSlotHeader& header) noexcept {
+  uint64_t at = 0;
+  std::memcpy(&at, header.inlined, sizeof at);
+  return reinterpret_cast<const std::byte*>(at);
+}
+
 uint64_t load(uint64_t& word) noexcept { return std::atomic_ref(word).load(std::memory_order_acquire); }
 void store(uint64_t& word, uint64_t value) noexcept { std::atomic_ref(word).store(value, std::memory_order_release); }
 
@@ -46,6 +54,13 @@ StripedLink::StripedLink(const tuttiFifo& send, const tuttiFifo& recv, void* mem
       log_(std::move(log)),
       sentOf_(send.depth),
       coming_(recv.depth) {}
+
+// No device uses what is held once its queue pairs are gone.
+StripedLink::~StripedLink() {
+  for (Holding& holding : holdings_) holding.count = 1;
+  paths_.clear();
+  while (!holdings_.empty()) letGo(holdings_.back().memory.number);
+}
 
 // Parts of all slots, releases of all slots, and some about paths.
 int StripedLink::mostNotes(uint32_t depth) noexcept {
@@ -204,14 +219,17 @@ void StripedLink::landed(Path& path) {
 
 void StripedLink::free() {
   const uint64_t before = free_;
-  const auto isOver = [&](uint64_t slot) {
-    const Sent& sent = sentOf_[at(slot)];
-    return slot < credited_ || sent.done == maskOf(sent.parts);
-  };
   while (free_ < sent_ && isOver(free_)) ++free_;
   if (free_ == before) return;
   store(*send_.released, free_);
   moved_ = true;
+}
+
+bool StripedLink::isOver(uint64_t slot) const noexcept {
+  const Sent& sent = sentOf_[at(slot)];
+  const auto isIts = [slot](const Path::Flight& flight) { return flight.slot == slot; };
+  const auto carries = [&](const auto& path) { return std::ranges::any_of(path->flights, isIts); };
+  return sent.done == maskOf(sent.parts) || (slot < credited_ && !(sent.lent && std::ranges::any_of(paths_, carries)));
 }
 
 // ---- What goes ---------------------------------------------------------------------------------------------------
@@ -268,7 +286,8 @@ bool StripedLink::sendNew() {
 bool StripedLink::sendNext(uint64_t slot) {
   const std::vector<Path*> up = pathsUp();
   if (up.empty()) return false;
-  const uint32_t bytes = send_.headers[at(slot)].bytes;
+  const tuttiSlotHeader& header = send_.headers[at(slot)];
+  const uint32_t bytes = header.bytes;
   if (bytes > send_.slotBytes) {
     fail(fmt::format("slot {} was posted with {} bytes, and has room for {}", slot, bytes, send_.slotBytes));
     return false;
@@ -276,7 +295,8 @@ bool StripedLink::sendNext(uint64_t slot) {
   const auto parts = static_cast<uint8_t>(std::clamp<size_t>(bytes / kLeastPart, 1, up.size()));
   for (uint8_t number = 0; number < parts; ++number)
     if (!up[number]->hasRoomFor(2)) return false;
-  sentOf_[at(slot)] = {bytes, parts, 0, {}};
+  sentOf_[at(slot)] = {bytes, isLent(header), parts, 0, {}};
+  sentInPlace_ += isLent(header) ? 1 : 0;
   ++sent_;
   for (uint8_t number = 0; number < parts; ++number) {
     if (up[number]->isUp())
@@ -292,23 +312,102 @@ bool StripedLink::sendNext(uint64_t slot) {
 void StripedLink::sendPart(uint64_t slot, uint8_t number, Path& path) {
   Sent& sent = sentOf_[at(slot)];
   sent.pathOf[number] = static_cast<uint8_t>(indexOf(path));
-  const Note note{Note::Kind::kPart, number, static_cast<uint8_t>(sent.parts - 1), static_cast<uint16_t>(slot)};
-  const auto write = [&](const void* from, size_t bytes, bool last) {
-    Write one{.from = from,
-              .bytes = static_cast<uint32_t>(bytes),
-              .to = static_cast<size_t>(static_cast<const std::byte*>(from) - memory_)};
-    one.copied = bytes <= kMostCopied;
-    if (last) one.note = note.bits();
-    return path.write(one);
-  };
-  const bool isInlined = sent.bytes <= TUTTI_INLINE_BYTES;
-  const Range range = rangeOf(sent.bytes, sent.parts, number);
-  auto* const header = reinterpret_cast<const std::byte*>(&send_.headers[at(slot)]);
-  const bool begun = number > 0 || write(header + kHeadBegin, kHeadEnd - kHeadBegin, isInlined);
-  const std::byte* const payload = reinterpret_cast<std::byte*>(send_.slots) + at(slot) * size_t{send_.slotBytes};
-  if (begun && (isInlined || write(payload + range.begin, range.end - range.begin, true)))
+  const bool begun = number > 0 || writeHead(slot, path);
+  if (begun && (isInlined(send_.headers[at(slot)]) || writePayload(slot, number, path)))
     return path.flights.push_back({path.begun(), slot, number});
-  breakDown(path, fmt::format("it takes nothing: {}", std::strerror(errno)));
+  if (!failed_) breakDown(path, fmt::format("it takes nothing: {}", std::strerror(errno)));
+}
+
+// Over there its payload is in the slot.
+bool StripedLink::writeHead(uint64_t slot, Path& path) {
+  tuttiSlotHeader header = send_.headers[at(slot)];
+  const auto place = reinterpret_cast<const std::byte*>(&send_.headers[at(slot)]) + kHeadBegin;
+  if (isLent(header)) {
+    header.carried = 0;
+    std::memset(header.inlined, 0, sizeof header.inlined);
+  }
+  Write one{.from = header.fingerprint, .bytes = kHeadEnd - kHeadBegin, .to = static_cast<size_t>(place - memory_)};
+  one.copied = true;
+  if (isInlined(header)) one.note = Note{Note::Kind::kPart, 0, 0, static_cast<uint16_t>(slot)}.bits();
+  return path.write(one);
+}
+
+bool StripedLink::writePayload(uint64_t slot, uint8_t number, Path& path) {
+  const tuttiSlotHeader& header = send_.headers[at(slot)];
+  const Sent& sent = sentOf_[at(slot)];
+  const auto [begin, end] = rangeOf(sent.bytes, sent.parts, number);
+  const auto* const place = reinterpret_cast<std::byte*>(send_.slots) + at(slot) * size_t{send_.slotBytes};
+  Write one{.from = place + begin, .bytes = end - begin, .to = static_cast<size_t>(place + begin - memory_)};
+  if (isLent(header)) {
+    one.from = lentAt(header) + begin;
+    one.key = keyOf(lentAt(header), sent.bytes, path);
+    if (!one.key) return fail(fmt::format("slot {} was posted in memory that is not held", slot)), false;
+  }
+  one.note = Note{Note::Kind::kPart, number, static_cast<uint8_t>(sent.parts - 1), static_cast<uint16_t>(slot)}.bits();
+  one.copied = one.bytes <= kMostCopied;
+  return path.write(one);
+}
+
+// ---- Memory beside the slots ---------------------------------------------------------------------------------------
+
+// On all devices or on none: a part may go any way.
+bool StripedLink::hold(const tuttiTransportMemory& memory, size_t most, std::string& why) noexcept try {
+  const auto known = std::ranges::find(holdings_, memory.number, [](const Holding& one) { return one.memory.number; });
+  if (known != holdings_.end()) return ++known->count, true;
+  Holding& made = holdings_.emplace_back(Holding{memory, 1, {}});
+  try {
+    made.devices.reserve(paths_.size());
+    for (const auto& path : paths_) {
+      auto cache = path->queue().memory();
+      if (std::ranges::find(made.devices, cache, &Holding::OfDevice::cache) != made.devices.end()) continue;
+      auto held = cache->hold(memory, most);
+      if (!held.key) {
+        why = std::move(held.why);
+        return letGo(memory.number), false;
+      }
+      made.devices.push_back({std::move(cache), *held.key});
+    }
+  } catch (...) {
+    letGo(memory.number);
+    throw;
+  }
+  return true;
+} catch (const std::exception&) {  // no memory for it
+  return false;
+}
+
+void StripedLink::letGo(uint64_t memory) noexcept {
+  const auto held = std::ranges::find(holdings_, memory, [](const Holding& one) { return one.memory.number; });
+  if (held == holdings_.end() || --held->count > 0) return;
+  for (const Holding::OfDevice& device : held->devices) device.cache->letGo(memory);
+  holdings_.erase(held);
+}
+
+std::optional<uint32_t> StripedLink::keyOf(const std::byte* begin, size_t bytes, const Path& path) const noexcept {
+  const auto cache = path.queue().memory();
+  for (const Holding& holding : holdings_) {
+    const auto* const first = static_cast<const std::byte*>(holding.memory.begin);
+    if (begin < first || begin + bytes > first + holding.memory.bytes) continue;
+    for (const Holding::OfDevice& device : holding.devices)
+      if (device.cache == cache) return device.key;
+  }
+  return std::nullopt;
+}
+
+void StripedLink::takeBack(TimePoint now) noexcept try {
+  if (failed_) return;
+  now_ = now;
+  const auto isOfLent = [&](const Path::Flight& flight) {
+    return flight.slot >= free_ && sentOf_[at(flight.slot)].lent;
+  };
+  for (const auto& path : paths_) {
+    while (path->isUp() && hear(*path)) {
+    }
+    if (path->isUp() && std::ranges::any_of(path->flights, isOfLent))
+      breakDown(*path, "a call has failed whose memory was being sent");
+  }
+} catch (const std::exception& error) {
+  fail(error.what());
 }
 
 // ---- Paths that break, and come back -----------------------------------------------------------------------------
@@ -337,6 +436,7 @@ void StripedLink::breakDown(Path& path, const std::string& why) {
   // What was asked or said on this one may be lost.
   for (const auto& other : paths_)
     if (other.get() != &path && other->isAsking) ask(*other);
+  free();
 }
 
 void StripedLink::ask(Path& path) {

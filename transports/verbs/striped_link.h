@@ -7,6 +7,9 @@
 // soon as the device says that all is over there, so that whoever has sent needs nothing more of the receiver. So no
 // byte is looked at before the note behind it has come, whatever way the network takes.
 //
+// A payload may lie in the program's memory instead, which the devices of the link then have registered. Its slot is
+// free only when no device may read it again: also not where the peer has released it, and the device has not heard so.
+//
 // A path that breaks is stopped at both ends. Each asks the other, on another path, what has come of what it sent that
 // way; when the answer is there nothing can come that way any more, and what has not come is sent again on others. So
 // no part comes twice, and none late into a place that is used again. When the port is active again, the lower rank
@@ -18,6 +21,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +40,9 @@ class StripedLink {
   // The FIFOs lie in `memory`. `leads` at one end alone. `log` is told of paths that break and come back.
   StripedLink(const tuttiFifo& send, const tuttiFifo& recv, void* memory, bool leads,
               std::function<void(const std::string&)> log = {});
+  ~StripedLink();
+  StripedLink(const StripedLink&) = delete;
+  StripedLink& operator=(const StripedLink&) = delete;
 
   // How many notes may be under way towards an end of a link of this depth, on one path, and how many writes from it.
   static int mostNotes(uint32_t depth) noexcept;
@@ -45,6 +52,14 @@ class StripedLink {
   void addPath(std::unique_ptr<Queue> queue, const QueueAddress& peer);
   // Connects all paths. False when one cannot be: error() says why.
   bool begin() noexcept;
+
+  // Whether what is posted from now on may lie in this memory: true until letGo(), as often as that was said. On each
+  // device of the link at most `most` bytes are registered. `why` says why not, where nobody has heard it yet.
+  bool hold(const tuttiTransportMemory& memory, size_t most, std::string& why) noexcept;
+  void letGo(uint64_t memory) noexcept;
+  // All that was posted and is not released lies in slots by now: nothing reads it elsewhere once this returns. Paths
+  // on which it is under way are broken for that, and what they had goes again.
+  void takeBack(TimePoint now) noexcept;
 
   Progress progress(TimePoint now) noexcept;
   // While something posted, or what the peer waits for, has not reached it.
@@ -57,17 +72,31 @@ class StripedLink {
   // How often a path broke, and how often one came back.
   uint64_t broken() const noexcept { return broken_; }
   uint64_t revived() const noexcept { return revived_; }
+  // Slots, and those of them whose payload never was in one here.
+  uint64_t sent() const noexcept { return sent_; }
+  uint64_t sentInPlace() const noexcept { return sentInPlace_; }
 
  private:
   // A slot that the sender has sent, until it is released.
   struct Sent {
     uint32_t bytes = 0;
+    bool lent = false;            // when it was posted
     uint8_t parts = 0, done = 0;  // how many, and a mask of those that are over there
     std::array<uint8_t, kMostPaths> pathOf{};
   };
   struct Part {
     uint64_t slot;
     uint8_t number;
+  };
+  // Memory beside the slots, and by which key each device knows it.
+  struct Holding {
+    tuttiTransportMemory memory;
+    uint32_t count = 0;
+    struct OfDevice {
+      std::shared_ptr<MemoryCache> cache;
+      uint32_t key;
+    };
+    std::vector<OfDevice> devices;
   };
   // A slot that is on its way to the receiver.
   struct Coming {
@@ -87,6 +116,7 @@ class StripedLink {
   void credit(uint16_t number);
   void landed(Path& path);
   void free();
+  bool isOver(uint64_t slot) const noexcept;
 
   void breakDown(Path& path, const std::string& why);
   void retireAsked(Path& path, uint8_t question);
@@ -105,6 +135,9 @@ class StripedLink {
   bool sendAgain();
   bool sendNew();
   void sendPart(uint64_t slot, uint8_t number, Path& path);
+  bool writeHead(uint64_t slot, Path& path);
+  bool writePayload(uint64_t slot, uint8_t number, Path& path);
+  std::optional<uint32_t> keyOf(const std::byte* begin, size_t bytes, const Path& path) const noexcept;
   bool sendNext(uint64_t slot);
   std::vector<Path*> pathsUp() const;
   void fail(const std::string& why) noexcept;
@@ -132,7 +165,9 @@ class StripedLink {
   bool giveAgain_ = false;
   std::vector<Coming> coming_;
 
-  uint64_t broken_ = 0, revived_ = 0;
+  std::vector<Holding> holdings_;
+
+  uint64_t broken_ = 0, revived_ = 0, sentInPlace_ = 0;
 };
 
 }  // namespace tutti::verbs
