@@ -107,7 +107,7 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "saves a copy. What is faster is tried while calls repeat. Where the system does not permit it, or one end has 0 "
      "here, they go through shared slots. Memory of tuttiMemAlloc is mapped and read in place with 1 and 2 alike. "
      "Over TCP they are alike, too: long messages go from the caller's buffer to the socket and from there to the "
-     "caller's buffer."},
+     "caller's buffer; and over RDMA, which sends from registered memory."},
     {"TUTTI_TRANSPORT_PLUGINS", For::kRunning, Type::kText, "", 0, 0, "paths of shared objects, with commas between",
      "Further transports (tutti/transport.h). What they are called and which there are is to be the same on every "
      "rank."},

@@ -13,8 +13,10 @@ namespace {
 // Of a world with slots of this depth: what so many of its buffers have.
 size_t buffersOf(uint32_t depth, size_t count) { return count * depth * kSlotBytes; }
 
+constexpr uint64_t kSeeds = kSanitized ? 3 : 20;
+
 TEST(LentMemory, MoreBuffersThanMayBeRegistered) {
-  for (uint64_t seed = 0; seed < 20; ++seed)
+  for (uint64_t seed = 0; seed < kSeeds; ++seed)
     for (const size_t paths : {1, 2, 3}) {
       World world(seed, {.paths = paths, .slots = 2000, .lends = true, .cacheBytes = buffersOf(8, 2)});
       EXPECT_TRUE(world.run()) << "seed " << seed << ": " << world.link(0).error();
@@ -26,7 +28,7 @@ TEST(LentMemory, MoreBuffersThanMayBeRegistered) {
 // Also where one device of two refuses: then the link holds nothing, on neither.
 TEST(LentMemory, DevicesThatRefuse) {
   uint64_t refused = 0, held = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     World world(seed, {.paths = 4,
                        .slots = 1000,
                        .faults = {.refusedMemory = 0.2},
