@@ -90,6 +90,7 @@ bool giveUp(tuttiComm& comm, uint32_t bit) noexcept {
 }
 
 void freeShell(tuttiComm& comm) {
+  if (comm.communicator) comm.communicator->endBuffers();
   comm.communicator.reset();
   poolOf<tuttiComm>.putBack(&comm);
 }

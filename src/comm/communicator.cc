@@ -143,7 +143,12 @@ Communicator::~Communicator() { leave(); }
 
 const void* Communicator::addBuffer(const void* buffer, size_t bytes) {
   const void* const handle = registered_.add(buffer, bytes);
-  executor_->addBuffer(handle, {static_cast<const std::byte*>(buffer), bytes});
+  try {
+    executor_->addBuffer(handle, {static_cast<const std::byte*>(buffer), bytes});
+  } catch (...) {
+    registered_.remove(handle);
+    throw;
+  }
   return handle;
 }
 

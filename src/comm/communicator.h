@@ -64,6 +64,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // stands for none. One thread at a time.
   const void* addBuffer(const void* buffer, size_t bytes);
   bool endBuffer(const void* handle);
+  // Of all, when the handle goes by which the user could end them; streams may keep the communicator for a while.
+  void endBuffers() noexcept { executor_->endBuffers(); }
 
   // After a failure: has the one record of it written, if records are wanted and nobody else has. Any thread.
   void leaveRecord(const Error& why);

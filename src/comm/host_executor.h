@@ -17,6 +17,7 @@ class HostExecutor final : public Executor {
   void queue(PendingCall call) override;
   void addBuffer(const void* handle, const Range& buffer) override;
   void endBuffer(const void* handle) override { buffers_.erase(handle); }
+  void endBuffers() noexcept override { buffers_.clear(); }
   void end() noexcept override { buffers_.clear(); }
   bool idle() const noexcept override { return state_.idle(); }
   Stats stats() const override;

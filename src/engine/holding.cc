@@ -33,7 +33,9 @@ bool Lane::hold(Stays where, std::optional<window::Lasting>& held) noexcept {
   visitHolders([&](link::Driver& driver) {
     if (wanted++ == done && driver.hold(*held)) ++done;
   });
-  if (done == wanted) return true;
+  // The program may have deregistered it meanwhile, which is known of what is held from now on. Else nobody would give
+  // up what drivers keep.
+  if (done == wanted && !window::LastingMemory::ofProcess().tellAgain(*held)) return true;
   visitHolders([&](link::Driver& driver) {
     if (done > 0) driver.letGo(*held), --done;
   });

@@ -10,6 +10,7 @@ std::shared_ptr<Operation> Executor::newOperation() { return std::make_shared<Op
 
 void Executor::addBuffer(const void*, const Range&) {}
 void Executor::endBuffer(const void*) {}
+void Executor::endBuffers() noexcept {}
 void Executor::end() noexcept {}
 void Executor::note() {}
 

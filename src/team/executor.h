@@ -83,6 +83,8 @@ class Executor {
   // Buffers that the user registers and gives up. One thread at a time, which is also that of the calls.
   virtual void addBuffer(const void* handle, const Range& buffer);
   virtual void endBuffer(const void* handle);
+  // All, of an owner who is gone while calls may still run; what these hold of them goes when they end.
+  virtual void endBuffers() noexcept;
 
   virtual bool idle() const noexcept = 0;  // nothing queued or running
   // Waits for the calls that streams still work on. They end by themselves: each has a deadline.

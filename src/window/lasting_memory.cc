@@ -18,17 +18,30 @@ uint64_t LastingMemory::add(const void* begin, size_t bytes) {
 // Who is told may take its time, and no call waits for that.
 void LastingMemory::remove(uint64_t number) noexcept {
   Lasting ended;
-  size_t told = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(all_, number, &Lasting::number);
     if (found == all_.end()) return;
     ended = *found;
     all_.erase(found);
-    told = told_.size();
   }
-  for (size_t i = 0; i < told; ++i) {
+  tellAll(ended);
+}
+
+bool LastingMemory::tellAgain(const Lasting& memory) const noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::find(all_, memory.number, &Lasting::number) != all_.end()) return false;
+  }
+  tellAll(memory);
+  return true;
+}
+
+// There are ever more of those, in their order.
+void LastingMemory::tellAll(const Lasting& ended) const noexcept {
+  for (size_t i = 0;; ++i) {
     std::unique_lock lock(mutex_);
+    if (i == told_.size()) return;
     const auto [who, forget] = told_[i];
     lock.unlock();
     forget(who, ended);

@@ -28,6 +28,9 @@ class LastingMemory {
   uint64_t add(const void* begin, size_t bytes);
   // Once it returns, all who wish to be told have been.
   void remove(uint64_t number) noexcept;
+  // Tells of one that is not there any more once again: whoever has found it before, and kept something of it since,
+  // gives that up. False: it is there.
+  bool tellAgain(const Lasting& memory) const noexcept;
   // The oldest piece in which all of this is.
   std::optional<Lasting> find(const std::byte* begin, size_t bytes) const noexcept;
 
@@ -36,6 +39,8 @@ class LastingMemory {
   void tell(const void* who, Forget forget);
 
  private:
+  void tellAll(const Lasting& ended) const noexcept;
+
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Lasting> all_;  // in the order of their numbers
   std::vector<std::pair<const void*, Forget>> told_;

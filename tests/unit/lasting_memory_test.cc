@@ -58,6 +58,20 @@ TEST_F(LastingMemoryTest, TellsEachOnceWhatEnds) {
   EXPECT_EQ(ended.size(), 3u);
 }
 
+// As where it ended between finding and keeping.
+TEST_F(LastingMemoryTest, TellsAgainOfWhatIsNoMore) {
+  ended.clear();
+  const int one = 0;
+  all_.tell(&one, forget);
+  const uint64_t number = add(0, 10);
+  const Lasting found = *find(0, 10);
+  EXPECT_FALSE(all_.tellAgain(found));
+  EXPECT_TRUE(ended.empty());
+  all_.remove(number);
+  EXPECT_TRUE(all_.tellAgain(found));
+  EXPECT_EQ(ended, (std::vector<uint64_t>{number, number}));
+}
+
 TEST_F(LastingMemoryTest, AChildOfForkKnowsOfNoneOfIt) {
   const auto isKnown = [&] { return LastingMemory::ofProcess().find(memory_.data(), 10).has_value(); };
   std::optional<Lasts> lasts;

@@ -101,6 +101,25 @@ TEST_F(MemoryCaches, WhatIsRefusedIsAskedForAgainOnceSomethingHasGone) {
   EXPECT_TRUE(use(2));
 }
 
+TEST_F(MemoryCaches, WhatIsKnownToBeRefusedMakesNoRoom) {
+  EXPECT_TRUE(use(1) && use(2));
+  refused_ = 1;
+  EXPECT_FALSE(hold(4));
+  refused_ = 0;
+  EXPECT_TRUE(use(3));
+  EXPECT_EQ(cache().count(), 3u);
+  EXPECT_FALSE(hold(4));
+  EXPECT_EQ(cache().count(), 3u);
+}
+
+TEST_F(MemoryCaches, OneIsGivenUpWhereNoneIsInUse) {
+  EXPECT_TRUE(use(1) && hold(2));
+  EXPECT_TRUE(cache().giveUpOne());
+  EXPECT_EQ(cache().count(), 1u);
+  EXPECT_FALSE(cache().giveUpOne());
+  cache().letGo(2);
+}
+
 // A limit of locked memory that is lower than the bound.
 TEST(MemoryCacheLimits, IdleOnesMakeRoomForWhatTheSystemRefuses) {
   std::mt19937_64 random{1};

@@ -85,7 +85,9 @@ void DeviceQueue::make(void* memory, size_t bytes, int mostNotes, int mostWrites
                 .max_inline_data = kMostCopied};
   pair_ = ibv_create_qp(device_->domain(), &wanted);
   if (pair_ == nullptr) refused(port_.name() + " gives no queue pair", errno);
-  memory_ = ibv_reg_mr(device_->domain(), memory, bytes, accessOf(behaviour_.relaxed));
+  // What is kept of users' memory, for nobody right now, makes room.
+  do memory_ = ibv_reg_mr(device_->domain(), memory, bytes, accessOf(behaviour_.relaxed));
+  while (memory_ == nullptr && errno == ENOMEM && Device::memoryOf(device_)->giveUpOne());
   if (memory_ == nullptr) refused(fmt::format("{} bytes cannot be registered with {}", bytes, port_.name()), errno);
 }
 
@@ -97,7 +99,7 @@ void DeviceQueue::release() noexcept {
 }
 
 bool DeviceQueue::change(ibv_qp_attr& attributes, int mask) noexcept {
-  const int error = ibv_modify_qp(pair_, &attributes, mask | IBV_QP_STATE);
+  const int error = pair_ == nullptr ? ENODEV : ibv_modify_qp(pair_, &attributes, mask | IBV_QP_STATE);
   if (error != 0) errno = error;
   return error == 0;
 }
@@ -159,7 +161,7 @@ int DeviceQueue::expectNotes(int count) noexcept {
   wanted.wr_id = numberOf(life_, kReceive);
   for (int granted = 0; granted < count; ++granted) {
     ibv_recv_wr* refused = nullptr;
-    if (const int error = ibv_post_recv(pair_, &wanted, &refused); error != 0) {
+    if (const int error = pair_ == nullptr ? ENODEV : ibv_post_recv(pair_, &wanted, &refused); error != 0) {
       errno = error;
       return granted;
     }
@@ -180,7 +182,7 @@ bool DeviceQueue::write(const Write& write) noexcept {
   request.wr.rdma.remote_addr = peer_.memory + write.to;
   request.wr.rdma.rkey = peer_.key;
   ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(pair_, &request, &refused);
+  const int error = pair_ == nullptr ? ENODEV : ibv_post_send(pair_, &request, &refused);
   if (error != 0) errno = error;
   return error == 0;
 }
@@ -218,10 +220,13 @@ int DeviceQueue::poll(std::span<Completion> completions) noexcept {
   return static_cast<int>(before) + std::max(count, 0);
 }
 
+// One that can not be stopped goes: it would read on in memory that its owner has back.
 void DeviceQueue::stop() noexcept {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  change(attributes, 0);
+  if (pair_ == nullptr || change(attributes, 0)) return;
+  ibv_destroy_qp(pair_);
+  pair_ = nullptr;
 }
 
 bool DeviceQueue::portIsActive() noexcept {

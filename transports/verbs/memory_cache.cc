@@ -30,10 +30,10 @@ MemoryCache::Held MemoryCache::hold(const tuttiTransportMemory& memory, size_t m
 // What the device refuses for want of something, others may have: a limit of locked memory counts them all.
 bool MemoryCache::add(const tuttiTransportMemory& memory, size_t most, Lack& lack, int& error) {
   if (memory.bytes > most) return lack = Lack::kTooLong, false;
+  if (refused_.contains(memory.number)) return lack = Lack::kRefused, false;
   if (bytesInUse() + memory.bytes > most) return lack = Lack::kInUse, false;
   while (bytes_ + memory.bytes > most) makeRoom();
   lack = Lack::kRefused;
-  if (refused_.contains(memory.number)) return false;
   entries_.push_back({memory.number, memory.bytes, {}});
   Registrar::Made made;
   do {
@@ -87,6 +87,11 @@ void MemoryCache::forget(uint64_t number) noexcept {
   if (entry == entries_.end()) return;
   entry->forgotten = true;
   if (entry->users == 0) drop(entry);
+}
+
+bool MemoryCache::giveUpOne() noexcept {
+  const std::lock_guard lock(mutex_);
+  return makeRoom();
 }
 
 MemoryCache::Place MemoryCache::find(uint64_t number) noexcept {

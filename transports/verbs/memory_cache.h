@@ -45,6 +45,9 @@ class MemoryCache {
   // It is going to be no more: nobody gets it again, and it goes now, or with the last one to let it go.
   void forget(uint64_t number) noexcept;
 
+  // The one that nobody has used for longest. False: all are in use.
+  bool giveUpOne() noexcept;
+
   size_t bytes() const noexcept;
   size_t count() const noexcept;
   uint64_t made() const noexcept;  // ever
