@@ -99,7 +99,7 @@ std::string show(const Options& options) {
 
 // Which system a subcommand is about.
 void describeSystem(CLI::App& app, Options& options) {
-  CLI::Option* file = app.add_option("FILE", options.file,
+  CLI::Option* file = app.add_option("FILE,--input", options.file,
                                      "A system in NCCL's XML (NCCL_TOPO_FILE) or in hwloc's (lstopo); without "
                                      "a file, the machine at hand");
   app.add_option("--system", options.system, "One that is known by this name")->excludes(file);
