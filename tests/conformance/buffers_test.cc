@@ -11,18 +11,15 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "engine/lane.h"
+#include "conformance/message_lanes.h"
 #include "net/cipher.h"
-#include "schedule/algorithm.h"
 #include "support/edge_pair.h"
 #include "support/patience.h"
-#include "team/call.h"
 #include "transports/tcp/tcp.h"
 
 namespace tutti::test {
 namespace {
 
-using engine::Lane;
 using engine::LaneFailure;
 using engine::LaneState;
 
@@ -30,7 +27,7 @@ constexpr uint32_t kMoreThanSockets = 16 << 20;
 constexpr std::byte kNobodys{0xee}, kCallers{0x55};
 
 // A message from one end to the other.
-class BuffersTest : public testing::TestWithParam<std::string> {
+class BuffersTest : public testing::TestWithParam<std::string>, protected MessageLanes {
  protected:
   void SetUp() override {
     if (GetParam() == "aes" && !hasAes256Gcm()) GTEST_SKIP() << "this processor has no AES";
@@ -53,26 +50,7 @@ class BuffersTest : public testing::TestWithParam<std::string> {
   }
   static void forget(const link::Fifo& fifo) { std::memset(fifo.slots, 0xee, size_t{fifo.depth} * fifo.slotBytes); }
   void start(bool sends, uint64_t number = 0, link::SingleCopy way = link::SingleCopy::kWhereFaster) {
-    comm::Call call;
-    call.collective = Collective::kSendRecv;
-    call.sends = sends;
-    (sends ? call.send = input_.data() : call.recv = output_.data());
-    call.count = input_.size();
-    engine::Binding& binding = bindings_[sends ? 0 : 1];
-    binding = {};
-    binding.schedule = sends ? &sends_ : &receives_;
-    binding.singleCopy = way;
-    if (sends)
-      binding.outs = {&ends_[0]->send};
-    else
-      binding.ins = {&ends_[1]->recv};
-    binding.prepare(slotBytes_);
-    lane(sends).start(binding, comm::toWork(call, number, *binding.schedule, slotBytes_, 0, 1));
-  }
-  Lane& lane(bool sends) { return lanes_[sends ? 0 : 1]; }
-  LaneState run(bool sends) {
-    bool moved = false;
-    return lane(sends).run(moved);
+    startLane(sends, ends_[0]->send, ends_[1]->recv, slotBytes_, number, way);
   }
   void runBoth() {
     LaneState sent = LaneState::kBlocked, received = LaneState::kBlocked;
@@ -116,10 +94,7 @@ class BuffersTest : public testing::TestWithParam<std::string> {
   uint32_t slotBytes_ = 0;
   std::unique_ptr<EdgePair> edges_;
   ConnectionPair ends_;
-  std::vector<std::byte> input_, output_, sent_;
-  const schedule::Schedule sends_ = schedule::buildSend(0, 2, 1), receives_ = schedule::buildReceive(1, 2, 0);
-  std::array<engine::Binding, 2> bindings_;
-  std::array<Lane, 2> lanes_;
+  std::vector<std::byte> sent_;
 };
 
 TEST_P(BuffersTest, SlotsAreNotTouched) {

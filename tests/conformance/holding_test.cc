@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -11,9 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/lane.h"
-#include "schedule/algorithm.h"
-#include "team/call.h"
+#include "conformance/message_lanes.h"
 #include "window/lasting_memory.h"
 
 namespace tutti::test {
@@ -81,9 +78,10 @@ class HoldingDriver final : public link::Driver {
   uint64_t moved_ = 0;
 };
 
-class HoldingTest : public testing::Test {
+class HoldingTest : public testing::Test, protected MessageLanes {
  protected:
   HoldingTest() {
+    input_.resize(200'000), output_.resize(200'000);
     for (size_t i = 0; i < input_.size(); ++i) input_[i] = static_cast<std::byte>(i * 13 + i / 251);
     out_.fifo = ends_[0].fifo;
     in_.fifo = ends_[1].fifo;
@@ -98,26 +96,7 @@ class HoldingTest : public testing::Test {
     const link::Fifo fifo = link::Fifo::over(memory, kHeldSlotBytes, kHeldDepth);
   };
   void start(bool sends, uint64_t number, link::SingleCopy way = link::SingleCopy::kWhereFaster) {
-    comm::Call call;
-    call.collective = Collective::kSendRecv;
-    call.sends = sends;
-    (sends ? call.send = input_.data() : call.recv = output_.data());
-    call.count = input_.size();
-    engine::Binding& binding = bindings_[sends ? 0 : 1];
-    binding = {};
-    binding.schedule = sends ? &sends_ : &receives_;
-    binding.singleCopy = way;
-    if (sends)
-      binding.outs = {&out_};
-    else
-      binding.ins = {&in_};
-    binding.directSlots = &directSlots_;
-    binding.prepare(kHeldSlotBytes);
-    lanes_[sends ? 0 : 1].start(binding, comm::toWork(call, number, *binding.schedule, kHeldSlotBytes, 0, 1));
-  }
-  LaneState run(bool sends) {
-    bool moved = false;
-    return lanes_[sends ? 0 : 1].run(moved);
+    startLane(sends, out_, in_, kHeldSlotBytes, number, way);
   }
   void sendOnce(link::SingleCopy way = link::SingleCopy::kWhereFaster) {
     std::ranges::fill(output_, std::byte{0x55});
@@ -137,11 +116,6 @@ class HoldingTest : public testing::Test {
   HoldingDriver driver_{ends_[0].fifo, ends_[1].fifo};
   link::SendEnd out_;
   link::RecvEnd in_;
-  std::vector<std::byte> input_ = std::vector<std::byte>(200'000), output_ = std::vector<std::byte>(200'000);
-  const schedule::Schedule sends_ = schedule::buildSend(0, 2, 1), receives_ = schedule::buildReceive(1, 2, 0);
-  std::atomic<uint64_t> directSlots_{0};
-  engine::Binding bindings_[2];
-  engine::Lane lanes_[2];
   uint64_t number_ = 0;
 };
 
@@ -185,7 +159,7 @@ TEST_F(HoldingTest, ACallThatFailsTakesItBackAndLetsItGo) {
   EXPECT_EQ(run(true), LaneState::kBlocked);
   EXPECT_EQ(driver_.held.size(), 1u);
   EXPECT_EQ(out_.posted, kHeldDepth);
-  lanes_[0].takeBack();
+  lane(true).takeBack();
   EXPECT_EQ(driver_.stopped, 1);
   EXPECT_TRUE(driver_.held.empty());
   const std::vector<std::byte> before = input_;

@@ -47,6 +47,7 @@ TEST(SimCluster, ThePortIsTheLeastPathBetweenGpus) {
   EXPECT_DOUBLE_EQ(knownCluster("dgx-a100", 1).portGBs, 240);
   EXPECT_DOUBLE_EQ(knownCluster("azure-ndv2", 1).portGBs, 10);  // by PCI: no GPU hands on to another
   EXPECT_DOUBLE_EQ(knownCluster("azure-ndv2", 1).ringGBs, 40);
+  EXPECT_LT(knownCluster("azure-ndv2", 1).ringUs, knownCluster("azure-ndv2", 1).localUs);
   EXPECT_LT(knownCluster("pcie-box", 1).portGBs, 24.1);
   EXPECT_GT(knownCluster("pcie-box", 1).localUs, knownCluster("dgx-a100", 1).localUs);
 }
