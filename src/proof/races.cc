@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <unordered_map>
 
+#include "proof/order.h"
 #include "schedule/stays.h"
 
 namespace tutti::proof {
@@ -13,49 +12,60 @@ namespace {
 
 using schedule::Stays;
 
-// How many steps of each rank have happened before, as far as whoever holds the clock can know.
-using VectorClock = std::vector<uint32_t>;
-
-struct Event {
-  int rank = -1;
-  uint32_t time = 0;  // number of its step, from 1
-  bool before(const VectorClock& clock) const { return rank < 0 || clock[rank] >= time; }
-};
-
 // A segment of a buffer in one round.
 struct Cell {
   Event written;
   std::vector<Event> read;  // since then
 };
 
+// One use of direct links, over a run whose order is given.
 class Races {
  public:
-  Races(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, DirectBy by, const Lengths& lengths,
+  Races(std::span<const Schedule> schedules, const Order& order, DirectUse use, const Lengths& lengths,
         Problems& problems)
       : schedules_(schedules),
-        wiring_(wiring),
-        inPlace_(inPlace),
-        by_(by),
+        order_(order),
+        use_(use),
         lengths_(lengths),
         problems_(problems),
-        clocks_(schedules.size(), VectorClock(schedules.size())),
-        links_(wiring.links.size()) {}
+        slots_(order.places()),
+        cells_(schedules.size() * 2 * schedules[0].segments * static_cast<size_t>(lengths.rounds())) {}
 
-  void execute(int rank, const Step& step, int round) {
-    const Schedule& schedule = schedules_[rank];
-    ++clocks_[rank][rank];
-    for (const Operand source : schedule.from(step)) take(rank, step, round, source);
-    for (const Operand destination : schedule.to(step))
-      if (destination.kind() == Operand::Kind::kOutput)
-        forSegments(rank, step, round, [&](uint32_t segment) { write(rank, rank, segment, round); });
-    for (const Operand destination : schedule.to(step))
-      if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()]);
+  void readOwn(int rank, const Step& step, int round, Operand source) {
+    if (source.isLink()) return;
+    forSegments(rank, step, round,
+                [&](uint32_t segment) { read(rank, rank, source == Operand::input(), segment, round); });
+  }
+
+  // The slot at that place of the order's, which the rank has just taken.
+  void take(int rank, const Step& step, int round, size_t place) {
+    const Slot slot = slots_[place];
+    if (slot.refersTo >= 0) read(rank, slot.refersTo, slot.input, slot.segment, round);
+    const bool lent = use_.by == DirectBy::kLane && slot.refersTo >= 0;
+    if ((slot.directWrite && !(storesAsItIs(rank, step, slot) && step.segment == slot.segment)) ||
+        (lent && !storesAsItIs(rank, step, slot)))
+      complain(rank, round, "takes a value that should land in its output, and does something else with it");
+  }
+
+  void writeOwn(int rank, const Step& step, int round) {
+    forSegments(rank, step, round, [&](uint32_t segment) { write(rank, rank, segment, round); });
+  }
+
+  void post(int rank, const Step& step, int round, int receiver, size_t place) {
+    const bool lands = use_.by == DirectBy::kKernel && (step.flags & kDirectWrite) != 0 && opens(receiver);
+    Slot slot{step.segment, step.span, lands};
+    const Stays where = lentBy(schedules_[rank], step);
+    if (where != Stays::kNowhere && opens(rank)) {
+      slot.refersTo = rank;
+      slot.input = where == Stays::kInInput;
+    }
+    if (slot.directWrite)
+      forSegments(rank, step, round, [&](uint32_t segment) { write(rank, receiver, segment, round); });
+    slots_[place] = slot;
   }
 
  private:
-  using Kind = Operand::Kind;
   struct Slot {
-    VectorClock clock;
     uint32_t segment = 0;
     uint16_t span = 1;
     bool directWrite = false;
@@ -63,10 +73,12 @@ class Races {
     bool input = true;  // that buffer
   };
 
-  bool isInPlace(int rank) const { return inPlace_ == InPlace::kAll || (inPlace_ == InPlace::kSome && rank % 2 == 1); }
+  bool isInPlace(int rank) const {
+    return use_.inPlace == InPlace::kAll || (use_.inPlace == InPlace::kSome && rank % 2 == 1);
+  }
   // Whether peers may use its buffers.
   bool opens(int rank) const {
-    return inPlace_ != InPlace::kSome || !isInPlace(rank) || schedules_[rank].directInPlace;
+    return use_.inPlace != InPlace::kSome || !isInPlace(rank) || schedules_[rank].directInPlace;
   }
 
   template <class Visit>
@@ -77,22 +89,6 @@ class Races {
     }
   }
 
-  void take(int rank, const Step& step, int round, Operand source) {
-    if (source.kind() == Kind::kInput || source.kind() == Kind::kOutput)
-      forSegments(rank, step, round,
-                  [&](uint32_t segment) { read(rank, rank, source.kind() == Kind::kInput, segment, round); });
-    if (!source.isLink()) return;
-    auto& link = links_[wiring_.in[rank][source.index()]];
-    const Slot slot = std::move(link.front());
-    link.pop_front();
-    for (size_t i = 0; i < slot.clock.size(); ++i) clocks_[rank][i] = std::max(clocks_[rank][i], slot.clock[i]);
-    if (slot.refersTo >= 0) read(rank, slot.refersTo, slot.input, slot.segment, round);
-    const bool lent = by_ == DirectBy::kLane && slot.refersTo >= 0;
-    if ((slot.directWrite && !(storesAsItIs(rank, step, slot) && step.segment == slot.segment)) ||
-        (lent && !storesAsItIs(rank, step, slot)))
-      complain(rank, round, "takes a value that should land in its output, and does something else with it");
-  }
-
   bool storesAsItIs(int rank, const Step& step, const Slot& slot) const {
     const auto to = schedules_[rank].to(step);
     return step.fromCount == 1 && (step.flags & kFinalise) == 0 && step.span == slot.span &&
@@ -100,50 +96,34 @@ class Races {
   }
 
   Stays lentBy(const Schedule& schedule, const Step& step) const {
-    if (by_ == DirectBy::kLane) return staysOf(schedule, step);
-    if (by_ == DirectBy::kMapped) return staysForAnyUse(schedule, step);
+    if (use_.by == DirectBy::kLane) return staysOf(schedule, step);
+    if (use_.by == DirectBy::kMapped) return staysForAnyUse(schedule, step);
     const auto from = schedule.from(step);
     return from.size() == 1 && from[0] == Operand::input() && step.span == 1 ? Stays::kInInput : Stays::kNowhere;
   }
 
-  void post(int rank, const Step& step, int round, uint32_t link) {
-    const int receiver = wiring_.links[link].receiver;
-    const bool lands = by_ == DirectBy::kKernel && (step.flags & kDirectWrite) != 0 && opens(receiver);
-    Slot slot{clocks_[rank], step.segment, step.span, lands};
-    const Stays where = lentBy(schedules_[rank], step);
-    if (where != Stays::kNowhere && opens(rank)) {
-      slot.refersTo = rank;
-      slot.input = where == Stays::kInInput;
-    }
-    if (slot.directWrite) {
-      forSegments(rank, step, round, [&](uint32_t segment) { write(rank, receiver, segment, round); });
-    }
-    links_[link].push_back(std::move(slot));
-  }
-
   Cell& cell(int owner, bool input, uint32_t segment, int round) {
-    const uint64_t buffer = static_cast<uint64_t>(owner) * 2 + (input && !isInPlace(owner) ? 1 : 0);
-    return cells_[(buffer << 24 | segment) << 16 | static_cast<uint64_t>(round)];
+    const size_t buffer = static_cast<size_t>(owner) * 2 + (input && !isInPlace(owner) ? 1 : 0);
+    const size_t place = buffer * schedules_[0].segments + segment;
+    return cells_[place * static_cast<size_t>(lengths_.rounds()) + static_cast<size_t>(round)];
   }
 
   void read(int rank, int owner, bool input, uint32_t segment, int round) {
     Cell& place = cell(owner, input, segment, round);
     require(place.written, rank, owner, segment, round, "reads");
-    place.read.push_back(now(rank));
+    place.read.push_back(order_.of(rank).now());
   }
 
   void write(int rank, int owner, uint32_t segment, int round) {
     Cell& place = cell(owner, false, segment, round);
     require(place.written, rank, owner, segment, round, "writes");
     for (const Event& event : place.read) require(event, rank, owner, segment, round, "writes");
-    place.written = now(rank);
+    place.written = order_.of(rank).now();
     place.read.clear();
   }
 
-  Event now(int rank) const { return {rank, clocks_[rank][rank]}; }
-
   void require(const Event& earlier, int rank, int owner, uint32_t segment, int round, const char* does) {
-    if (earlier.rank == rank || earlier.before(clocks_[rank])) return;
+    if (earlier.rank == rank || earlier.before(order_.of(rank).clock())) return;
     complain(rank, round,
              fmt::format("{} segment {} of rank {}'s {}, which rank {} may be using at that time", does, segment, owner,
                          isInPlace(owner) ? "buffer in place" : "buffer", earlier.rank));
@@ -154,24 +134,60 @@ class Races {
   }
 
   std::span<const Schedule> schedules_;
-  const Wiring& wiring_;
-  InPlace inPlace_;
-  DirectBy by_;
+  const Order& order_;
+  DirectUse use_;
   const Lengths& lengths_;
   Problems& problems_;
-  std::vector<VectorClock> clocks_;
-  std::vector<std::deque<Slot>> links_;
-  std::unordered_map<uint64_t, Cell> cells_;
+  std::vector<Slot> slots_;
+  std::vector<Cell> cells_;  // of each rank's output and input, segment by segment, round by round
+};
+
+// A step as all uses see it: what it takes, stores and posts, one after the other.
+class Run {
+ public:
+  Run(std::span<const Schedule> schedules, const Wiring& wiring, std::span<const DirectUse> uses, Problems& problems,
+      const Lengths& lengths)
+      : schedules_(schedules), wiring_(wiring), order_(schedules.size(), wiring.links.size(), schedules[0].depth) {
+    for (const DirectUse use : uses) races_.emplace_back(schedules, order_, use, lengths, problems);
+  }
+
+  void execute(int rank, const Step& step, int round) {
+    order_.step(rank);
+    for (const Operand source : schedules_[rank].from(step)) take(rank, step, round, source);
+    for (const Operand destination : schedules_[rank].to(step))
+      if (destination == Operand::output())
+        for (Races& races : races_) races.writeOwn(rank, step, round);
+    for (const Operand destination : schedules_[rank].to(step))
+      if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()]);
+  }
+
+ private:
+  void take(int rank, const Step& step, int round, Operand source) {
+    for (Races& races : races_) races.readOwn(rank, step, round, source);
+    if (!source.isLink()) return;
+    const size_t place = order_.take(rank, wiring_.in[rank][source.index()]);
+    for (Races& races : races_) races.take(rank, step, round, place);
+  }
+
+  void post(int rank, const Step& step, int round, uint32_t link) {
+    const size_t place = order_.post(rank, link);
+    for (Races& races : races_) races.post(rank, step, round, wiring_.links[link].receiver, place);
+  }
+
+  std::span<const Schedule> schedules_;
+  const Wiring& wiring_;
+  Order order_;
+  std::vector<Races> races_;
 };
 
 }  // namespace
 
-void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,
-                 DirectBy by, const Lengths& lengths) {
-  Races races(schedules, wiring, inPlace, by, lengths, problems);
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, std::span<const DirectUse> uses,
+                 Problems& problems, const Lengths& lengths) {
+  Run run(schedules, wiring, uses, problems, lengths);
   Simulator simulator(schedules, wiring, schedules[0].depth, lengths);
   simulator.run([&](int rank, const Step& step, int round) {
-    if (!problems.full()) races.execute(rank, step, round);
+    if (!problems.full()) run.execute(rank, step, round);
   });
 }
 

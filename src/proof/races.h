@@ -5,8 +5,7 @@
 // receiver's output. So ranks touch each other's memory at times that no slot protects, and what holds in one run need
 // not hold in another. What must hold: of two accesses to one place, one of them a write, the earlier one happens
 // before the later one (L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978), by the
-// order of a rank's steps and by slots that are posted and taken. Room in a link orders steps too, but not for FIFOs of
-// every depth: it is not relied upon.
+// order of a rank's steps and by slots that are posted and taken (proof::Order).
 #pragma once
 #include <span>
 
@@ -30,9 +29,15 @@ enum class DirectBy : uint8_t { kKernel, kLane, kMapped };
 // Two rounds: they use memory of their own, so a second one only shows that they do not disturb each other's clocks.
 inline constexpr int kRoundsOfRaces = 2;
 
-// Adds what may go wrong over direct links. The schedules must have passed checkStructure and end at their depth.
-// Segments may differ in length: then slots are missing, and with them the order that these would make.
-void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, InPlace inPlace, Problems& problems,
-                 DirectBy by = DirectBy::kKernel, const Lengths& lengths = Lengths::uniform(kRoundsOfRaces));
+struct DirectUse {
+  InPlace inPlace = InPlace::kNobody;
+  DirectBy by = DirectBy::kKernel;
+};
+
+// Adds what may go wrong over direct links, whichever of these uses is made of them. The schedules must have passed
+// checkStructure and end at their depth. Segments may differ in length: then slots are missing, and with them the order
+// that these would make.
+void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, std::span<const DirectUse> uses,
+                 Problems& problems, const Lengths& lengths = Lengths::uniform(kRoundsOfRaces));
 
 }  // namespace tutti::proof

@@ -71,17 +71,16 @@ void checkDepth(std::span<const Schedule> schedules, const Wiring& wiring, int d
 // The widest use of peers' memory, out of place and in place, also where slots are missing and with them what they
 // order.
 void checkAllDirect(std::span<const Schedule> schedules, const Wiring& wiring, Problems& problems) {
-  const auto check = [&](InPlace inPlace, DirectBy by, const Lengths& lengths) {
-    if (inPlace != InPlace::kAll || schedules[0].directInPlace)
-      checkDirect(schedules, wiring, inPlace, problems, by, lengths);
-  };
-  for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane, DirectBy::kMapped})
-    for (const InPlace inPlace : {InPlace::kNobody, InPlace::kAll, InPlace::kSome})
-      check(inPlace, by, Lengths::uniform(kRoundsOfRaces));
+  std::vector<InPlace> places{InPlace::kNobody, InPlace::kSome};
+  if (schedules[0].directInPlace) places.push_back(InPlace::kAll);
+  std::vector<DirectUse> all, mapped;
+  for (const InPlace inPlace : places) {
+    for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane, DirectBy::kMapped}) all.push_back({inPlace, by});
+    if (inPlace != InPlace::kSome) mapped.push_back({inPlace, DirectBy::kMapped});
+  }
+  checkDirect(schedules, wiring, all, problems);
   const std::vector<Lengths> uneven = unevenOf(schedules[0], kRoundsOfRaces);
-  if (uneven.empty()) return;
-  for (const InPlace inPlace : {InPlace::kNobody, InPlace::kAll})
-    check(inPlace, DirectBy::kMapped, uneven[uneven.size() / 2]);
+  if (!uneven.empty()) checkDirect(schedules, wiring, mapped, problems, uneven[uneven.size() / 2]);
 }
 
 }  // namespace

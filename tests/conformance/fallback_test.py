@@ -83,7 +83,7 @@ class Fallback(unittest.TestCase):
 
     def test_it_says_too_much(self):
         self.trouble("chatter", r"trouble.*: (at the peer: )?it says more to its other end than a set-up takes")
-        self.trouble("chatter", r"trouble.*: at the peer: it says more to its other end than a set-up takes", TROUBLE_RANK="1")
+        self.trouble("chatter", r"trouble.*[:;] at the peer: it says more to its other end than a set-up takes", TROUBLE_RANK="1")
 
     def test_the_self_test_fails(self):
         self.trouble("garble", r"trouble.*: self-test: the \d+ bytes of slot \d+ did not arrive as they were sent")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <numeric>
 #include <random>
@@ -238,7 +239,7 @@ TEST(Verify, SeesAnInputThatIsOverwrittenInPlace) {
 std::vector<std::string> racesOf(const std::vector<Schedule>& schedules, InPlace inPlace,
                                  DirectBy by = DirectBy::kKernel) {
   Problems problems;
-  checkDirect(schedules, Wiring(schedules), inPlace, problems, by);
+  checkDirect(schedules, Wiring(schedules), std::array{DirectUse{inPlace, by}}, problems);
   return problems.take();
 }
 
