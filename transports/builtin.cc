@@ -49,21 +49,30 @@ bool hasDevices() {
   return fs::directory_iterator("/sys/class/infiniband", error) != fs::directory_iterator();
 }
 
-std::unique_ptr<Transport> absentVerbs(std::string why) {
-  return makeAbsent("verbs", {verbs::kPrice.latencyUs, verbs::kPrice.bandwidthGBs}, std::move(why));
+std::vector<std::unique_ptr<Transport>> absentVerbs(const TransportSettings& settings, const std::string& why) {
+  constexpr PluginPrice kPrice{verbs::kPrice.latencyUs, verbs::kPrice.bandwidthGBs};
+  std::vector<std::unique_ptr<Transport>> all;
+  if (settings.gpuSlots) all.push_back(makeAbsent(std::string("verbs").append(kOnGpu), priceOnGpu(kPrice), why));
+  all.push_back(makeAbsent("verbs", kPrice, why));
+  return all;
 }
 
-std::unique_ptr<Transport> makeVerbs(const TransportSettings& settings) {
-  if (!hasDevices()) return absentVerbs("there is no RDMA device here");
+std::vector<std::unique_ptr<Transport>> makeVerbs(const TransportSettings& settings) {
+  if (!hasDevices()) return absentVerbs(settings, "there is no RDMA device here");
   for (const fs::path& folder : foldersOfLibraries()) {
     std::error_code ignored;
     if (const fs::path file = folder / kVerbsFile; fs::exists(file, ignored)) try {
         return loadTransport(file, settings);
       } catch (const Error& error) {
-        return absentVerbs(error.what());
+        return absentVerbs(settings, error.what());
       }
   }
-  return absentVerbs(std::string(kVerbsFile) + " is not beside libtutti.so: it is built where libibverbs-dev is");
+  return absentVerbs(settings,
+                     std::string(kVerbsFile) + " is not beside libtutti.so: it is built where libibverbs-dev is");
+}
+
+void addAll(Registry& registry, std::vector<std::unique_ptr<Transport>> transports) {
+  for (auto& transport : transports) registry.add(std::move(transport));
 }
 
 void addPlugins(Registry& registry, const TransportSettings& settings) {
@@ -71,7 +80,7 @@ void addPlugins(Registry& registry, const TransportSettings& settings) {
   for (size_t at = 0; at < list.size();) {
     const size_t comma = std::min(list.find(',', at), list.size());
     if (const auto path = trimmed(list.substr(at, comma - at)); !path.empty())
-      registry.add(loadTransport(std::string(path), settings));
+      addAll(registry, loadTransport(std::string(path), settings));
     at = comma + 1;
   }
 }
@@ -82,7 +91,7 @@ Registry builtinTransports(std::string_view list, const TransportSettings& setti
   Registry registry;
   registry.add(transports::makeP2p(settings.singleCopy != SingleCopy::kNever));
   registry.add(transports::makeShm(settings.singleCopy != SingleCopy::kNever));
-  registry.add(makeVerbs(settings));
+  addAll(registry, makeVerbs(settings));
   addPlugins(registry, settings);
   registry.add(transports::makeTcp());
   if (!list.empty()) registry.narrow(list);

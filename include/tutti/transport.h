@@ -26,6 +26,9 @@
  *   more than TUTTI_INLINE_BYTES, lies in memory that the connection holds, from the address on that the first 8 bytes of
  *   `inlined` are, and stays there until *released says so, or takeBack() is called. It arrives as any other: the payload
  *   in the slot, and 0 in `carried`.
+ * - To a transport that reaches the memory of GPUs (see reachesGpu()) an edge may be given whose slots lie there, at both
+ *   ends (tuttiTransportEdge's `gpuSlots`). Headers and counters are the host's all the same. The processor does not
+ *   touch these slots: a device of the network reads and writes them.
  *
  * Threads: tutti calls a connection from one thread at a time, but not always the same; the ends of a FIFO that are not
  * the transport's are used by other threads meanwhile. Different connections are used side by side. No function may
@@ -44,7 +47,7 @@
 extern "C" {
 #endif
 
-#define TUTTI_TRANSPORT_ABI 2
+#define TUTTI_TRANSPORT_ABI 3
 #define TUTTI_INLINE_BYTES 32
 #define TUTTI_LENT 1
 
@@ -58,7 +61,7 @@ typedef struct {
 } tuttiSlotHeader;
 
 typedef struct {
-  unsigned char* slots; /* depth times slotBytes */
+  unsigned char* slots; /* depth times slotBytes; of a GPU where the edge has gpuSlots */
   tuttiSlotHeader* headers;
   uint64_t* released;
   uint32_t slotBytes;
@@ -81,6 +84,20 @@ typedef struct {
    to read. */
 typedef const char* const* tuttiTransportSettings;
 
+/* Memory of the GPU that self.device names, in which both FIFOs' slots lie, alike at both ends. Lives as long as the
+   connection. */
+typedef struct {
+  void* begin; /* NULL: slots lie in the edge's memory, the rest says nothing */
+  size_t bytes;
+  int32_t dmabuf;        /* a descriptor of a dma-buf that holds it, which stays tutti's; -1: there is none */
+  uint64_t dmabufOffset; /* of `begin` in that */
+  /* What was written there from outside before it is called is seen by the GPU once it returns 0: to be called when the
+     payload of a slot has come, before its `sequence` is stored. Another number: it has failed, and so has the
+     connection. NULL: none of it is needed. Any thread. */
+  int (*flush)(void* with);
+  void* with;
+} tuttiTransportGpuSlots;
+
 typedef struct {
   tuttiTransportRank self, peer;
   int32_t channel; /* two ranks may have several links */
@@ -88,6 +105,7 @@ typedef struct {
   void* memory; /* that holds both FIFOs, from the begin of a page, zeroed, for as long as the connection is there */
   size_t memoryBytes;
   tuttiTransportSettings settings; /* for as long as the connection is there */
+  tuttiTransportGpuSlots gpuSlots;
 } tuttiTransportEdge;
 
 /* Memory of the program that stays where it is until forget(): what it has registered (tuttiCommRegister) or allocated
@@ -161,6 +179,10 @@ typedef struct {
   /* Of no connection: whatever any of them keeps of this memory is given up when it returns, or where it is still held,
      which is an error of the program's, with letGo(). Any thread, at any time. */
   void (*forget)(const tuttiTransportMemory* memory);
+
+  /* Slots in memory of GPUs (gpuSlots), or NULL: it knows of none. As usable(): whether this process can move them to
+     and from the memory of the GPU self->device. Whether that GPU's memory can be registered shows in open(). */
+  int (*reachesGpu)(const tuttiTransportRank* self, tuttiTransportSettings settings, char* text, size_t room);
 } tuttiTransport;
 
 /* What the shared object exports: called with the same `host` for each communicator that is made, by any thread; the

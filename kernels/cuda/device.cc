@@ -10,6 +10,7 @@
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/fold_launch.h"
 #include "kernels/cuda/ipc.h"
+#include "kernels/cuda/network_memory.h"
 #include "kernels/cuda/nvml.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/order.h"
@@ -81,6 +82,10 @@ class Gpu : public device::Device {
   std::unique_ptr<device::DeviceMemory> allocateForPeers(size_t bytes) override {
     return allocateVirtual(bytes, Virtual::Use::kPeers);
   }
+  std::unique_ptr<link::GpuSlots> allocateForNetwork(size_t bytes) override {
+    return cuda::allocateForNetwork(context_, bytes, side_.get(), *this);
+  }
+  std::string lackForNetwork() const override { return cuda::lackForNetwork(*context_); }
   std::unique_ptr<device::DeviceMemory> allocatePinned(size_t bytes) override {
     return cuda::allocatePinned(context_, bytes);
   }

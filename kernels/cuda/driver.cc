@@ -44,6 +44,9 @@ Driver findAll() {
   find(found.propertiesOf, "cuMemGetAllocationPropertiesFromHandle");
   find(found.getAccess, "cuMemGetAccess");
   find(found.pointerAttribute, "cuPointerGetAttribute");
+  find(found.setPointerAttribute, "cuPointerSetAttribute");
+  find(found.rangeHandle, "cuMemGetHandleForAddressRange");
+  find(found.flushWrites, "cuFlushGPUDirectRDMAWrites");
   return found;
 }
 

@@ -31,6 +31,10 @@ struct Driver {
   decltype(&cuMemGetAccess) getAccess = nullptr;
   // Of any memory.
   decltype(&cuPointerGetAttribute) pointerAttribute = nullptr;
+  decltype(&cuPointerSetAttribute) setPointerAttribute = nullptr;
+  // Of memory that a network's devices reach.
+  decltype(&cuMemGetHandleForAddressRange) rangeHandle = nullptr;
+  decltype(&cuFlushGPUDirectRDMAWrites) flushWrites = nullptr;
 };
 
 // Throws Error(kCuda) when there is no driver, or one without them.

@@ -14,25 +14,31 @@
 namespace tutti::comm {
 namespace {
 
-topology::PeerInfo describeSelf(const Config& config, const Network& network) {
-  topology::PeerInfo info = topology::describeSelf();
-  info.unixSockets = network.unixSockets;
-  info.wantsPreflight = config.preflight && mayLookAtHosts();
-  info.networkMegabits = firstMegabits(network);
-  info.lacks = registryFor(config).lacks(info);
-  if (!info.lacks.contains("verbs"))
-    info.rdmaMegabits = detect::rdmaMegabits(detect::Sysfs(""), config.transportSettings.values.at("TUTTI_IB_HCA"));
-  if (config.device < 0) return info;
+// Its links go by what is near the GPU, wherever the thread may run.
+void describeGpu(const Config& config, topology::PeerInfo& info) {
   const auto device = device::openDevice(config.device);
   const auto words = std::bit_cast<std::array<uint64_t, 2>>(device->traits().uuid);
   info.device = config.device;
   info.gpu = words[0] ^ std::rotl(words[1], 1);
   info.gpuBusId = device->traits().busId;
   info.gpuBlocks = device->freeBlocks();
+  if (const auto node = detect::Sysfs("").number("/sys/bus/pci/devices/" + info.gpuBusId + "/numa_node"))
+    info.numaNode = static_cast<int32_t>(*node);
   std::string why;
   info.gpuQueues = device->streamsWait(why) ? config.gpuQueues : 0;
   info.gpuEngine = static_cast<uint8_t>(config.engine);
   if (!why.empty()) log::info("{}", why);
+}
+
+topology::PeerInfo describeSelf(const Config& config, const Network& network) {
+  topology::PeerInfo info = topology::describeSelf();
+  if (config.device >= 0) describeGpu(config, info);
+  info.unixSockets = network.unixSockets;
+  info.wantsPreflight = config.preflight && mayLookAtHosts();
+  info.networkMegabits = firstMegabits(network);
+  info.lacks = registryFor(config).lacks(info);
+  if (!info.lacks.contains("verbs"))
+    info.rdmaMegabits = detect::rdmaMegabits(detect::Sysfs(""), config.transportSettings.values.at("TUTTI_IB_HCA"));
   return info;
 }
 

@@ -15,28 +15,49 @@ static_assert(sizeof(Doorbell) <= kBellFileBytes);
 
 constexpr size_t kAlignment = alignof(SlotHeader);
 
-size_t oneDirection(const Edge& edge) {
+void check(const Edge& edge) {
   if (edge.slotBytes == 0 || !std::has_single_bit(edge.depth))
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a link needs slots of at least one byte and a depth that is a power of two, not {} slots "
                             "of {} bytes",
                             edge.depth, edge.slotBytes));
-  return (Fifo::bytesFor(edge.slotBytes, edge.depth) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+size_t aligned(size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Of one direction.
+size_t wholeBytes(const Edge& edge) { return check(edge), aligned(Fifo::bytesFor(edge.slotBytes, edge.depth)); }
+size_t headBytes(const Edge& edge) { return check(edge), aligned(Fifo::bytesFor(0, edge.depth)); }
+size_t slotsBytes(const Edge& edge) { return check(edge), aligned(size_t{edge.slotBytes} * edge.depth); }
+
+void connect(Connection& connection, const Edge& edge, const Fifo& upward, const Fifo& downward, Doorbell* peerBell) {
+  const bool lower = edge.self < edge.peer;
+  connection.send.fifo = lower ? upward : downward;
+  connection.recv.fifo = lower ? downward : upward;
+  connection.send.peer = connection.recv.peer = edge.peer;
+  connection.send.peerBell = connection.recv.peerBell = peerBell;
 }
 
 }  // namespace
 
-size_t edgeMemoryBytes(const Edge& edge) { return 2 * oneDirection(edge); }
+size_t edgeMemoryBytes(const Edge& edge) { return 2 * wholeBytes(edge); }
+size_t headMemoryBytes(const Edge& edge) { return 2 * headBytes(edge); }
+size_t slotMemoryBytes(const Edge& edge) { return 2 * slotsBytes(edge); }
 
 void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell) {
-  const Fifo upward = Fifo::over(memory, edge.slotBytes, edge.depth);
-  const Fifo downward = Fifo::over(memory + oneDirection(edge), edge.slotBytes, edge.depth);
-  const bool lower = edge.self < edge.peer;
-  connection.send.fifo = lower ? upward : downward;
-  connection.recv.fifo = lower ? downward : upward;
+  const auto over = [&](std::byte* begin) { return Fifo::over(begin, edge.slotBytes, edge.depth); };
+  connect(connection, edge, over(memory), over(memory + wholeBytes(edge)), peerBell);
   connection.memory = {memory, edgeMemoryBytes(edge)};
-  connection.send.peer = connection.recv.peer = edge.peer;
-  connection.send.peerBell = connection.recv.peerBell = peerBell;
+}
+
+void connectApart(Connection& connection, const Edge& edge, std::byte* memory, std::byte* slots) {
+  const auto over = [&](std::byte* begin, std::byte* with) {
+    Fifo fifo = Fifo::over(begin, edge.slotBytes, edge.depth);
+    fifo.slots = with;
+    return fifo;
+  };
+  connect(connection, edge, over(memory, slots), over(memory + headBytes(edge), slots + slotsBytes(edge)), nullptr);
+  connection.memory = {memory, headMemoryBytes(edge)};
 }
 
 UniqueMap mapPrivate(size_t bytes) {

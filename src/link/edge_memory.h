@@ -17,6 +17,11 @@ size_t edgeMemoryBytes(const Edge& edge);
 // speak over them: each rank sends on its own direction. `peerBell` may be null.
 void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell);
 
+// The same with the slots in other memory: what stays in `memory` has headMemoryBytes(), the slots slotMemoryBytes().
+size_t headMemoryBytes(const Edge& edge);
+size_t slotMemoryBytes(const Edge& edge);
+void connectApart(Connection& connection, const Edge& edge, std::byte* memory, std::byte* slots);
+
 // Anonymous zeroed memory of the process, committed page by page as it is touched. Throws Error.
 UniqueMap mapPrivate(size_t bytes);
 

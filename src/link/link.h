@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "link/fifo.h"
+#include "link/gpu_slots.h"
 #include "link/peer_memory.h"
 #include "window/lasting_memory.h"
 #include "window/view.h"
@@ -296,7 +297,8 @@ class Connection {
   virtual ~Connection() = default;
   SendEnd send;
   RecvEnd recv;
-  std::span<std::byte> memory;  // that holds both FIFOs
+  std::span<std::byte> memory;   // that holds both FIFOs, or all of them but their slots:
+  GpuSlots* gpuSlots = nullptr;  // these lie there then
   // Bytes of memory that this rank accounts for (a region shared with the peer counts half on each side).
   size_t memoryBytes = 0;
   std::string transport;  // its name

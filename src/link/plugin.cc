@@ -88,6 +88,15 @@ tuttiTransportMemory memoryOf(const window::Lasting& memory) noexcept {
   return {memory.begin, memory.bytes, memory.number};
 }
 
+int flushOf(void* slots) noexcept { return static_cast<GpuSlots*>(slots)->flush() ? 0 : -1; }
+
+tuttiTransportGpuSlots described(GpuSlots* slots) noexcept {
+  if (slots == nullptr) return {nullptr, 0, -1, 0, nullptr, nullptr};
+  return {
+      slots->data(), slots->bytes(), slots->dmabuf(), slots->dmabufOffset(), slots->needsFlush() ? flushOf : nullptr,
+      slots};
+}
+
 void forgetIn(const void* table, const window::Lasting& memory) noexcept {
   const tuttiTransportMemory described = memoryOf(memory);
   static_cast<const tuttiTransport*>(table)->forget(&described);
@@ -151,12 +160,18 @@ class PluginDriver final : public Driver {
 
 class PluginConnection final : public Connection {
  public:
-  explicit PluginConnection(const Edge& edge) : edge_(edge), memory_(mapPrivate(edgeMemoryBytes(edge))) {
-    connectOver(*this, edge_, memory_.data(), nullptr);
+  // With `source`, its slots lie on a GPU.
+  PluginConnection(const Edge& edge, const GpuSlotSource* source)
+      : edge_(edge),
+        slots_(source != nullptr ? source->make(slotMemoryBytes(edge)) : nullptr),
+        memory_(mapPrivate(slots_ ? headMemoryBytes(edge) : edgeMemoryBytes(edge))) {
+    gpuSlots = slots_.get();
+    slots_ ? connectApart(*this, edge_, memory_.data(), slots_->data())
+           : connectOver(*this, edge_, memory_.data(), nullptr);
     memoryBytes = memory_.bytes();
   }
 
-  tuttiTransportEdge described(tuttiTransportSettings settings) const noexcept {
+  tuttiTransportEdge describe(tuttiTransportSettings settings) const noexcept {
     return {rankOf(edge_.self, edge_.selfInfo),
             rankOf(edge_.peer, edge_.peerInfo),
             edge_.channel,
@@ -164,16 +179,18 @@ class PluginConnection final : public Connection {
             fifoOf(recv.fifo),
             memory.data(),
             memory.size(),
-            settings};
+            settings,
+            described(slots_.get())};
   }
   void driveBy(const tuttiTransport& table, void* handle) {
-    transport = table.name;
+    transport = slots_ ? std::string(table.name).append(kOnGpu) : table.name;
     driver_ = std::make_unique<PluginDriver>(table, handle, send.fifo, recv.fifo);  // from here on the handle's owner
     send.driver = recv.driver = driver_.get();
   }
 
  private:
   const Edge edge_;  // whose names the plugin has been given
+  const std::unique_ptr<GpuSlots> slots_;
   UniqueMap memory_;
   std::unique_ptr<PluginDriver> driver_;  // ends before the memory that it moves
 };
@@ -216,9 +233,10 @@ class Line {
 
 class PluginSetup final : public Setup {
  public:
-  PluginSetup(const tuttiTransport& table, const Edge& edge, OobChannel& oob, tuttiTransportSettings settings)
-      : table_(table), line_(oob), made_(std::make_unique<PluginConnection>(edge)) {
-    const tuttiTransportEdge described = made_->described(settings);
+  PluginSetup(const tuttiTransport& table, const Edge& edge, OobChannel& oob, tuttiTransportSettings settings,
+              const GpuSlotSource* source)
+      : table_(table), line_(oob), made_(std::make_unique<PluginConnection>(edge, source)) {
+    const tuttiTransportEdge described = made_->describe(settings);
     const tuttiTransportLine line = line_.table();
     Text why;
     handle_ = table.open(&described, &line, why.data(), why.room());
@@ -276,12 +294,46 @@ class Plugin final : public Transport {
   }
   bool keepsSecrets() const noexcept override { return false; }
   std::unique_ptr<Setup> open(const Edge& edge, OobChannel& oob) override {
-    return std::make_unique<PluginSetup>(table_, edge, oob, settings_.list());
+    return std::make_unique<PluginSetup>(table_, edge, oob, settings_.list(), nullptr);
   }
 
  private:
   const tuttiTransport& table_;
   const SettingsList settings_;
+};
+
+// The same with the slots of its links on this rank's GPU, and on the peer's.
+class PluginOnGpu final : public Transport {
+ public:
+  PluginOnGpu(const tuttiTransport& table, const TransportSettings& settings)
+      : table_(table),
+        settings_(settings),
+        name_(std::string(table.name).append(kOnGpu)),
+        price_(priceOnGpu({table.latencyUs, table.bandwidthGBs})),
+        source_(settings.gpuSlots) {}
+  std::string_view name() const noexcept override { return name_; }
+  Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
+    return reachAt(price_, self, peer);
+  }
+  std::string announced() const override { return announcedAt(price_); }
+  std::string lack(const topology::PeerInfo& self) const override {
+    const tuttiTransportRank rank = rankOf(-1, self);
+    Text why;
+    for (const auto& ask : {table_.usable, table_.reachesGpu})
+      if (ask(&rank, settings_.list(), why.data(), why.room()) == 0) return why.said();
+    return source_->lack();
+  }
+  bool keepsSecrets() const noexcept override { return false; }
+  std::unique_ptr<Setup> open(const Edge& edge, OobChannel& oob) override {
+    return std::make_unique<PluginSetup>(table_, edge, oob, settings_.list(), source_.get());
+  }
+
+ private:
+  const tuttiTransport& table_;
+  const SettingsList settings_;
+  const std::string name_;
+  const PluginPrice price_;
+  const std::shared_ptr<const GpuSlotSource> source_;
 };
 
 // Between two others it is what it is to them.
@@ -328,7 +380,7 @@ void check(const tuttiTransport& table, const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<Transport> loadTransport(const std::string& path, const TransportSettings& settings) {
+std::vector<std::unique_ptr<Transport>> loadTransport(const std::string& path, const TransportSettings& settings) {
   void* const object = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (object == nullptr) {
     const char* const why = ::dlerror();
@@ -341,7 +393,10 @@ std::unique_ptr<Transport> loadTransport(const std::string& path, const Transpor
   if (table == nullptr) refuse(path, why.said());
   check(*table, path);
   if (table->forget != nullptr) window::LastingMemory::ofProcess().tell(table, forgetIn);
-  return std::make_unique<Plugin>(*table, settings);
+  std::vector<std::unique_ptr<Transport>> all;
+  if (settings.gpuSlots && table->reachesGpu != nullptr) all.push_back(std::make_unique<PluginOnGpu>(*table, settings));
+  all.push_back(std::make_unique<Plugin>(*table, settings));
+  return all;
 }
 
 std::unique_ptr<Transport> makeAbsent(std::string name, PluginPrice price, std::string why) {

@@ -2,19 +2,26 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "link/transport.h"
 #include "link/transport_settings.h"
 
 namespace tutti::link {
 
-// Opens the shared object, which stays for as long as the process, and asks it for its transport. Throws
+// Opens the shared object, which stays for as long as the process, and asks it for its transport. One that reaches the
+// memory of GPUs is two for a communicator on a GPU: also NAME+gpu, whose slots lie there. Throws
 // Error(kInvalidArgument) that names the file and what is wrong with it. Any thread.
-std::unique_ptr<Transport> loadTransport(const std::string& path, const TransportSettings& settings);
+std::vector<std::unique_ptr<Transport>> loadTransport(const std::string& path, const TransportSettings& settings);
 
 struct PluginPrice {
   double latencyUs = 0, bandwidthGBs = 0;
 };
+
+inline constexpr std::string_view kOnGpu = "+gpu";
+// It is spared the way through the host's memory. A judgement; what counts is that of the two it is tried first.
+constexpr PluginPrice priceOnGpu(PluginPrice price) noexcept { return {price.latencyUs * 0.9, price.bandwidthGBs}; }
 
 // A transport that cannot be used here, and why; its name and price are known, so that this rank plans the links of
 // others as they do.

@@ -8,6 +8,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "base/trimmed.h"
+#include "link/plugin.h"
 
 namespace tutti::link {
 namespace {
@@ -24,6 +25,11 @@ std::vector<std::string_view> splitAtCommas(std::string_view list) {
     at = comma + 1;
   }
   return names;
+}
+
+// "verbs" of verbs+gpu: who names the one means both.
+std::string_view familyOf(std::string_view name) noexcept {
+  return name.ends_with(kOnGpu) ? name.substr(0, name.size() - kOnGpu.size()) : name;
 }
 
 }  // namespace
@@ -62,15 +68,18 @@ void Registry::narrow(std::string_view list) {
   const std::string_view text = trimmed(list);
   const bool excludes = text.starts_with('^');
   const auto names = splitAtCommas(excludes ? text.substr(1) : text);
+  // Some a communicator has only where it is on a GPU: others know their names.
+  const auto isKnown = [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); };
   for (const auto name : names)
-    if (std::ranges::find(known, name) == known.end())
+    if (!isKnown(name) && !(name.ends_with(kOnGpu) && isKnown(familyOf(name))))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("the list of transports \"{}\" names \"{}\"; this build "
                               "has {}. Give some of these, separated by commas, or ^ and those to leave out",
                               list, name, fmt::join(known, ", ")));
   std::vector<bool> allowed = allowed_;
   for (size_t i = 0; i < known.size(); ++i)
-    allowed[i] = allowed[i] && (std::ranges::find(names, known[i]) != names.end()) != excludes;
+    allowed[i] = allowed[i] && (std::ranges::find(names, known[i]) != names.end() ||
+                                std::ranges::find(names, familyOf(known[i])) != names.end()) != excludes;
   if (std::ranges::find(allowed, true) == allowed.end())
     throw Error(ErrorCode::kInvalidArgument, fmt::format("the list of transports \"{}\" leaves none; this build has {}",
                                                          list, fmt::join(known, ", ")));

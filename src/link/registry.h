@@ -30,8 +30,8 @@ class Registry {
  public:
   // Throws Error(kInvalidArgument) where another one has its name.
   void add(std::unique_ptr<Transport> transport);
-  // Narrows the list: "tcp", "shm,tcp" (only these) or "^p2p,shm" (all but these). Throws Error(kInvalidArgument)
-  // that lists the known names when one is unknown or none is left.
+  // Narrows the list: "tcp", "shm,tcp" (only these) or "^p2p,shm" (all but these); "verbs" means verbs+gpu as well.
+  // Throws Error(kInvalidArgument) that lists the known names when one is unknown or none is left.
   void narrow(std::string_view list);
   // Usable transports between two ranks, cheapest first (latency + 64 KiB / bandwidth); the same list at both ends,
   // whichever asks. `excluded`, if given, receives a line "name: reason" for each of the rest.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "base/error.h"
 
@@ -74,9 +75,12 @@ bool SelfTest::advance() {
 void SelfTest::post(uint64_t slot) {
   SendEnd& send = connection_.send;
   const uint32_t bytes = sizeOfSlot(slot);
-  std::byte* const place = send.place(bytes);
+  const bool apart = connection_.gpuSlots != nullptr && bytes > kInlineBytes;
+  std::vector<std::byte> aside(apart ? bytes : 0);
+  std::byte* const place = apart ? aside.data() : send.place(bytes);
   eachWord(bytes, send.driver == nullptr, slot, self_,
            [&](size_t at, uint64_t word, size_t count) { std::memcpy(place + at, &word, count); });
+  if (apart) connection_.gpuSlots->write(send.place(bytes), place, bytes);
   send.post(fingerprintOf(slot, self_), bytes);
 }
 
@@ -86,7 +90,10 @@ void SelfTest::check(uint64_t slot) const {
   if (said.bytes != bytes || said.fingerprint != fingerprintOf(slot, peer_))
     throw Error(ErrorCode::kRemote, fmt::format("self-test: slot {} came with a wrong header ({} bytes instead of {})",
                                                 slot, said.bytes, bytes));
-  const std::byte* const payload = connection_.recv.payload(bytes);
+  const bool apart = connection_.gpuSlots != nullptr && bytes > kInlineBytes;
+  std::vector<std::byte> aside(apart ? bytes : 0);
+  if (apart) connection_.gpuSlots->read(aside.data(), connection_.recv.payload(bytes), bytes);
+  const std::byte* const payload = apart ? aside.data() : connection_.recv.payload(bytes);
   bool same = true;
   eachWord(bytes, connection_.recv.driver == nullptr, slot, peer_, [&](size_t at, uint64_t word, size_t count) {
     same = same && std::memcmp(payload + at, &word, count) == 0;

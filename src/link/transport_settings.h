@@ -2,7 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+
+#include "link/gpu_slots.h"
 
 namespace tutti::link {
 
@@ -13,6 +16,7 @@ struct TransportSettings {
   std::string plugins;                        // TUTTI_TRANSPORT_PLUGINS: paths with commas between
   std::map<std::string, std::string> values;  // of TUTTI_IB_*, by name
   SingleCopy singleCopy = SingleCopy::kWhereFaster;
+  std::shared_ptr<const GpuSlotSource> gpuSlots{};  // of a communicator on a GPU; null: of one in host memory
 };
 
 }  // namespace tutti::link

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "device/network_slots.h"
 #include "plan/plan.h"
 #include "plan/profile_file.h"
 #include "process/log.h"
@@ -98,13 +99,18 @@ Config Config::fromEnvironment() {
 }
 
 link::Registry registryFor(const Config& config) {
-  link::Registry registry = link::builtinTransports(config.transports, config.transportSettings);
+  link::TransportSettings settings = config.transportSettings;
+  if (config.device >= 0) settings.gpuSlots = device::slotSourceOf(config.device);
+  link::Registry registry = link::builtinTransports(config.transports, settings);
   if (config.encrypt) registry.demandSecrecy();
   return registry;
 }
 
+// Whether the communicator is on a GPU may not be known yet: what only such a one has may be named.
 std::string checkedTransports(std::string list, const link::TransportSettings& settings) {
-  link::builtinTransports(list, settings);
+  link::TransportSettings ofGpu = settings;
+  ofGpu.gpuSlots = device::slotSourceOf(0);  // which nobody asks
+  link::builtinTransports(list, ofGpu);
   return list;
 }
 

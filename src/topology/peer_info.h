@@ -17,7 +17,7 @@ struct PeerInfo {
   int32_t pid = 0;
   uint32_t uid = 0;
   uint32_t cores = 1;     // that this process may run on, or, if that is less, whose time it is granted
-  int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several
+  int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several; of a rank on a GPU, that GPU's
   // Where the rank's buffers are: the number of its GPU in its process, or -1 for host memory.
   int32_t device = -1;
   uint64_t gpu = 0;             // tells one GPU from another, in every process

@@ -29,6 +29,12 @@ void setStreamsWait(bool can);
 enum class Sharing { kNone, kVirtual, kFabric };
 void setSharing(Sharing sharing);
 
+// Whether network devices reach the devices' memory (GPUDirect), and whether these see by themselves what comes that
+// way or after a flush (kFlushed, and then they have dma-bufs, too). Before a device is used.
+enum class GpuDirect { kNone, kInOrder, kFlushed };
+void setGpuDirect(GpuDirect now);
+uint64_t flushes() noexcept;  // so far
+
 // Which devices NVLink joins, and whether there is an NVML to say so (there is none), is in the environment:
 // TUTTI_TEST_NVLINK (nvml/nvml.cc).
 

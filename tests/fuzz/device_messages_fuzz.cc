@@ -41,6 +41,10 @@ class NoGpu : public device::Device {
     poolBytes_ = bytes;
     return allocate(bytes);
   }
+  std::unique_ptr<link::GpuSlots> allocateForNetwork(size_t) override {
+    throw Error(ErrorCode::kCuda, lackForNetwork());
+  }
+  std::string lackForNetwork() const override { return "no network"; }
   std::unique_ptr<device::DeviceMemory> allocatePinned(size_t bytes) override { return allocate(bytes); }
   std::unique_ptr<device::DeviceMemory> pin(std::byte*, size_t bytes) override { return allocate(bytes); }
   Bytes exportMemory(const device::DeviceMemory&) const override { return Bytes(4); }

@@ -1,6 +1,8 @@
 // A link over the RDMA ports of this machine, to itself: real queue pairs. tests/vm/vm_test.py runs it where there are
 // some.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -56,11 +58,23 @@ struct End {
   }
   ~End() {
     connection.reset();
+    if (gpu.dmabuf >= 0) ::close(gpu.dmabuf);
     std::free(memory);
+  }
+  // As if they were in a GPU whose memory the device knows by its address alone.
+  void moveSlots() {
+    const size_t eachWay = size_t{kDeviceSlotBytes} * kDeviceDepth;
+    gpu.begin = aside.data();
+    gpu.bytes = aside.size();
+    gpu.dmabuf = ::memfd_create("no-dmabuf", MFD_CLOEXEC);
+    gpu.with = this;
+    gpu.flush = [](void* end) noexcept { return ++static_cast<End*>(end)->flushes, 0; };
+    send.slots = aside.data() + (rank_ == 0 ? 0 : eachWay);
+    recv.slots = aside.data() + (rank_ == 0 ? eachWay : 0);
   }
   void open(const tuttiTransportHost& host) {
     const tuttiTransportRank self{rank_, 1, 1, 1, -1, -1, "here"}, peer{1 - rank_, 1, 1, 1, -1, -1, "here"};
-    const tuttiTransportEdge edge{self, peer, 0, send, recv, memory, bytes, nullptr};
+    const tuttiTransportEdge edge{self, peer, 0, send, recv, memory, bytes, nullptr, gpu};
     connection = std::make_unique<Connection>(edge, line.table(), LinkSettings{}, host);
   }
   void post(uint64_t slot, uint32_t length) const {
@@ -87,6 +101,9 @@ struct End {
   size_t one = (link::Fifo::bytesFor(kDeviceSlotBytes, kDeviceDepth) + 127) / 128 * 128, bytes = 2 * one;
   std::byte* memory = static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
   tuttiFifo send{}, recv{};
+  std::vector<unsigned char> aside = std::vector<unsigned char>(2 * size_t{kDeviceSlotBytes} * kDeviceDepth);
+  tuttiTransportGpuSlots gpu{nullptr, 0, -1, 0, nullptr, nullptr};
+  int flushes = 0;
   Line line;
   std::unique_ptr<Connection> connection;
 };
@@ -110,6 +127,7 @@ class DeviceLink : public testing::Test {
       }
     }
   }
+  void carryAll();
   End ends[2] = {End(0), End(1)};
   const std::chrono::steady_clock::time_point until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
 };
@@ -117,7 +135,7 @@ class DeviceLink : public testing::Test {
 constexpr tuttiTransportHost kLoudHost{TUTTI_TRANSPORT_ABI, [](int, const char* text) { ADD_FAILURE() << text; }};
 constexpr tuttiTransportHost kQuietHost{TUTTI_TRANSPORT_ABI, [](int, const char*) {}};
 
-TEST_F(DeviceLink, CarriesSlotsOfEveryKind) {
+void DeviceLink::carryAll() {
   ASSERT_NO_FATAL_FAILURE(connectOn(kLoudHost));
   const uint32_t lengths[] = {0, 8, TUTTI_INLINE_BYTES, TUTTI_INLINE_BYTES + 1, 1000, 40'000, kDeviceSlotBytes};
   constexpr uint64_t kSlots = 300;
@@ -137,6 +155,24 @@ TEST_F(DeviceLink, CarriesSlotsOfEveryKind) {
       }
     }
   }
+}
+
+TEST_F(DeviceLink, CarriesSlotsOfEveryKind) { carryAll(); }
+
+TEST_F(DeviceLink, CarriesSlotsOfGpus) {
+  for (End& end : ends) end.moveSlots();
+  ASSERT_NO_FATAL_FAILURE(carryAll());
+  for (const End& end : ends) EXPECT_GT(end.flushes, 0);
+}
+
+TEST_F(DeviceLink, SaysThatSlotsAreOfAGpuAtOneEndAlone) {
+  ends[1].moveSlots();
+  for (End& end : ends) end.open(kQuietHost);
+  Progress progress = Progress::kIdle;
+  while (progress == Progress::kIdle && std::chrono::steady_clock::now() < until)
+    progress = ends[0].connection->connect();
+  ASSERT_EQ(progress, Progress::kFailed);
+  EXPECT_EQ(ends[0].connection->error(), "slots lie in a GPU at one end alone");
 }
 
 // What the peer's device does not allow is an error that says so, at the end that tried, and nothing is written.

@@ -43,6 +43,16 @@ bool FakeDevice::knows(uint32_t key, const void* begin, size_t bytes) const {
   return found != all_.end() && at >= found->second.begin && at + bytes <= found->second.begin + found->second.bytes;
 }
 
+void FakeGpu::flush() {
+  for (const auto& [to, what] : unseen_) std::ranges::copy(what, seen_.begin() + static_cast<std::ptrdiff_t>(to));
+  unseen_.clear();
+}
+
+tuttiTransportGpuSlots FakeGpu::describe() {
+  const auto flushOf = [](void* gpu) noexcept { return static_cast<FakeGpu*>(gpu)->flush(), 0; };
+  return {data(), bytes(), -1, 0, flushOf, this};
+}
+
 // Some of what an earlier life had to report is still there: whoever reads it knows it by its life.
 bool FakeQueue::connect(const QueueAddress&, uint32_t life) noexcept {
   if (happens(faults_.refusedLife)) {
@@ -74,6 +84,7 @@ bool FakeQueue::write(const Write& write) noexcept {
     return false;
   }
   FakeMessage message{write, life_, ++begun_, {}};
+  EXPECT_FALSE(write.copied && write.inSlots) << "the processor would read a GPU's memory";
   if (write.copied && write.bytes > 0) {
     const auto* const from = static_cast<const std::byte*>(write.from);
     message.bytes.assign(from, from + write.bytes);
@@ -117,7 +128,9 @@ bool FakePath::leave(size_t from) {
   const Write& write = message.write;
   if (!write.copied && write.bytes > 0) {
     const auto* const place = static_cast<const std::byte*>(write.from);
-    const bool isOwn = place >= sender.memory_ && place + write.bytes <= sender.memory_ + sender.bytes_;
+    const std::byte* const begin = write.inSlots ? sender.gpu_->data() : sender.memory_;
+    const size_t bytes = write.inSlots ? sender.gpu_->bytes() : sender.bytes_;
+    const bool isOwn = place >= begin && place + write.bytes <= begin + bytes;
     EXPECT_TRUE(write.key ? sender.device_->knows(*write.key, place, write.bytes) : isOwn);
     message.bytes.assign(place, place + write.bytes);
   }
@@ -137,8 +150,11 @@ bool FakePath::arrive(size_t from) {
   }
   const Write& write = message.write;
   if (write.note && receiver.expected_ == 0) return false;  // it is tried again
-  EXPECT_LE(write.to + write.bytes, receiver.bytes_);
-  if (write.bytes > 0) std::memcpy(receiver.memory_ + write.to, message.bytes.data(), write.bytes);
+  EXPECT_LE(write.to + write.bytes, write.inSlots ? receiver.gpu_->bytes() : receiver.bytes_);
+  if (write.inSlots)
+    receiver.gpu_->write(write.to, message.bytes);
+  else if (write.bytes > 0)
+    std::memcpy(receiver.memory_ + write.to, message.bytes.data(), write.bytes);
   if (write.note) {
     --receiver.expected_;
     receiver.report({.what = Completion::What::kNote, .receive = true, .life = receiver.life_, .note = *write.note});

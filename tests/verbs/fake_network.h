@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transports/verbs/queue.h"
@@ -56,6 +57,24 @@ class FakeDevice final : public Registrar {
   std::optional<MemoryCache> cache{*this};
 };
 
+// Slots of one end that lie in a GPU: what arrives there is seen after a flush only.
+class FakeGpu {
+ public:
+  explicit FakeGpu(size_t bytes) : seen_(bytes) {}
+  FakeGpu(const FakeGpu&) = delete;
+  FakeGpu& operator=(const FakeGpu&) = delete;
+
+  std::byte* data() { return seen_.data(); }
+  size_t bytes() const { return seen_.size(); }
+  void write(size_t to, std::vector<std::byte> what) { unseen_.emplace_back(to, std::move(what)); }
+  void flush();
+  tuttiTransportGpuSlots describe();
+
+ private:
+  std::vector<std::byte> seen_;
+  std::vector<std::pair<size_t, std::vector<std::byte>>> unseen_;
+};
+
 // How likely what goes wrong is, of 1.
 struct FakeFaults {
   double refusedWrite = 0, refusedNotes = 0, refusedLife = 0, failedPoll = 0, inactivePort = 0, refusedMemory = 0;
@@ -64,10 +83,11 @@ struct FakeFaults {
 class FakeQueue final : public Queue {
  public:
   FakeQueue(std::string name, std::byte* memory, size_t bytes, std::mt19937_64& random, FakeFaults& faults,
-            std::shared_ptr<FakeDevice> device)
+            std::shared_ptr<FakeDevice> device, FakeGpu* gpu)
       : name_(std::move(name)),
         memory_(memory),
         bytes_(bytes),
+        gpu_(gpu),
         random_(random),
         faults_(faults),
         device_(std::move(device)) {}
@@ -93,6 +113,7 @@ class FakeQueue final : public Queue {
   std::string name_;
   std::byte* memory_;
   size_t bytes_;
+  FakeGpu* gpu_;  // null: the slots are in the memory
   std::mt19937_64& random_;
   FakeFaults& faults_;
   std::shared_ptr<FakeDevice> device_;

@@ -103,7 +103,7 @@ class TakingBack : public testing::Test {
       FakeQueue* queues[2];
       for (size_t end = 0; end < 2; ++end) {
         auto queue = std::make_unique<FakeQueue>("fake_" + std::to_string(i), memories_[end].data(),
-                                                 memories_[end].bytes(), random_, faults_, device_);
+                                                 memories_[end].bytes(), random_, faults_, device_, nullptr);
         queues[end] = queue.get();
         links_[end]->addPath(std::move(queue), {});
       }

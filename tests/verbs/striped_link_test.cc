@@ -27,6 +27,15 @@ TEST(StripedLink, SeveralPathsDeliver) {
     }
 }
 
+TEST(StripedLink, SlotsInGpusAreSeenWhenTheyAreThere) {
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    for (const double breaks : {0.0, 1e-4}) {
+      World world(seed, {.paths = 3, .depth = 1u << seed % 4, .slots = 400, .breaks = breaks, .onGpu = true});
+      const bool ended = world.run();
+      EXPECT_TRUE(ended || breaks > 0) << "seed " << seed << ": " << world.link(0).error();
+    }
+}
+
 TEST(StripedLink, TheLastPathTakesTheLinkWithIt) {
   World world(1, {.paths = 1, .slots = 100'000, .breaks = 1e-3});
   EXPECT_FALSE(world.run());

@@ -35,13 +35,15 @@ struct Options {
   bool lends = false;
   size_t cacheBytes = 0, deviceBytes = SIZE_MAX;
   double failedCalls = 0;  // of turns of a call
+  bool onGpu = false;      // slots
 };
 
 // The memory of one end: both FIFOs, the one from end 0 first.
 class Memory {
  public:
-  explicit Memory(uint32_t depth)
+  explicit Memory(uint32_t depth, bool onGpu = false)
       : depth_(depth), one_(link::Fifo::bytesFor(kSlotBytes, depth) / 128 * 128 + 128), bytes_(2 * one_) {
+    if (onGpu) gpu_ = std::make_unique<FakeGpu>(2 * size_t{depth} * kSlotBytes);
     data_ = static_cast<std::byte*>(std::aligned_alloc(4096, (bytes_ + 4095) / 4096 * 4096));
     std::memset(data_, 0, bytes_);
   }
@@ -51,17 +53,20 @@ class Memory {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  FakeGpu* gpu() const { return gpu_.get(); }  // null: slots are in the memory
   tuttiFifo fifo(size_t from) const {
     std::byte* const base = data_ + from * one_;
     auto* const headers = reinterpret_cast<tuttiSlotHeader*>(base + sizeof(link::Counter));
-    return {reinterpret_cast<unsigned char*>(headers + depth_), headers, reinterpret_cast<uint64_t*>(base), kSlotBytes,
-            depth_};
+    auto* slots = reinterpret_cast<unsigned char*>(headers + depth_);
+    if (gpu_) slots = reinterpret_cast<unsigned char*>(gpu_->data()) + from * depth_ * kSlotBytes;
+    return {slots, headers, reinterpret_cast<uint64_t*>(base), kSlotBytes, depth_};
   }
 
  private:
   uint32_t depth_;
   size_t one_, bytes_;
   std::byte* data_;
+  std::unique_ptr<FakeGpu> gpu_;
 };
 
 // What slot `number` of one end holds: every byte differs from its neighbours, and from those of other slots.
@@ -217,7 +222,8 @@ class World {
   World(uint64_t seed, const Options& options)
       : options_(options),
         random_(seed),
-        memories_{std::make_unique<Memory>(options.depth), std::make_unique<Memory>(options.depth)},
+        memories_{std::make_unique<Memory>(options.depth, options.onGpu),
+                  std::make_unique<Memory>(options.depth, options.onGpu)},
         users_{User(0, *memories_[0], random_), User(1, *memories_[1], random_)} {
     faults_ = {};
     for (size_t end = 0; end < 2; ++end) {
@@ -226,12 +232,14 @@ class World {
         devices_[end].push_back(
             std::make_shared<FakeDevice>(name, options.deviceBytes, random_, faults_.refusedMemory));
       links_[end] = std::make_unique<StripedLink>(memory.fifo(end), memory.fifo(1 - end), memory.data(), end == 0);
+      if (options.onGpu) links_[end]->slotsIn(memory.gpu()->describe());
     }
     for (size_t i = 0; i < options.paths; ++i) {
       FakeQueue* queues[2];
       for (size_t end = 0; end < 2; ++end) {
-        auto queue = std::make_unique<FakeQueue>("fake_" + std::to_string(i), memories_[end]->data(),
-                                                 memories_[end]->bytes(), random_, faults_, devices_[end][i % 2]);
+        auto queue =
+            std::make_unique<FakeQueue>("fake_" + std::to_string(i), memories_[end]->data(), memories_[end]->bytes(),
+                                        random_, faults_, devices_[end][i % 2], memories_[end]->gpu());
         queues[end] = queue.get();
         links_[end]->addPath(std::move(queue), {});
       }

@@ -160,6 +160,14 @@ class Collectives(Case):
         self.falls_back("verbs: it does not encrypt, as TUTTI_ENCRYPT asks for", TUTTI_ENCRYPT="1", TUTTI_HOST_ID="")
 
 
+class GpuMemory(Case):
+    """Slots in the memory of emulated GPUs, which the device takes by its address: it takes no dma-buf."""
+
+    def test_all_collectives(self):
+        said = quiet(self.BIN / "tutti_emulation_tests", "--gtest_filter=GpuDirectLinks.GoOverRdma")
+        self.assertNotIn("SKIPPED", said)
+
+
 class RegisteredMemory(Case):
     """What is sent out of the program's memory, where the device has it registered, and out of slots where not."""
     WORDS = ["-b", "640K", "-e", "640K", "-n", "3", "-w", "1", "-c", "1", "--ranks", "2", "--transport", "verbs"]

@@ -14,7 +14,7 @@
 namespace tutti::verbs {
 
 struct Connection::Greeting {
-  uint32_t magic = 0x62726576, version = 1;  // "verb"
+  uint32_t magic = 0x62726576, version = 2;  // "verb"
   uint32_t slotBytes = 0, depth = 0, paths = 0, unused = 0;
   std::array<QueueAddress, kMostPaths> addresses{};
 };
@@ -51,8 +51,7 @@ Connection::Connection(const tuttiTransportEdge& edge, const tuttiTransportLine&
     : edge_(edge), peerHost_(edge.peer.hostName), mostMemory_(settings.mostMemory), line_(line), host_(host) {
   const int notes = StripedLink::mostNotes(edge.send.depth), writes = StripedLink::mostWrites(edge.send.depth);
   for (const Port& port : portsFor(edge, settings))
-    queues_.push_back(
-        std::make_unique<DeviceQueue>(port, settings.behaviour, edge.memory, edge.memoryBytes, notes, writes));
+    queues_.push_back(std::make_unique<DeviceQueue>(port, settings.behaviour, edge, notes, writes));
   Greeting greeting;
   greeting.slotBytes = edge.send.slotBytes;
   greeting.depth = edge.send.depth;
@@ -62,6 +61,7 @@ Connection::Connection(const tuttiTransportEdge& edge, const tuttiTransportLine&
   link_ =
       std::make_unique<StripedLink>(edge.send, edge.recv, edge.memory, edge.self.rank < edge.peer.rank,
                                     [this](const std::string& text) { host_.log(0, (name() + ": " + text).c_str()); });
+  if (edge.gpuSlots.begin != nullptr) link_->slotsIn(edge.gpuSlots);
 }
 
 Connection::~Connection() {
@@ -93,6 +93,8 @@ bool Connection::heardGreeting() {
   if (peers.slotBytes != edge_.send.slotBytes || peers.depth != edge_.send.depth || peers.paths == 0 ||
       peers.paths > kMostPaths)
     throw std::runtime_error("the peer announced a link of another form");
+  if ((peers.addresses[0].slots != 0) != (edge_.gpuSlots.begin != nullptr))
+    throw std::runtime_error("slots lie in a GPU at one end alone");
   join(peers);
   line_.put(line_.line, &kReady, sizeof kReady);
   return true;

@@ -34,7 +34,7 @@ int accessOf(bool relaxed) noexcept {
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(const Port& port, const Behaviour& behaviour, void* memory, size_t bytes, int mostNotes,
+DeviceQueue::DeviceQueue(const Port& port, const Behaviour& behaviour, const tuttiTransportEdge& edge, int mostNotes,
                          int mostWrites)
     : port_(port), behaviour_(behaviour), device_(Device::named(port.device)) {
   const GidEntry* const gid = chosenGid(port, behaviour.gidIndex);
@@ -47,14 +47,16 @@ DeviceQueue::DeviceQueue(const Port& port, const Behaviour& behaviour, void* mem
     own_.gid = gid->gid;
   }
   try {
-    make(memory, bytes, mostNotes, mostWrites);
+    make(edge, mostNotes, mostWrites);
     own_.first = std::random_device{}() & kPacketMask;
   } catch (...) {
     release();
     throw;
   }
-  own_.memory = reinterpret_cast<uintptr_t>(memory);
+  own_.memory = reinterpret_cast<uintptr_t>(edge.memory);
   own_.key = memory_->rkey;
+  own_.slots = reinterpret_cast<uintptr_t>(edge.gpuSlots.begin);
+  own_.slotsKey = slots_ != nullptr ? slots_->rkey : 0;
   own_.number = pair_->qp_num;
   own_.lid = port.lid;
   own_.mtu = port.mtu;
@@ -63,7 +65,7 @@ DeviceQueue::DeviceQueue(const Port& port, const Behaviour& behaviour, void* mem
 
 DeviceQueue::~DeviceQueue() { release(); }
 
-void DeviceQueue::make(void* memory, size_t bytes, int mostNotes, int mostWrites) {
+void DeviceQueue::make(const tuttiTransportEdge& edge, int mostNotes, int mostWrites) {
   const ibv_device_attr& limits = device_->limits();
   if (mostNotes > limits.max_qp_wr || mostWrites > limits.max_qp_wr || mostNotes + mostWrites > limits.max_cqe)
     refused(
@@ -85,14 +87,50 @@ void DeviceQueue::make(void* memory, size_t bytes, int mostNotes, int mostWrites
                 .max_inline_data = kMostCopied};
   pair_ = ibv_create_qp(device_->domain(), &wanted);
   if (pair_ == nullptr) refused(port_.name() + " gives no queue pair", errno);
-  // What is kept of users' memory, for nobody right now, makes room.
-  do memory_ = ibv_reg_mr(device_->domain(), memory, bytes, accessOf(behaviour_.relaxed));
-  while (memory_ == nullptr && errno == ENOMEM && Device::memoryOf(device_)->giveUpOne());
-  if (memory_ == nullptr) refused(fmt::format("{} bytes cannot be registered with {}", bytes, port_.name()), errno);
+  registerMemory(edge);
+  if (edge.gpuSlots.begin != nullptr) registerSlots(edge.gpuSlots);
+}
+
+// What is kept of users' memory, for nobody right now, makes room.
+template <class Register>
+ibv_mr* DeviceQueue::withRoom(Register doRegister) noexcept {
+  ibv_mr* made = nullptr;
+  do made = doRegister();
+  while (made == nullptr && errno == ENOMEM && Device::memoryOf(device_)->giveUpOne());
+  return made;
+}
+
+void DeviceQueue::registerMemory(const tuttiTransportEdge& edge) {
+  const int access = accessOf(behaviour_.relaxed);
+  memory_ = withRoom([&] { return ibv_reg_mr(device_->domain(), edge.memory, edge.memoryBytes, access); });
+  if (memory_ == nullptr)
+    refused(fmt::format("{} bytes cannot be registered with {}", edge.memoryBytes, port_.name()), errno);
+}
+
+// By its dma-buf, which any kernel since 5.12 knows; else by its address, which a kernel knows that a module of the
+// GPU's maker has told (peer memory).
+void DeviceQueue::registerSlots(const tuttiTransportGpuSlots& slots) {
+  const int access = accessOf(behaviour_.relaxed);
+  int byDmabuf = EOPNOTSUPP;
+  if (slots.dmabuf >= 0) {
+    slots_ = withRoom([&] {
+      return ibv_reg_dmabuf_mr(device_->domain(), slots.dmabufOffset, slots.bytes,
+                               reinterpret_cast<uintptr_t>(slots.begin), slots.dmabuf, access);
+    });
+    byDmabuf = errno;
+  }
+  if (slots_ == nullptr)
+    slots_ = withRoom([&] { return ibv_reg_mr(device_->domain(), slots.begin, slots.bytes, access); });
+  if (slots_ == nullptr)
+    refused(fmt::format("{} bytes of the GPU's memory cannot be registered with {}, by dma-buf ({}) nor by address, "
+                        "which takes the module nvidia_peermem",
+                        slots.bytes, port_.name(), slots.dmabuf < 0 ? "the GPU has none" : std::strerror(byDmabuf)),
+            errno);
 }
 
 void DeviceQueue::release() noexcept {
   if (pair_ != nullptr) ibv_destroy_qp(pair_);
+  if (slots_ != nullptr) ibv_dereg_mr(slots_);
   if (memory_ != nullptr) ibv_dereg_mr(memory_);
   if (completions_ != nullptr) ibv_destroy_cq(completions_);
   if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
@@ -170,7 +208,8 @@ int DeviceQueue::expectNotes(int count) noexcept {
 }
 
 bool DeviceQueue::write(const Write& write) noexcept {
-  ibv_sge part{reinterpret_cast<uintptr_t>(write.from), write.bytes, write.key.value_or(memory_->lkey)};
+  const uint32_t own = write.inSlots ? slots_->lkey : memory_->lkey;
+  ibv_sge part{reinterpret_cast<uintptr_t>(write.from), write.bytes, write.key.value_or(own)};
   ibv_send_wr request{};
   request.wr_id = numberOf(life_, ++begun_ & kCount);
   request.sg_list = &part;
@@ -179,8 +218,8 @@ bool DeviceQueue::write(const Write& write) noexcept {
   request.imm_data = htonl(write.note.value_or(0));
   if (write.signalled) request.send_flags |= IBV_SEND_SIGNALED;
   if (write.copied) request.send_flags |= IBV_SEND_INLINE;
-  request.wr.rdma.remote_addr = peer_.memory + write.to;
-  request.wr.rdma.rkey = peer_.key;
+  request.wr.rdma.remote_addr = (write.inSlots ? peer_.slots : peer_.memory) + write.to;
+  request.wr.rdma.rkey = write.inSlots ? peer_.slotsKey : peer_.key;
   ibv_send_wr* refused = nullptr;
   const int error = pair_ == nullptr ? ENODEV : ibv_post_send(pair_, &request, &refused);
   if (error != 0) errno = error;

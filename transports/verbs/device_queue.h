@@ -24,8 +24,10 @@ struct Behaviour {
 
 class DeviceQueue final : public Queue {
  public:
-  // Registers `memory`, which outlives it. Throws std::runtime_error that names the device and the limit that is met.
-  DeviceQueue(const Port& port, const Behaviour& behaviour, void* memory, size_t bytes, int mostNotes, int mostWrites);
+  // Registers the edge's memory and slots, which outlive it. Throws std::runtime_error that names the device and the
+  // limit that is met.
+  DeviceQueue(const Port& port, const Behaviour& behaviour, const tuttiTransportEdge& edge, int mostNotes,
+              int mostWrites);
   ~DeviceQueue() override;
 
   std::string name() const override { return port_.name(); }
@@ -42,7 +44,11 @@ class DeviceQueue final : public Queue {
   std::string textOf(int status) const override;
 
  private:
-  void make(void* memory, size_t bytes, int mostNotes, int mostWrites);
+  void make(const tuttiTransportEdge& edge, int mostNotes, int mostWrites);
+  void registerMemory(const tuttiTransportEdge& edge);
+  void registerSlots(const tuttiTransportGpuSlots& slots);
+  template <class Register>
+  ibv_mr* withRoom(Register doRegister) noexcept;
   void release() noexcept;
   bool change(ibv_qp_attr& attributes, int mask) noexcept;
   bool toReady(const QueueAddress& peer, uint32_t life) noexcept;
@@ -57,6 +63,7 @@ class DeviceQueue final : public Queue {
   ibv_cq* completions_ = nullptr;
   ibv_qp* pair_ = nullptr;
   ibv_mr* memory_ = nullptr;
+  ibv_mr* slots_ = nullptr;  // of a GPU; null: they are in the memory
   QueueAddress own_, peer_;
   uint32_t life_ = 0;
   uint64_t begun_ = 0;

@@ -74,6 +74,18 @@ int usable(const tuttiTransportRank* self, tuttiTransportSettings settings, char
   return 0;
 }
 
+int reachesGpu(const tuttiTransportRank* self, tuttiTransportSettings settings, char* text, size_t room) noexcept try {
+  const std::vector<Port> all = portsHere();
+  const auto chosen = portsOf(all, find(settings, "TUTTI_IB_HCA"), self->numaNode, 0, kMostPaths);
+  const std::string why = whyNotOnGpu(chosen, self->numaNode);
+  if (why.empty()) return 1;
+  say(why, text, room);
+  return 0;
+} catch (const std::exception& error) {
+  say(error.what(), text, room);
+  return 0;
+}
+
 void* open(const tuttiTransportEdge* edge, const tuttiTransportLine* line, char* text, size_t room) noexcept try {
   return new Connection(*edge, *line, settingsOf(edge->settings), *host.load());
 } catch (const std::exception& error) {
@@ -111,6 +123,7 @@ constexpr tuttiTransport kTable{
     .letGo = [](void* connection, const tuttiTransportMemory* memory) noexcept { of(connection).letGo(*memory); },
     .takeBack = [](void* connection) noexcept { of(connection).takeBack(); },
     .forget = forget,
+    .reachesGpu = reachesGpu,
 };
 
 }  // namespace

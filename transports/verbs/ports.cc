@@ -54,6 +54,14 @@ std::vector<const Port*> portsOf(const std::vector<Port>& ports, std::string_vie
   return usable;
 }
 
+std::string whyNotOnGpu(const std::vector<const Port*>& chosen, int numaNode) {
+  for (const Port* port : chosen)
+    if (numaNode >= 0 && port->numaNode >= 0 && port->numaNode != numaNode)
+      return fmt::format("the GPU is near memory node {}, and {}, the nearest port, near node {}", numaNode,
+                         port->name(), port->numaNode);
+  return {};
+}
+
 std::string whyNone(const std::vector<Port>& ports, std::string_view list) {
   if (ports.empty()) return "there is no RDMA device here";
   std::string all;

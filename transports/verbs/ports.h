@@ -42,6 +42,11 @@ const GidEntry* chosenGid(const Port& port, int wanted);
 std::vector<const Port*> portsOf(const std::vector<Port>& ports, std::string_view list, int numaNode, unsigned turn,
                                  size_t most);
 
+// Why those ports of a link should not move what lies in a GPU near that memory node; empty: they may. Both near, or
+// nothing known: across two nodes' join (PCIe reads and writes through two processors) the way over the host's memory
+// is the faster one.
+std::string whyNotOnGpu(const std::vector<const Port*>& chosen, int numaNode);
+
 // Why there is none that could be used, for people.
 std::string whyNone(const std::vector<Port>& ports, std::string_view list);
 

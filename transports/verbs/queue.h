@@ -16,22 +16,25 @@ namespace tutti::verbs {
 // What the other end has to know of a queue pair and of the memory that it may write to. As it lies in a greeting.
 struct QueueAddress {
   std::array<uint8_t, 16> gid{};
-  uint64_t memory = 0;  // where the edge's memory begins
-  uint32_t key = 0;     // that allows writing there
-  uint32_t number = 0;  // of the queue pair
-  uint32_t first = 0;   // packet number to begin with, in the first life
+  uint64_t memory = 0;    // where the edge's memory begins
+  uint64_t slots = 0;     // where its slots begin, if they lie in a GPU
+  uint32_t key = 0;       // that allows writing to the memory
+  uint32_t slotsKey = 0;  // and to those slots
+  uint32_t number = 0;    // of the queue pair
+  uint32_t first = 0;     // packet number to begin with, in the first life
   uint16_t lid = 0;
   uint8_t mtu = 0;         // as verbs count: 1 is 256 bytes, 5 is 4096
   uint8_t isEthernet = 0;  // RoCE; else InfiniBand
 };
-static_assert(sizeof(QueueAddress) == 40);
+static_assert(sizeof(QueueAddress) == 56);
 
-// One write into the peer's memory. Its parts are places within the edge's memory, which both ends have registered and
-// which is laid out alike at both.
+// One write into the peer's memory. Its parts are places within the edge's memory, or within its slots where these lie
+// in a GPU, which both ends have registered and which are laid out alike at both.
 struct Write {
   const void* from = nullptr;      // in this end's memory, unless `copied`
   uint32_t bytes = 0;              // 0 is allowed with a note
-  size_t to = 0;                   // from the begin of the peer's memory
+  size_t to = 0;                   // from the begin of the peer's memory, or slots
+  bool inSlots = false;            // both places are in slots of GPUs
   std::optional<uint32_t> note{};  // reaches the peer once the write, and all before it, are there
   std::optional<uint32_t> key{};   // `from` is not in the edge's memory, but in other that has this one
   bool copied = false;             // the bytes are taken at once; kMostCopied at most

@@ -184,9 +184,9 @@ void StripedLink::partCame(const Note& note) {
   coming.mask |= bit;
 }
 
-// Slots that are complete, in their order.
+// Slots that are complete, in their order. All of them had come when this is called: one flush does for all.
 void StripedLink::deliver() {
-  for (; !failed_; ++arrived_) {
+  for (bool seen = gpuSlots_.flush == nullptr; !failed_; ++arrived_) {
     Coming& next = coming_[arrived_ & (recv_.depth - 1)];
     if (next.mask == 0 || next.mask != maskOf(next.parts)) return;
     tuttiSlotHeader& header = recv_.headers[arrived_ & (recv_.depth - 1)];
@@ -194,6 +194,11 @@ void StripedLink::deliver() {
       return fail(
           fmt::format("slot {} came with {} bytes, and has room for {}", arrived_, header.bytes, recv_.slotBytes));
     next = {};
+    if (!seen && !isInlined(header)) {
+      if (gpuSlots_.flush(gpuSlots_.with) != 0)
+        return fail("the GPU cannot be told to see what has come to its memory");
+      seen = true;
+    }
     store(header.sequence, arrived_ + 1);
     moved_ = true;
   }
@@ -336,15 +341,17 @@ bool StripedLink::writePayload(uint64_t slot, uint8_t number, Path& path) {
   const tuttiSlotHeader& header = send_.headers[at(slot)];
   const Sent& sent = sentOf_[at(slot)];
   const auto [begin, end] = rangeOf(sent.bytes, sent.parts, number);
-  const auto* const place = reinterpret_cast<std::byte*>(send_.slots) + at(slot) * size_t{send_.slotBytes};
-  Write one{.from = place + begin, .bytes = end - begin, .to = static_cast<size_t>(place + begin - memory_)};
+  const auto* const place = reinterpret_cast<std::byte*>(send_.slots) + at(slot) * size_t{send_.slotBytes} + begin;
+  const bool inSlots = gpuSlots_.begin != nullptr;
+  const std::byte* const base = inSlots ? static_cast<const std::byte*>(gpuSlots_.begin) : memory_;
+  Write one{.from = place, .bytes = end - begin, .to = static_cast<size_t>(place - base), .inSlots = inSlots};
   if (isLent(header)) {
     one.from = lentAt(header) + begin;
     one.key = keyOf(lentAt(header), sent.bytes, path);
     if (!one.key) return fail(fmt::format("slot {} was posted in memory that is not held", slot)), false;
   }
   one.note = Note{Note::Kind::kPart, number, static_cast<uint8_t>(sent.parts - 1), static_cast<uint16_t>(slot)}.bits();
-  one.copied = one.bytes <= kMostCopied;
+  one.copied = one.bytes <= kMostCopied && !inSlots;  // the processor copies
   return path.write(one);
 }
 

@@ -7,6 +7,9 @@
 // soon as the device says that all is over there, so that whoever has sent needs nothing more of the receiver. So no
 // byte is looked at before the note behind it has come, whatever way the network takes.
 //
+// The slots may lie in the memory of GPUs instead, at both ends. What a device has written there the GPU sees once it
+// has been told to (flush), which is done before the sequence number is stored.
+//
 // A payload may lie in the program's memory instead, which the devices of the link then have registered. Its slot is
 // free only when no device may read it again: also not where the peer has released it, and the device has not heard so.
 //
@@ -50,6 +53,8 @@ class StripedLink {
 
   // Before begin(); the same number, in the same order, at both ends; kMostPaths at most.
   void addPath(std::unique_ptr<Queue> queue, const QueueAddress& peer);
+  // The FIFOs' slots lie in a GPU: they are no part of the memory. Before begin().
+  void slotsIn(const tuttiTransportGpuSlots& slots) noexcept { gpuSlots_ = slots; }
   // Connects all paths. False when one cannot be: error() says why.
   bool begin() noexcept;
 
@@ -144,6 +149,7 @@ class StripedLink {
 
   tuttiFifo send_, recv_;
   std::byte* memory_;
+  tuttiTransportGpuSlots gpuSlots_{};  // begin null: there are none
   bool leads_;
   std::function<void(const std::string&)> log_;
   std::vector<std::unique_ptr<Path>> paths_;

@@ -19,6 +19,7 @@
 #include "emulation/runtime/device.h"
 #include "emulation/runtime/limits.h"
 #include "emulation/runtime/memory.h"
+#include "emulation/runtime/network.h"
 
 using namespace tutti::emulation;
 
@@ -153,6 +154,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     *value = findDevice(device)->streamsWait;
     return CUDA_SUCCESS;
   }
+  if (const auto said = networkAttribute(attribute)) return *value = *said, CUDA_SUCCESS;
   const bool fabric = attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED;
   *value = fabric ? sharing == Sharing::kFabric : sharing != Sharing::kNone;
   return CUDA_SUCCESS;
