@@ -102,7 +102,8 @@ typedef struct {
   tuttiTransportRank self, peer;
   int32_t channel; /* two ranks may have several links */
   tuttiFifo send, recv;
-  void* memory; /* that holds both FIFOs, from the begin of a page, zeroed, for as long as the connection is there */
+  void* memory; /* that holds both FIFOs, but for slots of GPUs, from the begin of a page, zeroed, for as long as the
+                   connection is there */
   size_t memoryBytes;
   tuttiTransportSettings settings; /* for as long as the connection is there */
   tuttiTransportGpuSlots gpuSlots;

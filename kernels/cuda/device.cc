@@ -2,6 +2,8 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <mutex>
 
@@ -30,12 +32,16 @@ cudaDeviceProp propertiesOf(int ordinal) {
   return properties;
 }
 
-// Nobody needs it that much.
+// Nobody needs it that much. In small letters, as the kernel's files have it.
 std::string busIdOf(int ordinal) {
   char text[32] = {};
-  if (cudaDeviceGetPCIBusId(text, sizeof text, ordinal) == cudaSuccess) return text;
-  cudaGetLastError();
-  return {};
+  if (cudaDeviceGetPCIBusId(text, sizeof text, ordinal) != cudaSuccess) {
+    cudaGetLastError();
+    return {};
+  }
+  std::string id = text;
+  std::ranges::transform(id, id.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return id;
 }
 
 // Also loads every kernel: later, one that waits for its peers could stand in the way.

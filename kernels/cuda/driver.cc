@@ -9,15 +9,21 @@ namespace {
 // The interface of CUDA 12.0, which every driver that this build accepts has.
 constexpr unsigned kInterface = 12000;
 
+// Leaves null what there is not.
 template <class Function>
-void find(Function*& function, const char* name) {
+void findIfAny(Function*& function, const char* name) {
   void* address = nullptr;
   auto result = cudaDriverEntryPointSymbolNotFound;
   check(cudaGetDriverEntryPointByVersion(name, &address, kInterface, cudaEnableDefault, &result), -1,
         "asking the driver for {}", name);
-  if (result != cudaDriverEntryPointSuccess || address == nullptr)
+  if (result == cudaDriverEntryPointSuccess) function = reinterpret_cast<Function*>(address);
+}
+
+template <class Function>
+void find(Function*& function, const char* name) {
+  findIfAny(function, name);
+  if (function == nullptr)
     throw Error(ErrorCode::kCuda, fmt::format("the CUDA driver has no {}: install a newer driver", name));
-  function = reinterpret_cast<Function*>(address);
 }
 
 Driver findAll() {
@@ -44,9 +50,9 @@ Driver findAll() {
   find(found.propertiesOf, "cuMemGetAllocationPropertiesFromHandle");
   find(found.getAccess, "cuMemGetAccess");
   find(found.pointerAttribute, "cuPointerGetAttribute");
-  find(found.setPointerAttribute, "cuPointerSetAttribute");
-  find(found.rangeHandle, "cuMemGetHandleForAddressRange");
-  find(found.flushWrites, "cuFlushGPUDirectRDMAWrites");
+  findIfAny(found.setPointerAttribute, "cuPointerSetAttribute");
+  findIfAny(found.rangeHandle, "cuMemGetHandleForAddressRange");
+  findIfAny(found.flushWrites, "cuFlushGPUDirectRDMAWrites");
   return found;
 }
 

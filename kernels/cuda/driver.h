@@ -32,7 +32,7 @@ struct Driver {
   // Of any memory.
   decltype(&cuPointerGetAttribute) pointerAttribute = nullptr;
   decltype(&cuPointerSetAttribute) setPointerAttribute = nullptr;
-  // Of memory that a network's devices reach.
+  // Of memory that a network's devices reach; null where the driver has none of it.
   decltype(&cuMemGetHandleForAddressRange) rangeHandle = nullptr;
   decltype(&cuFlushGPUDirectRDMAWrites) flushWrites = nullptr;
 };

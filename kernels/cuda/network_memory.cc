@@ -21,10 +21,16 @@ int attributeOf(const Context& context, CUdevice_attribute attribute) {
   return value;
 }
 
-// Whether the GPU sees by itself what comes from outside, in the order in which it comes.
+// Whether the GPU sees by itself what comes from outside, in the order in which it comes. Of generations before Hopper
+// NCCL does not rely on that (ncclTopoNeedFlush), so nor do we.
 bool seesWrites(const Context& context) {
-  return attributeOf(context, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) >=
-         CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+  return attributeOf(context, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9 &&
+         attributeOf(context, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) >=
+             CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+}
+// Whether the GPU reads headers in the host's memory another way than the one on which payloads come to its own.
+bool hasAWayOfItsOwn(const Context& context) {
+  return attributeOf(context, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES) != 0;
 }
 bool hostFlushes(const Context& context) {
   return (attributeOf(context, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) &
@@ -38,6 +44,7 @@ class NetworkMemory final : public link::GpuSlots {
         bytes_((bytes + kGranule - 1) / kGranule * kGranule),
         block_(std::move(context), bytes_ + kGranule, side),
         needsFlush_(!seesWrites(block_.context())) {
+    const RelaxedCaptureScope aside(block_.context());
     const auto address = reinterpret_cast<uintptr_t>(block_.data());
     data_ = block_.data() + (kGranule - address % kGranule) % kGranule;
     copySynchronously();
@@ -51,7 +58,7 @@ class NetworkMemory final : public link::GpuSlots {
   bool needsFlush() const noexcept override { return needsFlush_; }
   bool flush() noexcept override {
     try {
-      const OnDevice device(block_.context());
+      const RelaxedCaptureScope aside(block_.context());
       return driver().flushWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
                                   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER) == CUDA_SUCCESS;
     } catch (const std::exception&) {
@@ -71,7 +78,6 @@ class NetworkMemory final : public link::GpuSlots {
   }
   // Where there is none, a device's driver may still know the memory by its address.
   void exportDmabuf() {
-    const OnDevice device(block_.context());
     int made = -1;
     const CUresult status = driver().rangeHandle(&made, reinterpret_cast<CUdeviceptr>(data_), bytes_,
                                                  CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
@@ -93,8 +99,15 @@ class NetworkMemory final : public link::GpuSlots {
 }  // namespace
 
 std::string lackForNetwork(const Context& context) {
+  if (driver().setPointerAttribute == nullptr || driver().rangeHandle == nullptr || driver().flushWrites == nullptr)
+    return "the CUDA driver has no functions for memory that a network reaches";
   if (attributeOf(context, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED) == 0)
     return fmt::format("GPU {} lets no network device at its memory (GPUDirect RDMA)", context.ordinal());
+  if (hasAWayOfItsOwn(context))
+    return fmt::format(
+        "GPU {} is joined to the host's memory by a link of its own, beside which a network's writes to "
+        "its memory come in no known order",
+        context.ordinal());
   if (!seesWrites(context) && !hostFlushes(context))
     return fmt::format("GPU {} does not see in order what a network writes to its memory, and can not be made to",
                        context.ordinal());

@@ -22,7 +22,8 @@ void describeGpu(const Config& config, topology::PeerInfo& info) {
   info.gpu = words[0] ^ std::rotl(words[1], 1);
   info.gpuBusId = device->traits().busId;
   info.gpuBlocks = device->freeBlocks();
-  if (const auto node = detect::Sysfs("").number("/sys/bus/pci/devices/" + info.gpuBusId + "/numa_node"))
+  if (const auto node = detect::Sysfs("").number("/sys/bus/pci/devices/" + info.gpuBusId + "/numa_node");
+      node && *node >= 0)
     info.numaNode = static_cast<int32_t>(*node);
   std::string why;
   info.gpuQueues = device->streamsWait(why) ? config.gpuQueues : 0;

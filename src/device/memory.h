@@ -41,8 +41,8 @@ class MemoryPort {
   virtual std::unique_ptr<DeviceMemory> allocateForUsers(size_t bytes) = 0;
   // As allocate(), for what other ranks map: also those of other hosts, where a fabric joins their GPUs to this one.
   virtual std::unique_ptr<DeviceMemory> allocateForPeers(size_t bytes) = 0;
-  // Zeroed memory of the GPU that a network's devices read and write by themselves, which needs this Device to live as
-  // long; and why there is none (empty: there may be).
+  // Memory of the GPU that a network's devices read and write by themselves, for as long as this port; and why there is
+  // none (empty: there may be).
   virtual std::unique_ptr<link::GpuSlots> allocateForNetwork(size_t bytes) = 0;
   virtual std::string lackForNetwork() const = 0;
   virtual std::unique_ptr<DeviceMemory> allocatePinned(size_t bytes) = 0;  // of the host, zeroed, mapped for the GPU

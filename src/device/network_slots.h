@@ -6,7 +6,7 @@
 
 namespace tutti::device {
 
-// The GPU is opened when it is first asked.
+// The GPU is opened when it is first asked. What links have had stays with the source, for the next ones.
 std::shared_ptr<const link::GpuSlotSource> slotSourceOf(int ordinal);
 
 }  // namespace tutti::device

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/lane.h"
 #include "gpu/engines.h"
+#include "link/plugin.h"
 #include "process/log.h"
 #include "process/thread.h"
 #include "site/at_hand.h"
@@ -168,7 +169,7 @@ comm::Explanation GpuExecutor::explain(const comm::Call& call) const {
   return explanation;
 }
 
-// Those whose memory this GPU reads and writes, and those to whom slots go through host memory.
+// Those whose memory this GPU reads and writes, and those to whom slots go by links.
 std::vector<comm::Explanation::Way> GpuExecutor::ways() const {
   const std::vector<int>& unreached = peers_.unreached();
   comm::Explanation::Way direct{"p2p", {}, true, 0, 0, "", {}};
@@ -191,9 +192,12 @@ comm::Rows GpuExecutor::describe() const {
   comm::Rows rows{{"buffers", fmt::format("on GPUs, this rank's on cuda:{}", config_.device)}};
   if (shape_.size == 1) return rows;
   const std::vector<int>& unreached = peers_.unreached();
+  const bool byDevices =
+      std::ranges::all_of(unreached, [this](int peer) { return links_.transportTo(peer).ends_with(link::kOnGpu); });
   rows.emplace_back("GPU links", unreached.empty()
                                      ? "directly from memory to memory"
-                                     : fmt::format("through host memory to {}; directly to others, if any",
+                                     : fmt::format("{} to {}; directly to others, if any",
+                                                   byDevices ? "by the network's devices" : "through host memory",
                                                    control::nameRanks(unreached)));
   rows.emplace_back("ring order", site_.text);
   return rows;

@@ -1,6 +1,7 @@
-// Links of a communicator on GPUs through host memory, to peers whose GPU can not be reached directly: the slots are
-// pinned, the kernels read and write them in place, and what a network carries a thread moves. They are the links of
-// the host's transports, chosen and tried out as for any communicator (src/link).
+// Links of a communicator on GPUs to peers whose GPU can not be reached directly. Headers, and most slots, are in
+// pinned memory of the host, slots of some networks on the GPU (link/gpu_slots.h); the kernels read and write them in
+// place, and what a network carries a thread moves. They are the links of the host's transports, chosen and tried out
+// as for any communicator (src/link).
 #pragma once
 #include <map>
 #include <memory>

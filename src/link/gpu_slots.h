@@ -8,7 +8,7 @@
 
 namespace tutti::link {
 
-// Zeroed, and freed with it. The processor reaches it through these functions alone.
+// Whatever it may hold at first. The processor reaches it through these functions alone.
 class GpuSlots {
  public:
   virtual ~GpuSlots() = default;

@@ -168,7 +168,7 @@ class PluginConnection final : public Connection {
     gpuSlots = slots_.get();
     slots_ ? connectApart(*this, edge_, memory_.data(), slots_->data())
            : connectOver(*this, edge_, memory_.data(), nullptr);
-    memoryBytes = memory_.bytes();
+    memoryBytes = memory_.bytes() + (slots_ ? slots_->bytes() : 0);
   }
 
   tuttiTransportEdge describe(tuttiTransportSettings settings) const noexcept {
@@ -292,6 +292,7 @@ class Plugin final : public Transport {
     Text why;
     return table_.usable(&rank, settings_.list(), why.data(), why.room()) != 0 ? "" : why.said();
   }
+  bool reachesGpus() const noexcept override { return table_.reachesGpu != nullptr; }
   bool keepsSecrets() const noexcept override { return false; }
   std::unique_ptr<Setup> open(const Edge& edge, OobChannel& oob) override {
     return std::make_unique<PluginSetup>(table_, edge, oob, settings_.list(), nullptr);
@@ -347,6 +348,7 @@ class Absent final : public Transport {
   }
   std::string announced() const override { return announcedAt(price_); }
   std::string lack(const topology::PeerInfo&) const override { return why_; }
+  bool reachesGpus() const noexcept override { return true; }
   std::unique_ptr<Setup> open(const Edge&, OobChannel&) override { throw Error(ErrorCode::kSystem, why_); }
 
  private:

@@ -20,8 +20,14 @@ struct PluginPrice {
 };
 
 inline constexpr std::string_view kOnGpu = "+gpu";
+// "verbs" of verbs+gpu.
+constexpr std::string_view familyOf(std::string_view name) noexcept {
+  return name.ends_with(kOnGpu) ? name.substr(0, name.size() - kOnGpu.size()) : name;
+}
 // It is spared the way through the host's memory. A judgement; what counts is that of the two it is tried first.
-constexpr PluginPrice priceOnGpu(PluginPrice price) noexcept { return {price.latencyUs * 0.9, price.bandwidthGBs}; }
+constexpr PluginPrice priceOnGpu(PluginPrice price) noexcept {
+  return {price.latencyUs * 0.9, price.bandwidthGBs * 1.1};
+}
 
 // A transport that cannot be used here, and why; its name and price are known, so that this rank plans the links of
 // others as they do.

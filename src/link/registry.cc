@@ -27,11 +27,6 @@ std::vector<std::string_view> splitAtCommas(std::string_view list) {
   return names;
 }
 
-// "verbs" of verbs+gpu: who names the one means both.
-std::string_view familyOf(std::string_view name) noexcept {
-  return name.ends_with(kOnGpu) ? name.substr(0, name.size() - kOnGpu.size()) : name;
-}
-
 }  // namespace
 
 void Registry::add(std::unique_ptr<Transport> transport) {
@@ -69,9 +64,14 @@ void Registry::narrow(std::string_view list) {
   const bool excludes = text.starts_with('^');
   const auto names = splitAtCommas(excludes ? text.substr(1) : text);
   // Some a communicator has only where it is on a GPU: others know their names.
-  const auto isKnown = [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); };
+  const auto isKnown = [&](std::string_view name) {
+    return std::ranges::find(known, name) != known.end() ||
+           (name.ends_with(kOnGpu) && std::ranges::any_of(transports_, [&](const auto& one) {
+              return one->name() == familyOf(name) && one->reachesGpus();
+            }));
+  };
   for (const auto name : names)
-    if (!isKnown(name) && !(name.ends_with(kOnGpu) && isKnown(familyOf(name))))
+    if (!isKnown(name))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("the list of transports \"{}\" names \"{}\"; this build "
                               "has {}. Give some of these, separated by commas, or ^ and those to leave out",
@@ -81,8 +81,10 @@ void Registry::narrow(std::string_view list) {
     allowed[i] = allowed[i] && (std::ranges::find(names, known[i]) != names.end() ||
                                 std::ranges::find(names, familyOf(known[i])) != names.end()) != excludes;
   if (std::ranges::find(allowed, true) == allowed.end())
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("the list of transports \"{}\" leaves none; this build has {}",
-                                                         list, fmt::join(known, ", ")));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the list of transports \"{}\" leaves none{}; this build has {}", list,
+                            list.find(kOnGpu) != list.npos ? " (NAME+gpu is for buffers on a GPU)" : "",
+                            fmt::join(known, ", ")));
   allowed_ = std::move(allowed);
 }
 

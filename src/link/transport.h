@@ -69,6 +69,8 @@ class Transport {
   virtual std::string announced() const { return {}; }
   // What this process lacks to use it with anybody, such as a device; empty: nothing. May look at the machine.
   virtual std::string lack(const topology::PeerInfo&) const { return {}; }
+  // Whether a communicator on a GPU has it as NAME+gpu, too, with slots there.
+  virtual bool reachesGpus() const noexcept { return false; }
   // Whether it encrypts what crosses a network where that is asked for, or crosses none.
   virtual bool keepsSecrets() const noexcept { return true; }
   // `meeting` outlives the Setup. Both ends open the same transport for the same edge.

@@ -25,7 +25,7 @@ std::string rulesOf(const std::string& text) {
 
 // As the list was meant, not as it was written.
 std::string transportsOf(const Config& config) {
-  const link::Registry registry = registryFor(config);
+  const link::Registry registry = registryOfAll(config);
   return fmt::format("{}", fmt::join(registry.terms(), ","));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/costs.h"
+#include "link/plugin.h"
 
 namespace tutti::comm {
 namespace {
@@ -68,7 +69,7 @@ PricedWay pricedWay(std::span<const PeerInfo> infos, int a, int b, const link::R
     return {name, *known, *known == *plan::linkOf(shipped, name, sameHost) ? "as shipped" : "by the profile"};
   }
   const link::Reachability reach = candidates.front()->reach(one, other);
-  if (const double carried = slowest(infos, &PeerInfo::rdmaMegabits); name == "verbs" && carried > 0)
+  if (const double carried = slowest(infos, &PeerInfo::rdmaMegabits); link::familyOf(name) == "verbs" && carried > 0)
     return {name, {reach.latencyUs, carried}, "by the rates of the RDMA ports"};
   return {name, {reach.latencyUs, reach.bandwidthGBs}, "by the transport's own word"};
 }

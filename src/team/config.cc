@@ -49,6 +49,13 @@ link::TransportSettings settingsOfTransports() {
   return all;
 }
 
+// With what a communicator on that GPU has besides. The GPU is asked when a rank's lacks are, or a link is made.
+constexpr int kNoneIsAsked = 0;
+link::TransportSettings onGpu(link::TransportSettings settings, int device) {
+  settings.gpuSlots = device::slotSourceOf(device);
+  return settings;
+}
+
 // The parsers serve the configuration as well: here their errors get the name of the variable.
 template <class Parse>
 auto parsed(settings::Name variable, Parse&& parse) {
@@ -99,18 +106,20 @@ Config Config::fromEnvironment() {
 }
 
 link::Registry registryFor(const Config& config) {
-  link::TransportSettings settings = config.transportSettings;
-  if (config.device >= 0) settings.gpuSlots = device::slotSourceOf(config.device);
-  link::Registry registry = link::builtinTransports(config.transports, settings);
+  link::Registry registry =
+      link::builtinTransports(config.transports, config.device >= 0 ? onGpu(config.transportSettings, config.device)
+                                                                    : config.transportSettings);
   if (config.encrypt) registry.demandSecrecy();
   return registry;
 }
 
+link::Registry registryOfAll(const Config& config) {
+  return link::builtinTransports(config.transports, onGpu(config.transportSettings, kNoneIsAsked));
+}
+
 // Whether the communicator is on a GPU may not be known yet: what only such a one has may be named.
 std::string checkedTransports(std::string list, const link::TransportSettings& settings) {
-  link::TransportSettings ofGpu = settings;
-  ofGpu.gpuSlots = device::slotSourceOf(0);  // which nobody asks
-  link::builtinTransports(list, ofGpu);
+  link::builtinTransports(list, onGpu(settings, kNoneIsAsked));
   return list;
 }
 

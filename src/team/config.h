@@ -63,6 +63,9 @@ struct Config {
 
 // Those that may be used by this configuration. Throws Error(kInvalidArgument).
 link::Registry registryFor(const Config& config);
+// As a rank on a GPU has it, wherever this one is: what all ranks are to have alike. That some are not on a GPU is told
+// by other words.
+link::Registry registryOfAll(const Config& config);
 // `list` as it is, when there is what it names. Throws Error(kInvalidArgument): before anybody joins.
 std::string checkedTransports(std::string list, const link::TransportSettings& settings);
 

@@ -30,8 +30,9 @@ enum class Sharing { kNone, kVirtual, kFabric };
 void setSharing(Sharing sharing);
 
 // Whether network devices reach the devices' memory (GPUDirect), and whether these see by themselves what comes that
-// way or after a flush (kFlushed, and then they have dma-bufs, too). Before a device is used.
-enum class GpuDirect { kNone, kInOrder, kFlushed };
+// way or after a flush (kFlushed, and then they have dma-bufs, too); kJoined: in order, but the host's memory they read
+// another way. Before a device is used.
+enum class GpuDirect { kNone, kInOrder, kFlushed, kJoined };
 void setGpuDirect(GpuDirect now);
 uint64_t flushes() noexcept;  // so far
 

@@ -4,9 +4,11 @@
 #include <array>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/device.h"
+#include "device/network_slots.h"
 #include "emulation/control.h"
 #include "emulation/far_ranks.h"
 #include "link/registry.h"
@@ -82,6 +84,32 @@ TEST_F(GpuDirectLinks, SayWhatTheGpuLacks) {
   EXPECT_EQ(device->lackForNetwork(), "");
   emulation::setGpuDirect(emulation::GpuDirect::kNone);
   EXPECT_NE(device->lackForNetwork().find("GPU 0 lets no network device at its memory"), std::string::npos);
+  emulation::setGpuDirect(emulation::GpuDirect::kJoined);
+  EXPECT_NE(device->lackForNetwork().find("come in no known order"), std::string::npos);
+}
+
+// A thread without a context, while another one captures a graph in a way that forbids it much.
+TEST_F(GpuDirectLinks, AreMadeAndFlushedBesideACapture) {
+  const auto device = device::openDevice(0);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  std::thread([&] { EXPECT_TRUE(device->allocateForNetwork(1000)->flush()); }).join();
+  EXPECT_TRUE(device->allocateForNetwork(1000)->flush());
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+// Freeing would wait for all kernels: what one link has had is the next one's.
+TEST_F(GpuDirectLinks, KeepTheMemoryOfThoseThatAreGone) {
+  const auto source = device::slotSourceOf(0);
+  auto one = source->make(100'000);
+  const std::byte* const first = one->data();
+  one.reset();
+  EXPECT_NE(source->make(200'000)->data(), first);
+  EXPECT_EQ(source->make(50'000)->data(), first);
 }
 
 TEST_F(GpuDirectLinks, HaveMemoryOfWholePages) {

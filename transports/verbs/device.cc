@@ -157,15 +157,26 @@ std::shared_ptr<Device> Device::named(const std::string& name) {
   throw std::runtime_error(name + " is gone");
 }
 
-void Device::forget(uint64_t memory) {
+// The last owner of one may be whoever asks.
+std::vector<std::shared_ptr<Device>> Device::all() {
   Opened& opened = openedHere();
-  std::vector<std::shared_ptr<Device>> all;  // the last owner of one may be here
-  {
-    const std::lock_guard lock(opened.mutex);
-    for (const auto& [name, device] : opened.devices)
-      if (auto open = device.lock()) all.push_back(std::move(open));
-  }
-  for (const auto& device : all) device->memory_->forget(memory);
+  const std::lock_guard lock(opened.mutex);
+  std::vector<std::shared_ptr<Device>> open;
+  open.reserve(opened.devices.size());
+  for (const auto& [name, device] : opened.devices)
+    if (auto one = device.lock()) open.push_back(std::move(one));
+  return open;
+}
+
+void Device::forget(uint64_t memory) {
+  for (const auto& device : all()) device->memory_->forget(memory);
+}
+
+bool Device::giveUpOne() noexcept try {
+  const auto devices = all();
+  return std::ranges::any_of(devices, [](const auto& device) { return device->memory_->giveUpOne(); });
+} catch (const std::exception&) {
+  return false;
 }
 
 std::vector<Port> portsHere() {

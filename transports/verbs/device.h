@@ -21,6 +21,9 @@ class Device final : public Registrar {
   static std::shared_ptr<Device> named(const std::string& name);
   // What this process's devices have registered of it goes, or with the last one that holds it.
   static void forget(uint64_t memory);
+  // Of all that they have registered of users' memory, one piece that nobody holds goes: the limit of locked memory is
+  // the process's. False: there is none, or no memory to look.
+  static bool giveUpOne() noexcept;
   ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -37,6 +40,7 @@ class Device final : public Registrar {
   void remove(void* handle) noexcept override;
 
  private:
+  static std::vector<std::shared_ptr<Device>> all();
   explicit Device(ibv_context* context);
   ibv_context* context_;
   ibv_pd* domain_ = nullptr;

@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <random>
+#include <span>
+#include <stdexcept>
 
 namespace tutti::verbs {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 // A work request's number: its life, whether it waits for a note, and which write it is.
 constexpr uint64_t kReceive = uint64_t{1} << 47;
 constexpr uint64_t kCount = kReceive - 1;
+constexpr uint64_t kMark = ~uint64_t{0};  // no other request's: of a queue pair that is stopped
 constexpr uint64_t numberOf(uint32_t life, uint64_t rest) noexcept { return uint64_t{life & 0xffff} << 48 | rest; }
 
 constexpr uint32_t kPacketMask = 0xffffff, kPacketsOfALife = 0x10000;
@@ -67,6 +71,7 @@ DeviceQueue::~DeviceQueue() { release(); }
 
 void DeviceQueue::make(const tuttiTransportEdge& edge, int mostNotes, int mostWrites) {
   const ibv_device_attr& limits = device_->limits();
+  ++mostWrites;  // for the mark behind the last one
   if (mostNotes > limits.max_qp_wr || mostWrites > limits.max_qp_wr || mostNotes + mostWrites > limits.max_cqe)
     refused(
         fmt::format("{} has room for {} requests and {} completions, fewer than a link takes ({} and {})", port_.name(),
@@ -92,17 +97,10 @@ void DeviceQueue::make(const tuttiTransportEdge& edge, int mostNotes, int mostWr
 }
 
 // What is kept of users' memory, for nobody right now, makes room.
-template <class Register>
-ibv_mr* DeviceQueue::withRoom(Register doRegister) noexcept {
-  ibv_mr* made = nullptr;
-  do made = doRegister();
-  while (made == nullptr && errno == ENOMEM && Device::memoryOf(device_)->giveUpOne());
-  return made;
-}
-
 void DeviceQueue::registerMemory(const tuttiTransportEdge& edge) {
   const int access = accessOf(behaviour_.relaxed);
-  memory_ = withRoom([&] { return ibv_reg_mr(device_->domain(), edge.memory, edge.memoryBytes, access); });
+  do memory_ = ibv_reg_mr(device_->domain(), edge.memory, edge.memoryBytes, access);
+  while (memory_ == nullptr && errno == ENOMEM && Device::giveUpOne());
   if (memory_ == nullptr)
     refused(fmt::format("{} bytes cannot be registered with {}", edge.memoryBytes, port_.name()), errno);
 }
@@ -113,19 +111,17 @@ void DeviceQueue::registerSlots(const tuttiTransportGpuSlots& slots) {
   const int access = accessOf(behaviour_.relaxed);
   int byDmabuf = EOPNOTSUPP;
   if (slots.dmabuf >= 0) {
-    slots_ = withRoom([&] {
-      return ibv_reg_dmabuf_mr(device_->domain(), slots.dmabufOffset, slots.bytes,
+    slots_ = ibv_reg_dmabuf_mr(device_->domain(), slots.dmabufOffset, slots.bytes,
                                reinterpret_cast<uintptr_t>(slots.begin), slots.dmabuf, access);
-    });
     byDmabuf = errno;
   }
+  if (slots_ == nullptr) slots_ = ibv_reg_mr(device_->domain(), slots.begin, slots.bytes, access);
   if (slots_ == nullptr)
-    slots_ = withRoom([&] { return ibv_reg_mr(device_->domain(), slots.begin, slots.bytes, access); });
-  if (slots_ == nullptr)
-    refused(fmt::format("{} bytes of the GPU's memory cannot be registered with {}, by dma-buf ({}) nor by address, "
-                        "which takes the module nvidia_peermem",
-                        slots.bytes, port_.name(), slots.dmabuf < 0 ? "the GPU has none" : std::strerror(byDmabuf)),
-            errno);
+    throw std::runtime_error(
+        fmt::format("{} bytes of the GPU's memory cannot be registered with {}: not by dma-buf ({}), nor by their "
+                    "address ({}), which takes the module nvidia_peermem",
+                    slots.bytes, port_.name(), slots.dmabuf < 0 ? "the GPU has none" : std::strerror(byDmabuf),
+                    std::strerror(errno)));
 }
 
 void DeviceQueue::release() noexcept {
@@ -254,18 +250,44 @@ int DeviceQueue::poll(std::span<Completion> completions) noexcept {
     errno = EIO;
     return -1;
   }
-  for (int i = 0; i < count; ++i)
-    completions[before + static_cast<size_t>(i)] = completionOf(done[static_cast<size_t>(i)]);
-  return static_cast<int>(before) + std::max(count, 0);
+  size_t filled = before;
+  for (const ibv_wc& one : std::span(done).first(static_cast<size_t>(std::max(count, 0))))
+    if (one.wr_id != kMark) completions[filled++] = completionOf(one);  // it may come too late
+  return static_cast<int>(filled);
 }
 
 // One that can not be stopped goes: it would read on in memory that its owner has back.
 void DeviceQueue::stop() noexcept {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  if (pair_ == nullptr || change(attributes, 0)) return;
+  if (pair_ == nullptr || (change(attributes, 0) && isDrained())) return;
   ibv_destroy_qp(pair_);
   pair_ = nullptr;
+}
+
+// A device reports what it has begun in order: once the mark behind the last write comes back, as broken, none of those
+// before it is read any more. It takes microseconds; a device that does not report at all is not waited for longer.
+bool DeviceQueue::isDrained() noexcept try {
+  constexpr std::chrono::milliseconds kPatience(500);
+  ibv_send_wr mark{};
+  mark.wr_id = kMark;
+  mark.opcode = IBV_WR_RDMA_WRITE;
+  mark.send_flags = IBV_SEND_SIGNALED;
+  mark.wr.rdma.remote_addr = peer_.memory;
+  mark.wr.rdma.rkey = peer_.key;
+  ibv_send_wr* refused = nullptr;
+  if (ibv_post_send(pair_, &mark, &refused) != 0) return false;
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < until) {
+    ibv_wc done;
+    const int count = ibv_poll_cq(completions_, 1, &done);
+    if (count < 0) return false;
+    if (count > 0 && done.wr_id == kMark) return true;
+    if (count > 0) seen_.push_back(completionOf(done));
+  }
+  return false;
+} catch (const std::exception&) {  // no memory to keep what else was reported
+  return false;
 }
 
 bool DeviceQueue::portIsActive() noexcept {

@@ -47,10 +47,9 @@ class DeviceQueue final : public Queue {
   void make(const tuttiTransportEdge& edge, int mostNotes, int mostWrites);
   void registerMemory(const tuttiTransportEdge& edge);
   void registerSlots(const tuttiTransportGpuSlots& slots);
-  template <class Register>
-  ibv_mr* withRoom(Register doRegister) noexcept;
   void release() noexcept;
   bool change(ibv_qp_attr& attributes, int mask) noexcept;
+  bool isDrained() noexcept;
   bool toReady(const QueueAddress& peer, uint32_t life) noexcept;
   ibv_ah_attr wayTo(const QueueAddress& peer) const noexcept;
   Completion completionOf(const ibv_wc& done) const noexcept;

@@ -172,7 +172,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int ordinal) {
   const Device* device = findDevice(ordinal);
   if (!device) return note(cudaErrorInvalidDevice);
-  const auto text = fmt::format("{:04x}:{:02x}:{:02x}.0", device->domain, device->bus, device->slot);
+  const auto text = fmt::format("{:04X}:{:02X}:{:02X}.0", device->domain, device->bus, device->slot);
   if (length <= static_cast<int>(text.size())) return note(cudaErrorInvalidValue);
   std::memcpy(id, text.c_str(), text.size() + 1);
   return cudaSuccess;
