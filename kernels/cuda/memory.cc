@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/virtual.h"
 #include "process/log.h"
+#include "process/process_object.h"
 
 namespace tutti::cuda {
 namespace {
@@ -54,23 +58,57 @@ class Pinned : public device::DeviceMemory {
   SharedContext context_;
 };
 
-// Someone else's memory, pinned for as long as this lives.
+// Someone else's memory, pinned for as long as this lives, for all GPUs of the process.
+class Pin {
+ public:
+  Pin(SharedContext context, std::byte* host, size_t bytes) : context_(std::move(context)), host_(host), bytes_(bytes) {
+    const RelaxedCaptureScope aside(*context_);
+    check(cudaHostRegister(host, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable), context_->ordinal(),
+          "pinning {} bytes of the host's memory (the limit is `ulimit -l`)", bytes);
+  }
+  ~Pin() {
+    giveBack(*context_, "unpinning memory of the host", [this] { return cudaHostUnregister(host_); });
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+  bool isOf(const std::byte* host, size_t bytes) const noexcept { return host == host_ && bytes == bytes_; }
+
+ private:
+  SharedContext context_;
+  std::byte* host_;
+  size_t bytes_;
+};
+
+// Ranks of one process may share what they have between them, and memory can be pinned once only.
+class Pins {
+ public:
+  std::shared_ptr<const Pin> pin(const SharedContext& context, std::byte* host, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(pins_, [](const auto& pin) { return pin.expired(); });
+    for (const auto& known : pins_)
+      if (auto pin = known.lock(); pin && pin->isOf(host, bytes)) return pin;
+    auto made = std::make_shared<const Pin>(context, host, bytes);
+    pins_.push_back(made);
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::weak_ptr<const Pin>> pins_;
+};
+
 class Registered : public device::DeviceMemory {
  public:
-  Registered(SharedContext context, std::byte* host, size_t count) : context_(std::move(context)) {
-    const RelaxedCaptureScope aside(*context_);
-    check(cudaHostRegister(host, count, cudaHostRegisterMapped | cudaHostRegisterPortable), context_->ordinal(),
-          "pinning {} bytes of the host's memory (the limit is `ulimit -l`)", count);
+  Registered(SharedContext context, std::byte* host, size_t count)
+      : context_(std::move(context)), pin_(ofThisProcess<Pins>().pin(context_, host, count)) {
     data = host;
     bytes = count;
-  }
-  ~Registered() override {
-    giveBack(*context_, "unpinning memory of the host", [this] { return cudaHostUnregister(data); });
   }
   const Context& context() const noexcept { return *context_; }
 
  private:
   SharedContext context_;
+  std::shared_ptr<const Pin> pin_;
 };
 
 template <class Memory>

@@ -29,6 +29,9 @@ void setStreamsWait(bool can);
 enum class Sharing { kNone, kVirtual, kFabric };
 void setSharing(Sharing sharing);
 
+// Whether a device may be let in to the memory of another one of its process (it may).
+void setPeerAccess(bool can);
+
 // Whether network devices reach the devices' memory (GPUDirect), and whether these see by themselves what comes that
 // way or after a flush (kFlushed, and then they have dma-bufs, too); kJoined: in order, but the host's memory they read
 // another way. Before a device is used.

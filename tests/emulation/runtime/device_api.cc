@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "emulation/control.h"
 #include "emulation/device/shared_memory.h"
 #include "emulation/runtime/capture.h"
 #include "emulation/runtime/device.h"
@@ -14,6 +16,8 @@
 using namespace tutti::emulation;
 
 namespace {
+
+std::atomic<bool> peersReach{true};
 
 cudaDeviceProp propertiesOf(const Device& device) {
   cudaDeviceProp all{};
@@ -190,9 +194,13 @@ cudaError_t cudaDeviceReset() {
   return cudaSuccess;
 }
 
+namespace tutti::emulation {
+void setPeerAccess(bool can) { peersReach = can; }
+}  // namespace tutti::emulation
+
 cudaError_t cudaDeviceCanAccessPeer(int* can, int ordinal, int peer) {
   if (!findDevice(ordinal) || !findDevice(peer)) return note(cudaErrorInvalidDevice);
-  *can = ordinal != peer;
+  *can = ordinal != peer && peersReach;
   return cudaSuccess;
 }
 
