@@ -32,7 +32,7 @@ endif()
 # Of programs of GoogleTest (cmake/precompiled.cmake): what has to be fast lies in libraries.
 set(TUTTI_TEST_OPTIONS "")
 if(NOT DEFINED TUTTI_OPTIMISATION AND NOT TUTTI_SANITIZE)
-  set(TUTTI_TEST_OPTIONS -O0)  # twice as quick to compile as with -O2
+  set(TUTTI_TEST_OPTIONS -O1)  # a third quicker to compile
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "${optimisation} -g1")
 set(CMAKE_C_FLAGS_RELEASE "${optimisation} -g1")

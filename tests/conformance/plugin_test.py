@@ -97,7 +97,7 @@ const tuttiTransport* tuttiTransportEntry(const tuttiTransportHost* host, char* 
 BROKEN = [
     ("noentry", "int other;\n", "no function tuttiTransportEntry"),
     ("abi", TABLE % ".abi = 77", "made for interface 77"),
-    ("old", TABLE % ".abi = 1", "made for interface 1, this library has 2"),
+    ("old", TABLE % ".abi = 1", "made for interface 1, this library has 3"),
     ("noname", TABLE % ".abi = TUTTI_TRANSPORT_ABI", "'' is no name"),
     ("badname", TABLE % '.abi = TUTTI_TRANSPORT_ABI, .name = "Bad,Name"', "'Bad,Name' is no name"),
     ("speed", TABLE % '.abi = TUTTI_TRANSPORT_ABI, .name = "x", .latencyUs = -1', "latency of -1"),
