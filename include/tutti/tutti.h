@@ -355,7 +355,8 @@ TUTTI_API tuttiResult_t tuttiCommExplainJson(tuttiComm_t comm, const char* colle
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Memory that peers on the same host map: long messages in it are read in place by collectives on the host, on every
- * communicator and without registration, whatever memory the peers have. Page aligned, zeroed. */
+ * communicator and without registration, whatever memory the peers have. Page aligned, zeroed. Its pages are to stay
+ * what they are: peers read them, whatever the program maps there. */
 TUTTI_API tuttiResult_t tuttiMemAlloc(void** pointer, size_t bytes);
 /* The same on a GPU, by its number in this process; -1: host memory, as tuttiMemAlloc. By virtual memory management
  * where the GPU has it: then it can be shared with other processes by a descriptor, and every GPU of this process that

@@ -276,7 +276,7 @@ Reachability reachAt(const PluginPrice& price, const topology::PeerInfo& self, c
   return {true, price.latencyUs, price.bandwidthGBs * share, ""};
 }
 std::string announcedAt(const PluginPrice& price) {
-  return fmt::format("{} us, {} GB/s", price.latencyUs, price.bandwidthGBs);
+  return fmt::format("{:.6g} us, {:.6g} GB/s", price.latencyUs, price.bandwidthGBs);
 }
 
 class Plugin final : public Transport {
@@ -370,7 +370,7 @@ void check(const tuttiTransport& table, const std::string& path) {
   if (name.empty() || name.size() > kMostName || !std::ranges::all_of(name, plain))
     refuse(path, fmt::format("'{}' is no name: up to {} lower-case letters and digits", plainText(name, 2 * kMostName),
                              kMostName));
-  if (!(table.latencyUs >= 0 && table.latencyUs < 1e9) || !(table.bandwidthGBs > 0 && table.bandwidthGBs < 1e9))
+  if (!(table.latencyUs >= 0 && table.latencyUs < 1e9) || !(table.bandwidthGBs >= 1e-6 && table.bandwidthGBs < 1e9))
     refuse(path, fmt::format("{} announces a latency of {} us and a bandwidth of {} GB/s", name, table.latencyUs,
                              table.bandwidthGBs));
   if (!table.usable || !table.open || !table.connect || !table.progress || !table.sending || !table.interest ||

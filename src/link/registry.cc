@@ -32,8 +32,8 @@ std::vector<std::string_view> splitAtCommas(std::string_view list) {
 void Registry::add(std::unique_ptr<Transport> transport) {
   for (const auto& other : transports_)
     if (other->name() == transport->name())
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("two transports are called {}: each needs a name of its own", transport->name()));
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("two transports are called {}: each needs a name of its own",
+                                                           familyOf(transport->name())));
   transports_.push_back(std::move(transport));
   allowed_.push_back(true);
 }
@@ -76,15 +76,18 @@ void Registry::narrow(std::string_view list) {
                   fmt::format("the list of transports \"{}\" names \"{}\"; this build "
                               "has {}. Give some of these, separated by commas, or ^ and those to leave out",
                               list, name, fmt::join(known, ", ")));
+  // Who wants NAME+gpu has NAME where buffers are not on a GPU.
+  const bool onGpu = std::ranges::any_of(known, [](std::string_view name) { return name.ends_with(kOnGpu); });
+  const auto isNamed = [&](std::string_view name) {
+    return std::ranges::any_of(names, [&](std::string_view one) {
+      return one == name || one == familyOf(name) || (!onGpu && !excludes && familyOf(one) == name);
+    });
+  };
   std::vector<bool> allowed = allowed_;
-  for (size_t i = 0; i < known.size(); ++i)
-    allowed[i] = allowed[i] && (std::ranges::find(names, known[i]) != names.end() ||
-                                std::ranges::find(names, familyOf(known[i])) != names.end()) != excludes;
+  for (size_t i = 0; i < known.size(); ++i) allowed[i] = allowed[i] && isNamed(known[i]) != excludes;
   if (std::ranges::find(allowed, true) == allowed.end())
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the list of transports \"{}\" leaves none{}; this build has {}", list,
-                            list.find(kOnGpu) != list.npos ? " (NAME+gpu is for buffers on a GPU)" : "",
-                            fmt::join(known, ", ")));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("the list of transports \"{}\" leaves none; this build has {}",
+                                                         list, fmt::join(known, ", ")));
   allowed_ = std::move(allowed);
 }
 

@@ -30,7 +30,8 @@ class Registry {
  public:
   // Throws Error(kInvalidArgument) where another one has its name.
   void add(std::unique_ptr<Transport> transport);
-  // Narrows the list: "tcp", "shm,tcp" (only these) or "^p2p,shm" (all but these); "verbs" means verbs+gpu as well.
+  // Narrows the list: "tcp", "shm,tcp" (only these) or "^p2p,shm" (all but these); "verbs" means verbs+gpu as well,
+  // and verbs+gpu means verbs where there is none of it (buffers in host memory).
   // Throws Error(kInvalidArgument) that lists the known names when one is unknown or none is left.
   void narrow(std::string_view list);
   // Usable transports between two ranks, cheapest first (latency + 64 KiB / bandwidth); the same list at both ends,

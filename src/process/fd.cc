@@ -41,7 +41,11 @@ int UniqueFd::aboveStandard(int fd) noexcept {
 
 UniqueMap mapShared(int fd, size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) throw systemError(fmt::format("cannot map {} bytes of shared memory", bytes), errno);
+  if (data == MAP_FAILED)
+    throw systemError(
+        fmt::format("cannot map {} bytes of shared memory{}", bytes,
+                    errno == ENOMEM ? " (has the process all mappings that vm.max_map_count allows?)" : ""),
+        errno);
   return UniqueMap(data, bytes);
 }
 

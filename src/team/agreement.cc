@@ -35,7 +35,7 @@ control::Agreement agreementOf(const Config& config) {
   control::Agreement all = {
       {"TUTTI_ALGO (config.algorithm)", rulesOf(schedule::textOf(config.algorithms))},
       {"TUTTI_CHANNELS (config.channels, config.channelRules)", rulesOf(schedule::textOf(config.channels))},
-      {"TUTTI_TRANSPORT (config.transports)", transportsOf(config)},
+      {"TUTTI_TRANSPORT (config.transports), TUTTI_TRANSPORT_PLUGINS", transportsOf(config)},
       {"TUTTI_GROUP_SIZE", orChosen(config.groupSize)},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", std::to_string(config.heartbeat.count())},
       {"TUTTI_PROFILE", plan::digestOf(config.prices)},

@@ -175,12 +175,15 @@ std::shared_ptr<void> OwnWindow::allocate(size_t bytes) {
 
 // Back to the system: peers that have it mapped read zeros there. What cannot be emptied is not given out again. Locked
 // pages (mlock, mlockall) are not removed through the mapping, nor others where the program has closed the descriptor.
+// Where the process has all the mappings that it may have (vm.max_map_count) this one stays until its place is used
+// again: it holds nothing.
 bool OwnWindow::empty(size_t at, size_t bytes) const noexcept {
   std::byte* const begin = addresses_.data() + at;
   ::munlock(begin, bytes);
   const bool isEmpty =
       ::madvise(begin, bytes, MADV_REMOVE) == 0 || (mark_->isOf(file_.get()) && punch(file_.get(), at, bytes));
-  return forgetPages(begin, bytes) && isEmpty;
+  forgetPages(begin, bytes);
+  return isEmpty;
 }
 
 void OwnWindow::giveBack(size_t at, size_t bytes) noexcept {

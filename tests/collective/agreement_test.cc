@@ -49,7 +49,7 @@ TEST(Agreement, OnChannelsIsNeeded) {
 
 TEST(Agreement, OnTransportsIsNeededHoweverTheyAreWritten) {
   expectRefused([](tuttiConfig_t& config) { config.transports = "tcp"; }, kNothing,
-                {"TUTTI_TRANSPORT (config.transports)", "tcp on rank", " on rank 2 ("});
+                {"TUTTI_TRANSPORT (config.transports), TUTTI_TRANSPORT_PLUGINS", "tcp on rank", " on rank 2 ("});
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));
   runRanks(2, [&](int rank) {

@@ -31,7 +31,8 @@ TEST(AgreedSettings, HaveAllThatRanksOnGpusMustShare) {
   const std::vector<std::pair<std::string, std::function<void(Config&)>>> changes = {
       {"TUTTI_ALGO (config.algorithm)", [](Config& config) { config.algorithms = schedule::Algorithm::kRing; }},
       {"TUTTI_CHANNELS (config.channels, config.channelRules)", [](Config& config) { config.channels = 3; }},
-      {"TUTTI_TRANSPORT (config.transports)", [](Config& config) { config.transports = "tcp"; }},
+      {"TUTTI_TRANSPORT (config.transports), TUTTI_TRANSPORT_PLUGINS",
+       [](Config& config) { config.transports = "tcp"; }},
       {"TUTTI_GROUP_SIZE", [](Config& config) { config.groupSize = 2; }},
       {"TUTTI_HEARTBEAT_MS (config.heartbeatMs)", [](Config& config) { config.heartbeat *= 2; }},
       {"TUTTI_PROFILE", [](Config& config) { config.prices.skew *= 2; }},

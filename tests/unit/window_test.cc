@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -57,7 +58,49 @@ uint64_t bytesInFile() {
   return static_cast<uint64_t>(status.st_blocks) * 512;
 }
 
+// All the mappings that the kernel allows a process (vm.max_map_count).
+class NoMoreMappings {
+ public:
+  NoMoreMappings() : begin_(static_cast<std::byte*>(::mmap(nullptr, kBytes, PROT_NONE, kKind, -1, 0))) {
+    for (size_t at = 0; at < kBytes && !isFull_; at += 2 * size_t{kPage})
+      isFull_ = ::mprotect(begin_ + at, kPage, PROT_READ) != 0;
+  }
+  ~NoMoreMappings() { ::munmap(begin_, kBytes); }
+  NoMoreMappings(const NoMoreMappings&) = delete;
+  NoMoreMappings& operator=(const NoMoreMappings&) = delete;
+  bool isFull() const { return isFull_; }
+
+ private:
+  static constexpr size_t kPage = 4096, kBytes = 2 * size_t{kPage} * 70'000;
+  static constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  std::byte* begin_;
+  bool isFull_ = false;
+};
+
 // --- the owner's side ---
+
+// A page among others cannot be unmapped there, which takes one mapping more; but it is emptied, and its place is free.
+TEST(Window, PlacesThatWereFreedWithoutMappingsAreUsedAgain) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs mappings of its own";
+  std::vector<std::shared_ptr<void>> buffers(64);
+  for (auto& buffer : buffers) std::memset((buffer = OwnWindow::ofProcess().allocate(4096)).get(), 7, 4096);
+  std::set<void*> freed;
+  {
+    const NoMoreMappings none;
+    if (!none.isFull()) GTEST_SKIP() << "this kernel allows more mappings";
+    for (size_t i = 1; i < buffers.size(); i += 2) {
+      freed.insert(buffers[i].get());
+      buffers[i].reset();
+    }
+  }
+  size_t again = 0;
+  for (size_t i = 1; i < buffers.size(); i += 2) {
+    buffers[i] = OwnWindow::ofProcess().allocate(4096);
+    again += freed.count(buffers[i].get());
+    EXPECT_EQ(bytesOf(buffers[i])[0], std::byte{0});
+  }
+  EXPECT_EQ(again, freed.size());
+}
 
 TEST(Window, GivesOutMemoryThatIsZeroAndApart) {
   OwnWindow& window = OwnWindow::ofProcess();
