@@ -180,7 +180,7 @@ std::vector<comm::Explanation::Way> GpuExecutor::ways() const {
   for (comm::Explanation::Way& way : comm::waysOf(team(), links_, config_.prices)) {
     std::erase_if(way.ranks, [&](int peer) { return std::ranges::count(unreached, peer) == 0; });
     if (way.ranks.empty()) continue;
-    std::vector<std::string> why{"from GPU to GPU: they do not reach each other's memory"};
+    std::vector<std::string> why{"from GPU to GPU: " + peers_.whyUnreached(way.ranks.front())};
     std::ranges::move(way.notFaster, std::back_inserter(why));
     way.notFaster = std::move(why);
     all.push_back(std::move(way));

@@ -107,8 +107,9 @@ void DevicePeers::agree(const std::vector<std::string>& faults, const device::Jo
   for (size_t peer = 0; peer < all.size(); ++peer) {
     if (reaches(self, peer) && reaches(peer, self)) continue;
     unreached_.push_back(static_cast<int>(peer));
+    whyUnreached_.push_back(faults[peer].empty() ? "that rank does not reach this one's memory" : faults[peer]);
     log::info("GPU {} and that of rank {} do not reach each other's memory ({}); their links go through the host",
-              infos_[self].device, peer, faults[peer].empty() ? "as that rank found" : faults[peer]);
+              infos_[self].device, peer, whyUnreached_.back());
   }
   if (anyUnreached_ || !shape_.kernels) return;
   const device::JointVerdict verdict = device::judge(views);

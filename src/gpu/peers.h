@@ -1,6 +1,7 @@
 // The memory of all ranks of a communicator on GPUs, as this rank sees it: its own pool, and each peer's, mapped and
 // tried out before anything depends on it.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,10 @@ class DevicePeers {
   // The peers whose memory can not be used, or who can not use this rank's; and whether any two ranks are so. The log
   // says why.
   const std::vector<int>& unreached() const noexcept { return unreached_; }
+  // Of one of those: for people.
+  const std::string& whyUnreached(int peer) const {
+    return whyUnreached_[static_cast<size_t>(std::ranges::find(unreached_, peer) - unreached_.begin())];
+  }
   bool anyUnreached() const noexcept { return anyUnreached_; }
   // Whether all memory is reached, and stores of 128 bytes arrive there as a whole.
   bool linesMoveWhole() const noexcept { return linesMoveWhole_; }
@@ -60,6 +65,7 @@ class DevicePeers {
   Bytes word_;
   std::vector<Bytes> words_;
   std::vector<int> unreached_;
+  std::vector<std::string> whyUnreached_;  // of each
   bool anyUnreached_ = false, linesMoveWhole_ = false;
 };
 
