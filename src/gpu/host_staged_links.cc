@@ -15,9 +15,10 @@ HostStagedLinks::HostStagedLinks(comm::Links& links, device::Device& device, con
                                  uint32_t channels, Deadline deadline) {
   while (!connect(links, peers, channels)) {
     if (deadline.passed())
-      throw Error(ErrorCode::kTimeout,
-                  fmt::format("this GPU's links through host memory to {} did not come to stand within {}",
-                              control::nameRanks(unconnected()), kConnectDeadline));
+      throw Error(
+          ErrorCode::kTimeout,
+          fmt::format("this GPU's links to {}, which it does not reach directly, did not come to stand within {}",
+                      control::nameRanks(unconnected()), kConnectDeadline));
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   for (const auto& [key, connection] : ends_) {
