@@ -79,6 +79,11 @@ struct Layout {
     if (begin >= end) return {};
     return {inputOffset(segment) + begin, outputOffset(segment) + begin, std::min(chunk, end - begin)};
   }
+  // The elements of a segment's share from that round on: they lie side by side.
+  constexpr size_t restFrom(uint32_t segment, size_t round, bool byInput) const noexcept {
+    const size_t share = shareCount(segment, byInput), before = round * chunk;
+    return share - std::min(share, before);
+  }
   // Of segments that are cut from a message at most one is neither of full length nor empty. Since shares begin at
   // whole 16 elements, a channel's share of that one may be the longer all the same.
   constexpr uint32_t shorterSegment() const noexcept {

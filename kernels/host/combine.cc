@@ -81,14 +81,8 @@ void combineInto(const Arithmetic& arithmetic, std::byte* const* destinations, i
   const bool scaled = arithmetic.op == ReduceOp::kPreMulSum && scaledSource >= 0;
   const bool divided = arithmetic.op == ReduceOp::kAvg && arithmetic.divisor > 1;
   if (sourceCount == 1 && !scaled && !divided) return copy(destinations, destinationCount, sources[0], bytes, around);
-  if (bytes <= kTinyBytes && arithmetic.op == ReduceOp::kSum) {
-    if (type == DataType::kFloat32) return sumTiny<float>(destinations, destinationCount, sources, sourceCount, count);
-    if (type == DataType::kFloat64) return sumTiny<double>(destinations, destinationCount, sources, sourceCount, count);
-    if (type == DataType::kInt32 || type == DataType::kUint32)
-      return sumTiny<uint32_t>(destinations, destinationCount, sources, sourceCount, count);
-    if (type == DataType::kInt64 || type == DataType::kUint64)
-      return sumTiny<uint64_t>(destinations, destinationCount, sources, sourceCount, count);
-  }
+  if (TinySum* const sums = tinySumOf(arithmetic, count))
+    return sums(destinations, destinationCount, sources, sourceCount, count);
   const Job job{destinations,
                 sources,
                 destinationCount,
@@ -108,6 +102,24 @@ void combineInto(const Arithmetic& arithmetic, std::byte* const* destinations, i
 }
 
 }  // namespace
+
+TinySum* tinySumOf(const Arithmetic& arithmetic, size_t count) noexcept {
+  if (arithmetic.op != ReduceOp::kSum || count * sizeOf(arithmetic.type) > kTinyBytes) return nullptr;
+  switch (arithmetic.type) {
+    case DataType::kFloat32:
+      return sumTiny<float>;
+    case DataType::kFloat64:
+      return sumTiny<double>;
+    case DataType::kInt32:
+    case DataType::kUint32:
+      return sumTiny<uint32_t>;
+    case DataType::kInt64:
+    case DataType::kUint64:
+      return sumTiny<uint64_t>;
+    default:
+      return nullptr;
+  }
+}
 
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource,

@@ -27,6 +27,12 @@ void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int d
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource = -1,
              const bool* around = nullptr) noexcept;
 
+// The sum of a few elements, as combine() makes it of these: for whoever asks once and adds often.
+using TinySum = void(std::byte* const* destinations, int destinationCount, const std::byte* const* sources,
+                     int sourceCount, size_t count);
+// Null: combine() does it. A divisor is left out of account.
+TinySum* tinySumOf(const Arithmetic& arithmetic, size_t count) noexcept;
+
 // One number at a time, for tests and micro-benchmarks. Round to nearest even; NaN becomes the NaN of combine(). Any
 // thread.
 float toFloat(DataType type, uint32_t bits) noexcept;  // of a type that is narrower than float

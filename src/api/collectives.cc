@@ -31,15 +31,17 @@ struct How {
   const tuttiCallConfig_t* config;
 };
 
-// The frame of every operation: enter the communicator, let `fill` check and complete the call, submit it.
+// The frame of every operation: enter the communicator, let `fill` check and complete the call, submit it. `asked`:
+// what tells a plain call from others, null: it is none; `entered`: the caller is inside already.
 template <class Fill>
 [[gnu::always_inline]] inline tuttiResult_t operation(const char* name, Collective collective, const Given& given,
-                                                      tuttiComm_t comm, const How& how, Fill&& fill) noexcept {
+                                                      tuttiComm_t comm, const How& how, const Asked* asked,
+                                                      bool entered, Fill&& fill) noexcept {
   if (how.config != nullptr) clearRequest(*how.config);
   return guarded(
       comm, [&]() __attribute__((always_inline)) {
         spoiling([&]() __attribute__((always_inline)) {
-          CallGuard visit(comm, name);
+          CallGuard visit = entered ? CallGuard(comm, CallGuard::kEntered) : CallGuard(comm, name);
           comm::Call call;
           call.collective = collective;
           call.type = checkType(given.type, name);
@@ -49,9 +51,33 @@ template <class Fill>
           fill(call, comm->size);
           if (how.config != nullptr)
             return submitConfigured(visit, std::move(call), how.stream, comm, name, *how.config);
+          if (asked != nullptr) return submitPlain(visit, std::move(call), *asked, comm, name);
           submit(visit, std::move(call), how.stream, comm, name);
         });
       });
+}
+
+template <class Fill>
+[[gnu::always_inline]] inline tuttiResult_t operation(const char* name, Collective collective, const Given& given,
+                                                      tuttiComm_t comm, const How& how, Fill&& fill) noexcept {
+  return operation(name, collective, given, comm, how, nullptr, false, std::forward<Fill>(fill));
+}
+
+// Of an operation without tables, whose plain calls may have been made before; `op` and `root`: 0 where it has none.
+// What is left to do if not is a function of its own, so that those have a small frame.
+template <class Fill>
+[[gnu::always_inline]] inline tuttiResult_t operation(const char* name, Collective collective, const Given& given,
+                                                      int op, int root, tuttiComm_t comm, const How& how,
+                                                      Fill&& fill) noexcept {
+  const Asked asked{given.send, given.recv, given.count, collective, static_cast<int>(given.type), op, root};
+  const bool plain = how.config == nullptr && how.stream == nullptr && op < kFirstMadeOp;
+  tuttiResult_t result;
+  bool entered = false;
+  if (plain && madeAgain(comm, asked, result, entered)) return result;
+  return [&]() __attribute__((noinline)) {
+    return operation(name, collective, given, comm, how, plain ? &asked : nullptr, entered, fill);
+  }
+  ();
 }
 
 // Of an operator that every communicator has; of others -1.
@@ -111,7 +137,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
                                                       tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                                       const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kAllReduce, given, comm, how, [&](comm::Call& call, int) {
+  return operation(name, Collective::kAllReduce, given, op, 0, comm, how, [&](comm::Call& call, int) {
     setOperator(call, op, comm, name);
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
@@ -124,7 +150,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
                                                       tuttiDataType_t type, int root, tuttiComm_t comm,
                                                       const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kBroadcast, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kBroadcast, given, 0, root, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, count, name, "recv");
     const size_t size = checkBytes(count, 1, call.type, name);
@@ -139,7 +165,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
                                                    tuttiDataType_t type, tuttiRedOp_t op, int root, tuttiComm_t comm,
                                                    const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kReduce, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kReduce, given, op, root, comm, how, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, count, name, "send");
@@ -154,7 +180,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
 [[gnu::always_inline]] inline tuttiResult_t allGather(const char* name, const void* send, void* recv, size_t count,
                                                       tuttiDataType_t type, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kAllGather, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kAllGather, given, 0, 0, comm, how, [&](comm::Call& call, int ranks) {
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -167,7 +193,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
                                                           tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
                                                           const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kReduceScatter, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kReduceScatter, given, op, 0, comm, how, [&](comm::Call& call, int ranks) {
     setOperator(call, op, comm, name);
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
@@ -180,7 +206,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
 [[gnu::always_inline]] inline tuttiResult_t gather(const char* name, const void* send, void* recv, size_t count,
                                                    tuttiDataType_t type, int root, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kGather, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kGather, given, 0, root, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(send, count, name, "send");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -195,7 +221,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
 [[gnu::always_inline]] inline tuttiResult_t scatter(const char* name, const void* send, void* recv, size_t count,
                                                     tuttiDataType_t type, int root, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kScatter, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kScatter, given, 0, root, comm, how, [&](comm::Call& call, int ranks) {
     call.root = checkRank(root, ranks, name, "root");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);
@@ -210,7 +236,7 @@ std::shared_ptr<const comm::Tables> ownCount(size_t count, int rank, int ranks) 
 [[gnu::always_inline]] inline tuttiResult_t allToAll(const char* name, const void* send, void* recv, size_t count,
                                                      tuttiDataType_t type, tuttiComm_t comm, const How& how) {
   const Given given{send, recv, count, type};
-  return operation(name, Collective::kAllToAll, given, comm, how, [&](comm::Call& call, int ranks) {
+  return operation(name, Collective::kAllToAll, given, 0, 0, comm, how, [&](comm::Call& call, int ranks) {
     checkBuffer(send, count, name, "send");
     checkBuffer(recv, count, name, "recv");
     const size_t whole = checkBytes(count, static_cast<size_t>(ranks), call.type, name);

@@ -14,6 +14,7 @@
 #include "api/making.h"
 #include "api/submit.h"
 #include "api/texts.h"
+#include "process/fork.h"
 #include "team/executor.h"
 
 using namespace tutti;
@@ -200,11 +201,48 @@ void spoilGroup(const Error& error) noexcept {
 void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name) {
   comm::Executor& executor = visit->executor();
   refuseLonely(executor, call, name);
-  if (stream == nullptr && !executor.traits().takesCudaStreams && !inGroup()) return executor.run(std::move(call));
+  if (stream == nullptr && !executor.traits().takesCudaStreams && !inGroup()) return executor.run(call);
   comm::CallStream on = checkStream(executor, stream, name);
   if (inGroup()) return addToGroup(comm, {visit->shared_from_this(), &executor, std::move(call), std::move(on)});
   if (on) return executor.queue({visit->shared_from_this(), &executor, std::move(call), std::move(on)});
-  executor.run(std::move(call));
+  executor.run(call);
+}
+
+void submitPlain(CallGuard& visit, comm::Call&& call, const Asked& asked, tuttiComm_t comm, const char* name) {
+  comm::Executor& executor = visit->executor();
+  if (executor.traits().takesCudaStreams || inGroup()) return submit(visit, std::move(call), nullptr, comm, name);
+  AskedBefore::One& one = comm->askedBefore.placeOf(asked);
+  one.holds = false;
+  one.asked = asked;
+  one.call = std::move(call);
+  one.readied = {};
+  one.call.readied = &one.readied;
+  executor.run(one.call);
+  one.holds = true;
+}
+
+namespace {
+
+// What it waits for may fail, and its thread be cancelled.
+tuttiResult_t goOn(tuttiComm_t comm, AskedBefore::One& one) noexcept {
+  return guarded(comm, [&] { comm->communicator->executor().goOn(one.call); });
+}
+
+}  // namespace
+
+bool madeAgain(tuttiComm_t comm, const Asked& asked, tuttiResult_t& result, bool& entered) noexcept {
+  if (!isCommunicator(comm) || comm->generation != fork::generation() || inGroup() || !enterIdle(comm)) return false;
+  AskedBefore::One& one = comm->askedBefore.placeOf(asked);
+  const comm::Again how =
+      one.holds && one.asked == asked ? comm->communicator->executor().again(one.call) : comm::Again::kNot;
+  if (how == comm::Again::kNot) {
+    entered = true;
+    return false;
+  }
+  result = how == comm::Again::kDone ? tuttiSuccess : goOn(comm, one);
+  one.holds = result == tuttiSuccess;
+  leaveIdle(comm);
+  return true;
 }
 
 bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) noexcept {
@@ -213,7 +251,7 @@ bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) no
 
 void runHere(comm::Executor& executor, const comm::Call& call, const char* name) {
   refuseLonely(executor, call, name);
-  executor.run(comm::Call(call));
+  executor.run(call);
 }
 
 namespace {
@@ -224,7 +262,7 @@ void sendOff(tuttiComm_t comm, comm::PendingCall pending) {
   if (isQueued(executor, pending.stream)) return executor.queue(std::move(pending));
   const auto operation = std::move(pending.operation);
   const auto part = partOf(pending.call);
-  executor.run(std::move(pending.call));
+  executor.run(pending.call);
   operation->end(part);
 }
 

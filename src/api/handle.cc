@@ -230,6 +230,13 @@ CallGuard::CallGuard(tuttiComm_t comm, const char* call, Known) : comm_(comm) { 
 
 CallGuard::~CallGuard() { leave(*comm_); }
 
+bool enterIdle(tuttiComm_t comm) noexcept {
+  uint32_t idle = 0;
+  return comm->state.compare_exchange_strong(idle, kInside, kBoth, std::memory_order_relaxed);
+}
+
+void leaveIdle(tuttiComm_t comm) noexcept { leave(*comm); }
+
 Occupation::Occupation(tuttiComm_t comm, const char* call) : comm_(comm) {
   checkHandle(comm, call);
   enterKnown(comm, call);

@@ -1,7 +1,10 @@
 // What a tuttiComm_t points to: a small shell around a communicator. It outlives the communicator (api/handle_pool.h),
 // so that using one after its end is an error with a text and not a crash.
 #pragma once
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +14,7 @@
 #include "base/error.h"
 #include "base/types.h"
 #include "comm/communicator.h"
+#include "team/call.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {
@@ -24,6 +28,41 @@ struct Operator {
   bool alive;
 };
 
+// The arguments of a plain call, as they were given: without tables, configuration and stream, with an operator that
+// all communicators have. Whatever else decides what becomes of it stays as it is for as long as the communicator
+// lives.
+struct Asked {
+  const void* send;
+  void* recv;
+  size_t count;
+  Collective collective;
+  int type, op, root;  // 0 where it has none
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+// The last ones of a communicator that went well. By whoever is inside.
+class AskedBefore {
+ public:
+  struct One {
+    Asked asked{};
+    bool holds = false;  // `call` is of it, and has gone well
+    comm::Call call;
+    comm::Readied readied;
+  };
+  AskedBefore() = default;
+  AskedBefore(const AskedBefore&) = delete;
+  AskedBefore& operator=(const AskedBefore&) = delete;
+
+  // Where a call of these arguments is kept, or another one is.
+  One& placeOf(const Asked& asked) noexcept {
+    const auto mixed = reinterpret_cast<uintptr_t>(asked.send) ^ reinterpret_cast<uintptr_t>(asked.recv) * 3;
+    return all_[(mixed >> 12 ^ mixed >> 6 ^ static_cast<uintptr_t>(asked.collective)) % all_.size()];
+  }
+
+ private:
+  std::array<One, 8> all_;
+};
+
 }  // namespace tutti::api
 
 struct tuttiComm {
@@ -34,6 +73,7 @@ struct tuttiComm {
   std::shared_ptr<tutti::comm::Communicator> communicator;  // touched by whoever holds kInside, or ends it
   std::weak_ptr<tutti::comm::Communicator> stopper;         // for any thread; never changed once it has joined
   std::vector<tutti::api::Operator> operators;
+  tutti::api::AskedBefore askedBefore;
   // That the environment wins over what a call asks for. By whoever is inside.
   bool toldOverridden = false, toldUnreproducible = false;
 
@@ -91,6 +131,10 @@ class CallGuard {
   static constexpr struct Known {
   } kKnown{};
   CallGuard(tuttiComm_t comm, const char* call, Known);
+  // Of one that enterIdle() has entered.
+  static constexpr struct Entered {
+  } kEntered{};
+  CallGuard(tuttiComm_t comm, Entered) noexcept : comm_(comm) {}
   ~CallGuard();
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;
@@ -101,6 +145,11 @@ class CallGuard {
  private:
   tuttiComm_t comm_;
 };
+
+// Enters a communicator that is one, of this process, where nothing is in the way; false: something is, which a
+// CallGuard tells. Whoever has entered leaves.
+bool enterIdle(tuttiComm_t comm) noexcept;
+void leaveIdle(tuttiComm_t comm) noexcept;
 
 // The same for as long as a communicator is made of this one, on whatever thread: a call gets kInvalidUsage, which says
 // so.

@@ -18,6 +18,12 @@ bool inGroup() noexcept;
 bool isCollected(const comm::Operation& operation) noexcept;
 // Throws the Error of a call that ran. `visit` is the caller's stay in the communicator.
 void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
+// The same of one without a stream, which is remembered by its arguments where it runs here and now, and goes well.
+void submitPlain(CallGuard& visit, comm::Call&& call, const Asked& asked, tuttiComm_t comm, const char* name);
+// Makes a plain call that the communicator has made before with the very same arguments: what was checked and found
+// then still holds, so it goes to its executor at once (docs/decisions/0046). False: nothing has been done, it is a
+// call as any other; `entered`: the caller is inside of the communicator from here on.
+bool madeAgain(tuttiComm_t comm, const Asked& asked, tuttiResult_t& result, bool& entered) noexcept;
 // The same of a call that has a configuration of its own.
 void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name,
                       const tuttiCallConfig_t& config);

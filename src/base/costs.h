@@ -44,6 +44,9 @@ inline constexpr double kTypicalBytes = 64 << 10;
 // (50 to 60 ns a line for messages of 1 to 8 KiB).
 inline constexpr double kMappedMessageUs = 0.06;
 
+// Bytes. What is longer is stored once for several links (engine::Lane::takeShared).
+inline constexpr double kLeastShared = 4 << 10;
+
 // Microseconds. What one more message costs through the kernel: half of a simultaneous exchange of 8 bytes over
 // loopback TCP with busy polling (6.18), as the core is occupied by one send and one receive.
 inline constexpr double kNetworkMessageUs = 3.0;

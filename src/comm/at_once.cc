@@ -9,7 +9,8 @@ uint32_t looksOf(HostState& state) noexcept {
 }
 
 BoundPlan* planOf(HostState& state, const Call& call) noexcept {
-  BoundPlan* const plan = call.readied != nullptr ? call.readied->plan : state.plans().recall(call);
+  BoundPlan* plan = call.readied != nullptr ? call.readied->plan : nullptr;
+  if (plan == nullptr) plan = state.plans().recall(call);
   const bool fits = plan != nullptr && plan->bound && plan->lanes.size() == 1;
   return fits && RepeatKey::of(call).repeats(plan->last) ? plan : nullptr;
 }
@@ -17,7 +18,8 @@ BoundPlan* planOf(HostState& state, const Call& call) noexcept {
 void begin(HostState& state, TicketQueue& queue, const Call& call, BegunCall& begun) noexcept {
   begun.madeTicks = readTicks();
   begun.ticket = queue.take();
-  begun.mark = planned(call.fingerprint(begun.ticket), begun.plan->schedule, 1);
+  begun.mark = begun.plan->lastMark;
+  begun.mark.operation = static_cast<uint32_t>(begun.ticket);
   begun.record = state.team().recorder().begin(call, begun.mark, true, begun.madeTicks, CallState::kRunning);
   state.plans().uses(*begun.plan);
   begun.plan->lanes.front().startAgain(call.send, call.recv, begun.mark);
@@ -34,12 +36,12 @@ void end(HostState& state, TicketQueue& queue, const Call& call, const BegunCall
 
 }  // namespace
 
-AtOnce runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
-  if (call.onlyReadies || call.collective == Collective::kBarrier || state.trace() != nullptr) return AtOnce::kNot;
+Again runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
+  if (call.onlyReadies || call.collective == Collective::kBarrier || state.trace() != nullptr) return Again::kNot;
   TicketQueue& queue = state.queueFor(call);
-  if (!queue.idle() || state.team().broken()) return AtOnce::kNot;
+  if (!queue.idle() || state.team().broken()) return Again::kNot;
   begun.plan = planOf(state, call);
-  if (begun.plan == nullptr) return AtOnce::kNot;
+  if (begun.plan == nullptr) return Again::kNot;
   begin(state, queue, call, begun);
   engine::Lane& lane = begun.plan->lanes.front();
   bool moved = false;
@@ -48,9 +50,9 @@ AtOnce runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept 
     if (now == engine::LaneState::kFailed) break;
     if (now == engine::LaneState::kBlocked) continue;
     end(state, queue, call, begun);
-    return AtOnce::kDone;
+    return Again::kDone;
   }
-  return AtOnce::kBegun;
+  return Again::kGoesOn;
 }
 
 }  // namespace tutti::comm

@@ -3,13 +3,12 @@
 // let it wait.
 #pragma once
 #include "comm/task.h"
+#include "team/executor.h"
 
 namespace tutti::comm {
 
-enum class AtOnce : uint8_t { kNot, kBegun, kDone };
-
-// kNot: nothing has been begun. kBegun: it has, and a Task made of `begun` goes on with it, whatever is the matter. By
+// kNot: nothing has been begun. kGoesOn: it has, and a Task made of `begun` goes on with it, whatever is the matter. By
 // the thread that makes the call, and waits for it.
-AtOnce runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept;
+Again runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept;
 
 }  // namespace tutti::comm

@@ -84,15 +84,18 @@ void runToItsEnd(Task&& task) { runTasks({&task, 1}); }
 
 HostExecutor::HostExecutor(Team& team) : Executor(team, kHostLauncher, {}), state_(team) {}
 
-void HostExecutor::run(Call&& call) {
-  BegunCall begun;
-  switch (runAtOnce(state_, call, begun)) {
-    case AtOnce::kDone:
+Again HostExecutor::again(const Call& call) noexcept { return runAtOnce(state_, call, begun_); }
+
+void HostExecutor::goOn(const Call& call) { runToItsEnd(Task(state_, Call(call), begun_)); }
+
+void HostExecutor::run(const Call& call) {
+  switch (again(call)) {
+    case Again::kDone:
       return;
-    case AtOnce::kBegun:
-      return runToItsEnd(Task(state_, std::move(call), begun));
-    case AtOnce::kNot:
-      return runToItsEnd(Task(state_, std::move(call), true));
+    case Again::kGoesOn:
+      return goOn(call);
+    case Again::kNot:
+      return runToItsEnd(Task(state_, Call(call), true));
   }
 }
 

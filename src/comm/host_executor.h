@@ -3,6 +3,7 @@
 #include <map>
 
 #include "comm/host_state.h"
+#include "comm/task.h"
 #include "team/executor.h"
 #include "window/lasting_memory.h"
 
@@ -13,7 +14,9 @@ class HostExecutor final : public Executor {
   explicit HostExecutor(Team& team);
   HostState& state() noexcept { return state_; }
 
-  void run(Call&& call) override;
+  void run(const Call& call) override;
+  Again again(const Call& call) noexcept override;
+  void goOn(const Call& call) override;
   void queue(PendingCall call) override;
   void addBuffer(const void* handle, const Range& buffer) override;
   void endBuffer(const void* handle) override { buffers_.erase(handle); }
@@ -27,6 +30,7 @@ class HostExecutor final : public Executor {
 
  private:
   HostState state_;
+  BegunCall begun_;                               // of again(), for goOn()
   std::map<const void*, window::Lasts> buffers_;  // by their handles
 };
 

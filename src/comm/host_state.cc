@@ -21,6 +21,7 @@ HostState::HostState(Team& team)
       plans_(plansFor(team, links_)),
       sends_(static_cast<size_t>(team.size())),
       receives_(sends_.size()),
+      crowd_(team.ranksPerCore()),
       trace_(Trace::of(team)) {}
 
 bool HostState::idle() const noexcept {

@@ -150,6 +150,7 @@ bool Plans::bind(BoundPlan& plan) {
     binding.schedule = &schedule;
     binding.singleCopy = config_.transportSettings.singleCopy;
     binding.directSlots = &directSlots_;
+    binding.sharedSlots = links_.sharedSlots();
     const int channel = isMessage ? Links::kMessageChannel : static_cast<int>(c);
     for (const int peer : schedule.inPeers) {
       link::Connection* connection = find(peer, channel);

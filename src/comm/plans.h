@@ -40,7 +40,8 @@ struct BoundPlan {
   int waitingFor = -1;                    // while it is not bound: a peer whose link is still missing
   std::vector<engine::Binding> bindings;  // one a channel
   std::vector<engine::Lane> lanes;
-  RepeatKey last;  // of the call that its lanes started for
+  RepeatKey last;              // of the call that its lanes started for
+  link::Fingerprint lastMark;  // and of that, as slots carry it, but for its number
 };
 
 // Bytes of one segment that a slot carries. Throws Error(kInvalidUsage) where that is less than an element.

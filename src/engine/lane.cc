@@ -44,6 +44,16 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
   lending.clear(), anyUse.clear();
+  const auto goesToMany = [&](const Step& step) {
+    return sharedSlots != nullptr && slotBytes <= link::SharedSlots::kSlotBytes &&
+           std::ranges::count_if(schedule->to(step), [&](Operand operand) {
+             return operand.isLink() && outs[operand.index()]->sharesSlots();
+           }) > 1;
+  };
+  early = earlyOf(*schedule);
+  hasRead.assign(schedule->steps.size(), 0);
+  shares = std::make_unique<bool[]>(schedule->steps.size());
+  std::ranges::transform(schedule->steps, shares.get(), goesToMany);
   for (const Step& step : schedule->steps) {
     lending.push_back(staysOf(*schedule, step));
     anyUse.push_back(staysForAnyUse(*schedule, step));
@@ -82,6 +92,8 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   owesReturns_ = false;
   lent_ = sent_ = held_ = nullptr;
   lendsPlace_ = readsMapped_ = false;
+  giveBackShared();
+  std::ranges::fill(binding.hasRead, 0);
   slotsReadInPlace_ = 0;
   landingAt_ = nullptr;
   lendableBytes_ = longest * work.elementBytes;
@@ -123,6 +135,7 @@ LaneState Lane::goOn(bool& moved) noexcept {
       if (!matches(step, bytes)) return LaneState::kFailed;
       if (lends_ || sendsFromBuffers_ || places_.input || places_.output) [[unlikely]]
         choosePlaces(step, round, bytes);
+      if (binding_->shares[step_]) takeShared(step, bytes);
       if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return LaneState::kFailed;
       execute(step, round, bytes);
       if ((fetched_ || readsMapped_) && !wasStillLent(step)) return LaneState::kFailed;
@@ -258,8 +271,10 @@ bool Lane::isMapped(Operand operand) const noexcept {
 }
 
 size_t Lane::mappedSlots(const Step& step) const noexcept {
-  return static_cast<size_t>(
-      std::ranges::count_if(binding_->schedule->to(step), [this](Operand operand) { return isMapped(operand); }));
+  const auto isOwn = [this](Operand operand) {
+    return isMapped(operand) && !goesShared(*binding_->outs[operand.index()]);
+  };
+  return static_cast<size_t>(std::ranges::count_if(binding_->schedule->to(step), isOwn)) + (shared_ != nullptr ? 1 : 0);
 }
 
 void Lane::combineRuns(const Step& step, size_t round, size_t bytes, bool around) noexcept {
@@ -297,14 +312,19 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
     }
   }
   int places = 0;
+  bool isShared = false;
   for (const Operand operand : to) {
     if (operand.isLink() && isLentOver(*binding_->outs[operand.index()])) continue;
     std::byte*& destination = binding_->destinations[static_cast<size_t>(places)];
-    if (operand.isLink())
-      destination = binding_->outs[operand.index()]->place(bytes) + slotOffset;
-    else
+    if (!operand.isLink()) {
       destination = operand.kind() == Operand::Kind::kScratch ? scratch(operand) : output;
-    if (fetched_ && destination == output) continue;
+      if (fetched_ && destination == output) continue;
+    } else if (link::SendEnd& end = *binding_->outs[operand.index()]; goesShared(end)) {
+      if (std::exchange(isShared, true)) continue;
+      destination = shared_->memory() + slotOffset;
+    } else {
+      destination = end.place(bytes) + slotOffset;
+    }
     binding_->around[static_cast<size_t>(places++)] = around && isMapped(operand);
   }
   if (places == 0) return;
@@ -329,6 +349,7 @@ bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
     owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
     if (end.driver && !went(end.driver->push(), *end.driver, end.peer)) return false;
   }
+  giveBackShared();
   return true;
 }
 

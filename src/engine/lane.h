@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/early.h"
 #include "engine/lending.h"
 #include "engine/short_steps.h"
 #include "engine/stores.h"
@@ -41,11 +42,15 @@ struct Binding {
   bool holdsBuffers = false;             // one of them only from memory that it holds
   std::vector<schedule::Stays> lending;  // what each step may lend instead of filling slots
   std::vector<schedule::Stays> anyUse;  // the same to who does anything with it: drivers, and peers that have it mapped
+  std::vector<Early> early;             // whether each may read before its turn
+  std::vector<size_t> hasRead;          // bytes from its round on that it has so, in this call
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
-  size_t leastLent = SIZE_MAX;    // bytes over the longest link from which on a call may lend
-  size_t leastMapped = SIZE_MAX;  // and lend what its peers have mapped
-  size_t leastEither = SIZE_MAX;  // of the two
-  bool allMap = false;            // all peers over mapped memory have this rank's window
+  size_t leastLent = SIZE_MAX;               // bytes over the longest link from which on a call may lend
+  size_t leastMapped = SIZE_MAX;             // and lend what its peers have mapped
+  size_t leastEither = SIZE_MAX;             // of the two
+  bool allMap = false;                       // all peers over mapped memory have this rank's window
+  link::SharedSlots* sharedSlots = nullptr;  // this rank's; null: its peers have none
+  std::unique_ptr<bool[]> shares;            // of each step whether several of its links go by these
   std::atomic<uint64_t>* directSlots =
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
@@ -129,11 +134,15 @@ class Lane {
   void post(link::SendEnd& end, uint32_t bytes) noexcept;
   void endLending() noexcept;
   bool lendsAllMapped() const noexcept;
-  bool maySharePlaces() const noexcept;
+  bool liesApart() const noexcept;
+  bool maySharePlaces() const noexcept { return binding_->schedule->directInPlace || liesApart(); }
   bool isReadable() const noexcept;
   const std::byte* placeOf(schedule::Stays where, const schedule::Step& step, size_t round) const noexcept;
   bool isLentOver(const link::SendEnd& end) const noexcept {
     return isLentMapped(end) || placeLentOver(end) != nullptr;
+  }
+  bool goesShared(const link::SendEnd& end) const noexcept {
+    return shared_ != nullptr && end.sharesSlots() && !isLentOver(end);
   }
   bool isLentMapped(const link::SendEnd& end) const noexcept { return lendsPlace_ && end.lendsMapped(); }
   const std::byte* placeLentOver(const link::SendEnd& end) const noexcept {
@@ -141,9 +150,15 @@ class Lane {
     return from != nullptr && end.lends() ? from : nullptr;
   }
   void choosePlaces(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  void takeShared(const schedule::Step& step, size_t bytes) noexcept;
+  void giveBackShared() noexcept;
   bool lands(const schedule::Step& step) const noexcept;
   bool fetch(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  bool fetchLent(const schedule::Step& step, size_t round, size_t bytes, link::RecvEnd& end,
+                 const link::Lent& lent) noexcept;
   bool fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept;
+  size_t fetchable(const schedule::Step& step, size_t round, size_t bytes, uint64_t lent) const noexcept;
+  bool findShared(link::RecvEnd& end, uint64_t at, size_t bytes) noexcept;
   bool findMapped(link::RecvEnd& end, const link::RemoteAddress& lent, size_t bytes) noexcept;
   static const std::byte* payloadOf(const link::RecvEnd& end, size_t bytes) noexcept {
     return end.mapped != nullptr ? end.mapped : end.payload(bytes);
@@ -178,14 +193,12 @@ class Lane {
 
   bool isShort() noexcept;
   LaneState runShort(bool& moved) noexcept;
-  struct ShortLinks {
-    std::span<link::RecvEnd* const> ins;
-    std::span<link::SendEnd* const> outs;
-  };
-  bool isReady(const ShortLinks& links) noexcept;
-  bool isExpected(const ShortLinks& links, uint32_t bytes) noexcept;
-  void execute(const ShortStep& step, const ShortLinks& links) noexcept;
-  void finish(const ShortLinks& links, uint32_t bytes) noexcept;
+  bool isReady(const ShortStep& step) noexcept;
+  bool isExpected(const ShortStep& step) noexcept;
+  const std::byte* sourceOf(const ShortPlace& place, uint32_t bytes) const noexcept;
+  std::byte* destinationOf(const ShortPlace& place, uint32_t bytes) const noexcept;
+  void execute(const ShortStep& step) noexcept;
+  void finish(const ShortStep& step) noexcept;
 
   static constexpr std::string_view kNotHere = "it says that data is where this rank cannot read it";
   Binding* binding_ = nullptr;
@@ -199,8 +212,9 @@ class Lane {
   struct Places {
     bool input = false, output = false;  // in this process's window
     uint64_t inputAt = 0, outputAt = 0;
-  } places_;                 // of what this call lends to peers that have it mapped
-  bool lendsPlace_ = false;  // the current step does, that
+  } places_;                                   // of what this call lends to peers that have it mapped
+  bool lendsPlace_ = false;                    // the current step does, that
+  link::SharedSlots::Slot* shared_ = nullptr;  // where it puts what goes to several
   uint64_t lentPlace_ = 0;
   uint64_t slotsReadInPlace_ = 0;                          // by this call
   bool readsMapped_ = false;                               // the current step, in some peer's
@@ -210,6 +224,7 @@ class Lane {
   bool fetched_ = false;                                   // by the current step, to the output
   bool owesReturns_ = false;                               // something has been lent
   const std::byte* lent_ = nullptr;                        // by the current step, to peers that read
+  size_t lentBytes_ = 0;                                   // and, from there on, by those after it
   const std::byte* sent_ = nullptr;                        // and to drivers
   const std::byte* held_ = nullptr;                        // and to those that hold what they send
   std::optional<window::Lasting> heldInput_, heldOutput_;  // by all of them, while this call runs

@@ -29,7 +29,7 @@ bool Lane::isShort() noexcept {
     binding.again.clear();
     if (!binding.hasDrivers && !work_.scalesInput)
       workOut({*binding.schedule, binding.ins, binding.outs, binding.scratch.data(), binding.slotBytes}, work_.layout,
-              work_.elementBytes, work_.arithmetic.divisor > 1, binding.again);
+              work_.arithmetic, binding.again);
   }
   return !binding.again.steps.empty();
 }
@@ -50,34 +50,32 @@ void Lane::startAgain(const std::byte* input, std::byte* output, const link::Fin
 }
 
 LaneState Lane::runShort(bool& moved) noexcept {
-  const ShortSteps& all = binding_->again;
-  const auto count = static_cast<uint32_t>(all.steps.size());
-  for (; step_ < count; ++step_) {
-    const ShortStep& step = all.steps[step_];
-    const ShortLinks links{{all.ins.data() + step.ins, step.inCount}, {all.outs.data() + step.outs, step.outCount}};
-    if (!isReady(links)) return LaneState::kBlocked;
-    if (!isExpected(links, step.bytes)) return LaneState::kFailed;
-    execute(step, links);
-    finish(links, step.bytes);
+  const std::span<const ShortStep> steps = binding_->again.steps;
+  for (; step_ < steps.size(); ++step_) {
+    const ShortStep& step = steps[step_];
+    if (!isReady(step)) return LaneState::kBlocked;
+    if (!isExpected(step)) return LaneState::kFailed;
+    execute(step);
+    finish(step);
     moved = true;
   }
   iteration_ = iterations_;
   return LaneState::kDone;
 }
 
-bool Lane::isReady(const ShortLinks& links) noexcept {
-  for (const link::RecvEnd* end : links.ins)
+bool Lane::isReady(const ShortStep& step) noexcept {
+  for (const link::RecvEnd* end : step.ins)
     if (!end->ready()) return waitingFor_ = end->peer, false;
-  for (link::SendEnd* end : links.outs)
+  for (link::SendEnd* end : step.outs)
     if (!end->hasRoom()) return waitingFor_ = end->peer, false;
   return true;
 }
 
-bool Lane::isExpected(const ShortLinks& links, uint32_t bytes) noexcept {
-  for (const link::RecvEnd* end : links.ins) {
+bool Lane::isExpected(const ShortStep& step) noexcept {
+  for (const link::RecvEnd* end : step.ins) {
     const link::Said said = end->said();
-    if (said.fingerprint != work_.fingerprint || said.bytes != bytes) [[unlikely]]
-      return differs(end->peer, said, bytes), false;
+    if (said.fingerprint != work_.fingerprint || said.bytes != step.bytes) [[unlikely]]
+      return differs(end->peer, said, step.bytes), false;
     // Nobody lends so little.
     if (end->carried() != link::PayloadLocation::kInSlot) [[unlikely]]
       return refuses(end->peer, kNotHere);
@@ -85,39 +83,41 @@ bool Lane::isExpected(const ShortLinks& links, uint32_t bytes) noexcept {
   return true;
 }
 
-void Lane::execute(const ShortStep& step, const ShortLinks& links) noexcept {
-  const ShortPlace* const from = binding_->again.from.data() + step.from;
-  const ShortPlace* const to = binding_->again.to.data() + step.to;
-  const auto sourceOf = [&](const ShortPlace& place) -> const std::byte* {
-    if (place.kind == Kind::kLink) return links.ins[place.link]->payload(step.bytes);
-    if (place.kind == Kind::kScratch) return place.scratch;
-    return (place.kind == Kind::kInput ? work_.input : work_.output) + place.offset;
-  };
-  const auto destinationOf = [&](const ShortPlace& place) -> std::byte* {
-    if (place.kind == Kind::kLink) return links.outs[place.link]->place(step.bytes);
-    return place.kind == Kind::kScratch ? place.scratch : work_.output + place.offset;
-  };
+const std::byte* Lane::sourceOf(const ShortPlace& place, uint32_t bytes) const noexcept {
+  if (place.kind == Kind::kLink) return place.in->payload(bytes);
+  if (place.kind == Kind::kScratch) return place.scratch;
+  return (place.kind == Kind::kInput ? work_.input : work_.output) + place.offset;
+}
+
+std::byte* Lane::destinationOf(const ShortPlace& place, uint32_t bytes) const noexcept {
+  if (place.kind == Kind::kLink) return place.out->place(bytes);
+  return place.kind == Kind::kScratch ? place.scratch : work_.output + place.offset;
+}
+
+void Lane::execute(const ShortStep& step) noexcept {
   if (step.copies) {
-    const std::byte* const source = sourceOf(*from);
-    for (int i = 0; i < step.toCount; ++i) copyShort(destinationOf(to[i]), source, step.bytes);
+    const std::byte* const source = sourceOf(step.from[0], step.bytes);
+    for (const ShortPlace& to : step.to) copyShort(destinationOf(to, step.bytes), source, step.bytes);
     return;
   }
   const std::byte** const sources = binding_->sources.data();
   std::byte** const destinations = binding_->destinations.data();
-  for (int i = 0; i < step.fromCount; ++i) sources[i] = sourceOf(from[i]);
-  for (int i = 0; i < step.toCount; ++i) destinations[i] = destinationOf(to[i]);
+  for (size_t i = 0; i < step.from.size(); ++i) sources[i] = sourceOf(step.from[i], step.bytes);
+  for (size_t i = 0; i < step.to.size(); ++i) destinations[i] = destinationOf(step.to[i], step.bytes);
+  const auto from = static_cast<int>(step.from.size()), to = static_cast<int>(step.to.size());
+  if (step.sums != nullptr) return step.sums(destinations, to, sources, from, step.count);
   kernels::Arithmetic arithmetic = work_.arithmetic;
   if (!step.finalises) arithmetic.divisor = 1;
-  kernels::combine(arithmetic, destinations, step.toCount, sources, step.fromCount, step.count);
+  kernels::combine(arithmetic, destinations, to, sources, from, step.count);
 }
 
-void Lane::finish(const ShortLinks& links, uint32_t bytes) noexcept {
-  for (link::RecvEnd* end : links.ins) {
+void Lane::finish(const ShortStep& step) noexcept {
+  for (link::RecvEnd* end : step.ins) {
     end->releaseQuietly();
     owesWakeups_ |= end->wakeups.owe(end->peerBell, end->fifo.depth);
   }
-  for (link::SendEnd* end : links.outs) {
-    end->postQuietly(work_.fingerprint, bytes);
+  for (link::SendEnd* end : step.outs) {
+    end->postQuietly(work_.fingerprint, step.bytes);
     owesWakeups_ |= end->wakeups.owe(end->peerBell, end->fifo.depth);
   }
 }

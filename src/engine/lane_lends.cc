@@ -27,7 +27,8 @@ bool Lane::decidesToLend() noexcept {
   const bool allMapped = lendsAllMapped();
   startedTicks_ = allMapped ? 0 : readTicks();
   // Also then: all ranks count the same calls.
-  const bool wishes = binding_->singleCopy == link::SingleCopy::kAlways || binding_->trial.lends(lendableBytes_);
+  const bool wishes =
+      binding_->singleCopy == link::SingleCopy::kAlways || binding_->trial.lends(lendableBytes_, !liesApart());
   return wishes && !allMapped && !work_.scalesInput && maySharePlaces() && isReadable();
 }
 
@@ -41,10 +42,8 @@ bool Lane::isReadable() const noexcept {
 }
 
 // Where input and output are the same memory a step may write over what another rank still reads.
-bool Lane::maySharePlaces() const noexcept {
-  const Schedule& schedule = *binding_->schedule;
-  if (schedule.directInPlace) return true;
-  const auto own = static_cast<uint32_t>(schedule.rank);
+bool Lane::liesApart() const noexcept {
+  const auto own = static_cast<uint32_t>(binding_->schedule->rank);
   const auto input = reinterpret_cast<uintptr_t>(work_.input), output = reinterpret_cast<uintptr_t>(work_.output);
   return input + work_.layout.inputExtent(own) * work_.elementBytes <= output ||
          output + work_.layout.outputExtent(own) * work_.elementBytes <= input;
@@ -72,7 +71,12 @@ bool Lane::lendsAllMapped() const noexcept {
 // Null: the step fills slots.
 void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
   const bool mayLend = lends_ && bytes >= kLeastPieceLent;
-  lent_ = mayLend ? placeOf(binding_->lending[step_], step, round) : nullptr;
+  const Stays where = binding_->lending[step_];
+  lent_ = mayLend ? placeOf(where, step, round) : nullptr;
+  // The input is there from the begin on, the output comes piece by piece.
+  lentBytes_ = lent_ == nullptr || where != Stays::kInInput
+                   ? 0
+                   : work_.layout.restFrom(step.segment, round, byInput(step)) * work_.elementBytes;
   sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
   held_ = isHeld(binding_->anyUse[step_]) ? sent_ : nullptr;
   lendsPlace_ = bytes >= kLeastPieceLent && findPlace(binding_->anyUse[step_], step, round);
@@ -94,12 +98,28 @@ bool Lane::findPlace(Stays where, const Step& step, size_t round) noexcept {
   return true;
 }
 
+// What is short costs less to write often than to count.
+void Lane::takeShared(const Step& step, size_t bytes) noexcept {
+  constexpr size_t kLeast = kMostShortBytes + 1;
+  if (bytes < kLeast) return;
+  const auto isUnlent = [this](Operand operand) {
+    return operand.isLink() && binding_->outs[operand.index()]->sharesSlots() &&
+           !isLentOver(*binding_->outs[operand.index()]);
+  };
+  if (std::ranges::count_if(binding_->schedule->to(step), isUnlent) > 1) shared_ = binding_->sharedSlots->take();
+}
+
+void Lane::giveBackShared() noexcept {
+  if (shared_ != nullptr) std::exchange(shared_, nullptr)->giveBack();
+}
+
 void Lane::post(link::SendEnd& end, uint32_t bytes) noexcept {
+  if (goesShared(end)) return end.postSharedQuietly(work_.fingerprint, bytes, *shared_);
   if (isLentMapped(end)) {
     end.lendMappedQuietly(work_.fingerprint, bytes, lentPlace_);
     ++slotsReadInPlace_;
   } else if (const std::byte* const from = placeLentOver(end)) {
-    end.lendQuietly(work_.fingerprint, bytes, from);
+    end.lendQuietly(work_.fingerprint, bytes, from, from == lent_ ? lentBytes_ : 0);
     if (end.driver != nullptr && end.driver->holdsBuffers()) ++slotsReadInPlace_;
   } else {
     return end.postQuietly(work_.fingerprint, bytes);
@@ -123,25 +143,46 @@ bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
     if (!operand.isLink()) continue;
     link::RecvEnd& end = *binding_->ins[operand.index()];
     const link::PayloadLocation carried = end.carried();
-    if (carried == link::PayloadLocation::kInSlot) [[likely]]
+    if (carried == link::PayloadLocation::kInSlot) [[likely]] {
+      binding_->hasRead[step_] = 0;
       continue;
+    }
     if (carried == link::PayloadLocation::kTakenBack) return refuses(end.peer, kTookBack);
     if (hasLanded(end)) {
       fetched_ = true;
       continue;
     }
     if (carried != link::PayloadLocation::kAtSender) return refuses(end.peer, kNotHere);
-    const link::RemoteAddress lent = end.lentAt();
-    if (lent.window != 0) {
-      if (!findMapped(end, lent, bytes)) return false;
-      continue;
-    }
-    if (end.memory == nullptr || !lands(step)) return refuses(end.peer, kNotHere);
-    const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
-    if (!fetchOne(end, work_.output + piece.output * work_.elementBytes, lent.at, bytes)) return false;
-    fetched_ = true;
+    const link::Lent lent = end.lent();
+    const bool found = lent.place.window == link::kSharedSlots ? findShared(end, lent.place.at, bytes)
+                       : lent.place.window != 0                ? findMapped(end, lent.place, bytes)
+                                                               : fetchLent(step, round, bytes, end, lent);
+    if (!found) return false;
   }
   return true;
+}
+
+bool Lane::fetchLent(const Step& step, size_t round, size_t bytes, link::RecvEnd& end,
+                     const link::Lent& lent) noexcept {
+  if (end.memory == nullptr || !lands(step)) return refuses(end.peer, kNotHere);
+  fetched_ = true;
+  size_t& hasRead = binding_->hasRead[step_];
+  if (hasRead >= bytes) return hasRead -= bytes, true;
+  const kernels::Piece piece = work_.layout.piece(step.segment, round, byInput(step));
+  const size_t all = fetchable(step, round, bytes, lent.bytes);
+  if (!fetchOne(end, work_.output + piece.output * work_.elementBytes, lent.place.at, all)) return false;
+  hasRead = all - bytes;
+  return true;
+}
+
+// How much of what the peer lends goes to where it belongs at once: whole pieces of the rounds from this one on.
+size_t Lane::fetchable(const Step& step, size_t round, size_t bytes, uint64_t lent) const noexcept {
+  constexpr size_t kMost = size_t{512} << 10;  // a core's cache holds it, and what it is copied to
+  const Early early = binding_->early[step_];
+  if (lent <= bytes || early == Early::kNever || (early == Early::kApart && !liesApart())) return bytes;
+  const size_t rest = work_.layout.restFrom(step.segment, round, byInput(step)) * work_.elementBytes;
+  const size_t most = std::min<uint64_t>(lent, rest);
+  return most <= kMost ? (most == rest ? most : bytes) : std::max(kMost / bytes, size_t{1}) * bytes;
 }
 
 bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept {
@@ -151,6 +192,13 @@ bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes
   } catch (const std::exception&) {  // no memory to say why
     return refuses(end.peer, "its memory cannot be read");
   }
+}
+
+bool Lane::findShared(link::RecvEnd& end, uint64_t at, size_t bytes) noexcept {
+  constexpr size_t kAll = link::SharedSlots::kMemoryBytes;
+  if (end.shared == nullptr || bytes > kAll || at > kAll - bytes) return refuses(end.peer, kNotHere);
+  end.mapped = end.shared + at;
+  return readsMapped_ = true;
 }
 
 bool Lane::findMapped(link::RecvEnd& end, const link::RemoteAddress& lent, size_t bytes) noexcept {
@@ -206,6 +254,7 @@ void Lane::endLending() noexcept {
 
 void Lane::takeBack() noexcept {
   stopLanding();
+  giveBackShared();
   for (size_t i = 0; owesReturns_ && i < binding_->outs.size(); ++i) {
     link::SendEnd* const end = binding_->outs[i];
     if (end->driver == nullptr)

@@ -26,9 +26,11 @@ class LendingTrial {
   // What is shorter stays in the caches, and a system call takes as long as a copy of it.
   static constexpr size_t kLeastBytes = size_t{64} << 10;
 
-  // Of a call that moves so many bytes over its longest link: how it goes.
-  bool lends(size_t bytes) noexcept {
-    now_ = &sizes_[std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), sizes_.size() - 1)];
+  // Of a call that moves so many bytes over its longest link: how it goes. In place there is less to copy, so neither
+  // way takes what it takes elsewhere.
+  bool lends(size_t bytes, bool inPlace) noexcept {
+    auto& sizes = sizes_[inPlace ? 1 : 0];
+    now_ = &sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), sizes.size() - 1)];
     const uint32_t call = now_->calls++;
     tries_ = call < kFirstTries || call % kTryEvery < 2;
     lendsNow_ = tries_ ? call % 2 != 0 : lendingIsFaster();
@@ -55,7 +57,7 @@ class LendingTrial {
     return lent != 0 && lent + lent / 16 < slots;
   }
 
-  std::array<OfSize, 16> sizes_{};  // by powers of two
+  std::array<std::array<OfSize, 16>, 2> sizes_{};  // by powers of two, each out of place and in place
   OfSize* now_ = nullptr;
   bool tries_ = false, lendsNow_ = false;
 };

@@ -25,35 +25,36 @@ bool isShort(const kernels::Layout& layout) noexcept {
 }
 
 ShortPlace placeOf(const ShortMeans& means, Operand operand, size_t input, size_t output) noexcept {
-  ShortPlace place{operand.kind(), operand.kind() == Operand::Kind::kInput ? input : output, nullptr, 0};
+  ShortPlace place;
+  place.kind = operand.kind();
+  place.offset = operand.kind() == Operand::Kind::kInput ? input : output;
   if (operand.kind() == Operand::Kind::kScratch)
     place.scratch = means.scratch + size_t(operand.index()) * means.slotBytes;
   return place;
 }
 
-void add(const ShortMeans& means, const Step& step, const kernels::Piece& run, size_t elementBytes, bool divides,
+void add(const ShortMeans& means, const Step& step, const kernels::Piece& run, const kernels::Arithmetic& arithmetic,
          ShortSteps& all) noexcept {
+  const size_t ins = all.ins.size(), outs = all.outs.size(), from = all.from.size(), to = all.to.size();
+  const size_t elementBytes = sizeOf(arithmetic.type);
+  const size_t input = run.input * elementBytes, output = run.output * elementBytes;
+  for (const Operand operand : means.schedule.from(step)) {
+    all.from.push_back(placeOf(means, operand, input, output));
+    if (operand.isLink()) all.ins.push_back(all.from.back().in = means.ins[operand.index()]);
+  }
+  for (const Operand operand : means.schedule.to(step)) {
+    all.to.push_back(placeOf(means, operand, input, output));
+    if (operand.isLink()) all.outs.push_back(all.to.back().out = means.outs[operand.index()]);
+  }
   ShortStep now;
   now.count = static_cast<uint32_t>(run.count);
   now.bytes = static_cast<uint32_t>(run.count * elementBytes);
   now.finalises = (step.flags & schedule::kFinalise) != 0;
-  now.copies = step.fromCount == 1 && !(divides && now.finalises);
-  now.ins = static_cast<uint32_t>(all.ins.size()), now.outs = static_cast<uint32_t>(all.outs.size());
-  now.from = static_cast<uint32_t>(all.from.size()), now.to = static_cast<uint32_t>(all.to.size());
-  now.fromCount = step.fromCount, now.toCount = step.toCount;
-  const size_t input = run.input * elementBytes, output = run.output * elementBytes;
-  for (const Operand operand : means.schedule.from(step)) {
-    all.from.push_back(placeOf(means, operand, input, output));
-    if (!operand.isLink()) continue;
-    all.from.back().link = now.inCount++;
-    all.ins.push_back(means.ins[operand.index()]);
-  }
-  for (const Operand operand : means.schedule.to(step)) {
-    all.to.push_back(placeOf(means, operand, input, output));
-    if (!operand.isLink()) continue;
-    all.to.back().link = now.outCount++;
-    all.outs.push_back(means.outs[operand.index()]);
-  }
+  const bool divides = now.finalises && arithmetic.divisor > 1;
+  now.copies = step.fromCount == 1 && !divides;
+  now.sums = divides ? nullptr : kernels::tinySumOf(arithmetic, run.count);
+  now.ins = std::span(all.ins).subspan(ins), now.outs = std::span(all.outs).subspan(outs);
+  now.from = std::span(all.from).subspan(from), now.to = std::span(all.to).subspan(to);
   all.steps.push_back(now);
 }
 
@@ -68,7 +69,7 @@ void ShortSteps::reserve(const Schedule& schedule) {
 }
 
 // In the only round a step has its turn in the iteration of its lag.
-void workOut(const ShortMeans& means, const kernels::Layout& layout, size_t elementBytes, bool divides,
+void workOut(const ShortMeans& means, const kernels::Layout& layout, const kernels::Arithmetic& arithmetic,
              ShortSteps& all) noexcept {
   all.clear();
   if (!isShort(layout)) return;
@@ -76,8 +77,8 @@ void workOut(const ShortMeans& means, const kernels::Layout& layout, size_t elem
     for (const Step& step : means.schedule.steps) {
       if (step.lag != lag) continue;
       kernels::Piece run;
-      if (!isOneRun(layout, step, run) || run.count * elementBytes > kMostShortBytes) return all.clear();
-      if (run.count != 0) add(means, step, run, elementBytes, divides, all);
+      if (!isOneRun(layout, step, run) || run.count * sizeOf(arithmetic.type) > kMostShortBytes) return all.clear();
+      if (run.count != 0) add(means, step, run, arithmetic, all);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/host/combine.h"
 #include "kernels/layout.h"
 #include "link/link.h"
 #include "schedule/schedule.h"
@@ -18,16 +19,19 @@ struct ShortPlace {
   schedule::Operand::Kind kind = schedule::Operand::Kind::kInput;
   size_t offset = 0;             // into the input or the output
   std::byte* scratch = nullptr;  // of that kind
-  uint32_t link = 0;             // of that kind: the number in the step's links
+  link::RecvEnd* in = nullptr;   // of a link that is read
+  link::SendEnd* out = nullptr;  // of one that is written
 };
 
 struct ShortStep {
   uint32_t count = 0, bytes = 0;  // of the payload of each slot
   bool copies = false;            // its one source is stored as it is
   bool finalises = false;
-  // Each a part of the lists below, from here on.
-  uint32_t ins = 0, outs = 0, from = 0, to = 0;
-  uint16_t inCount = 0, outCount = 0, fromCount = 0, toCount = 0;
+  kernels::TinySum* sums = nullptr;  // what adds so few; null: combine() does
+  // Each a part of the lists below.
+  std::span<link::RecvEnd* const> ins;
+  std::span<link::SendEnd* const> outs;
+  std::span<const ShortPlace> from, to;
 };
 
 struct ShortSteps {
@@ -36,7 +40,7 @@ struct ShortSteps {
   std::vector<link::SendEnd*> outs;
   std::vector<ShortPlace> from, to;
 
-  // For all calls of the schedule: working them out allocates nothing.
+  // For all calls of the schedule: working them out allocates nothing, and moves none of the lists.
   void reserve(const schedule::Schedule& schedule);
   void clear() noexcept { steps.clear(), ins.clear(), outs.clear(), from.clear(), to.clear(); }
 };
@@ -53,8 +57,7 @@ struct ShortMeans {
   uint32_t slotBytes;
 };
 
-// `divides`: steps that finalise do not store what they read.
-void workOut(const ShortMeans& means, const kernels::Layout& layout, size_t elementBytes, bool divides,
+void workOut(const ShortMeans& means, const kernels::Layout& layout, const kernels::Arithmetic& arithmetic,
              ShortSteps& all) noexcept;
 
 }  // namespace tutti::engine

@@ -19,16 +19,28 @@ inline void relax() noexcept {
 
 }  // namespace
 
+Crowd::Crowd(double ranksPerCore) noexcept
+    : slice_(static_cast<uint64_t>(double(kSlice) * std::clamp(ranksPerCore, 1.0, 4.0))) {}
+
 bool Crowd::felt() noexcept {
   const uint64_t until = until_.load(std::memory_order_relaxed);
   if (until == 0) return false;
   if (readTicks() < until) return true;
   until_.store(0, std::memory_order_relaxed);
+  doubts_.store(true, std::memory_order_relaxed);
   return false;
 }
 
 void Crowd::judge(uint64_t now, uint64_t ticks) noexcept {
-  if (ticks > kSlice) until_.store(now + kBelieved, std::memory_order_relaxed);
+  const uint64_t last = believed_.load(std::memory_order_relaxed);
+  if (ticks > slice_) {
+    const uint64_t next = std::clamp(2 * last, kLeastBelieved, kMostBelieved);
+    believed_.store(next, std::memory_order_relaxed);
+    until_.store(now + next, std::memory_order_relaxed);
+  } else if (doubts_.load(std::memory_order_relaxed)) {
+    doubts_.store(false, std::memory_order_relaxed);
+    believed_.store(last / 2, std::memory_order_relaxed);
+  }
 }
 
 std::chrono::nanoseconds longestSleep(double ranksPerCore) noexcept {

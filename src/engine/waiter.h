@@ -10,9 +10,11 @@
 namespace tutti::engine {
 
 // Whether others compute on the cores of those who wait: then a yield takes a whole slice of time. It is felt by
-// trying, and then believed for a while. Any thread.
+// trying, and then believed for a while: the longer, the more often it was found again. Any thread.
 class Crowd {
  public:
+  // Ranks that share a core do work of their own, each in its turn.
+  explicit Crowd(double ranksPerCore = 1) noexcept;
   bool felt() noexcept;
   // How many ticks a yield took.
   void judge(uint64_t now, uint64_t ticks) noexcept;
@@ -20,9 +22,13 @@ class Crowd {
  private:
   // About a millisecond: ranks that only wait give way within microseconds, schedulers' slices are of 1.5 ms and more.
   static constexpr uint64_t kSlice = 2'000'000;
-  static constexpr uint64_t kBelieved = 50 * kSlice;
+  // A single slice, as somebody else's start takes, must not cost the calls of the next moment.
+  static constexpr uint64_t kLeastBelieved = 2 * kSlice, kMostBelieved = 64 * kSlice;
+  const uint64_t slice_;  // what takes longer was somebody else's
   // In ticks; 0: nothing is believed. Relaxed: it decides how to wait, and orders nothing.
   std::atomic<uint64_t> until_{0};
+  std::atomic<uint64_t> believed_{0};  // the last time, for so long
+  std::atomic<bool> doubts_{false};    // it is over, and no yield has shown whether rightly
 };
 
 // How long a sleep lasts that nothing ends. A thread has to look for what nobody rings for, such as the end of another

@@ -93,7 +93,7 @@ GpuExecutor::GpuExecutor(comm::Team& team, const comm::GroupLauncher& launcher, 
 
 GpuExecutor::~GpuExecutor() { end(); }
 
-void GpuExecutor::run(comm::Call&& call) { queue({nullptr, this, std::move(call), {}}); }
+void GpuExecutor::run(const comm::Call& call) { queue({nullptr, this, call, {}}); }
 
 void GpuExecutor::queue(comm::PendingCall call) { launcher().launch({&call, 1}); }
 

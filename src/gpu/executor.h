@@ -35,7 +35,7 @@ class GpuExecutor final : public comm::Executor {
   ~GpuExecutor() override;
 
   // --- the port ---
-  void run(comm::Call&& call) override;
+  void run(const comm::Call& call) override;
   void queue(comm::PendingCall call) override;
   std::shared_ptr<comm::Operation> newOperation() override;
   void addBuffer(const void* handle, const comm::Range& buffer) override { windows_.add(handle, buffer); }

@@ -11,7 +11,7 @@
 namespace tutti::link {
 namespace {
 
-static_assert(sizeof(Doorbell) <= kBellFileBytes);
+static_assert(sizeof(Doorbell) <= kSharedSlotsAt);
 
 constexpr size_t kAlignment = alignof(SlotHeader);
 

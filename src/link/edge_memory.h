@@ -25,12 +25,12 @@ void connectApart(Connection& connection, const Edge& edge, std::byte* memory, s
 // Anonymous zeroed memory of the process, committed page by page as it is touched. Throws Error.
 UniqueMap mapPrivate(size_t bytes);
 
-// The length of a file that holds a Doorbell.
-inline constexpr size_t kBellFileBytes = 4096;
+// A file that a rank passes to its peers on the host: its Doorbell, and its shared slots behind that.
+inline constexpr size_t kSharedSlotsAt = 4096, kBellFileBytes = kSharedSlotsAt + SharedSlots::kMemoryBytes;
 
-// Maps the bell in the memory file `fd`: the owner of the returned page can ring it for as long as it likes, whether
-// the sleeper is still there or not. Throws Error(kRemote) when the file is none of createMemoryFile() and
-// kBellFileBytes.
+// Maps the bell in the memory file `fd`, and what is behind it: the owner of the returned pages can ring it and read
+// there for as long as it likes, whether the sleeper is still there or not. Throws Error(kRemote) when the file is none
+// of createMemoryFile() and kBellFileBytes.
 UniqueMap mapBell(int fd);
 
 }  // namespace tutti::link

@@ -59,14 +59,22 @@ struct RemoteAddress {
   uint64_t at = 0, window = 0;
 };
 
+// What a slot that is kAtSender says.
+struct Lent {
+  RemoteAddress place;
+  // By address alone: of how many bytes, from there on, the same call lends all until its end; not less than the
+  // payload.
+  uint64_t bytes = 0;
+};
+static_assert(sizeof(Lent) <= kInlineBytes);
+
 // Two header lines never share what an adjacent-line prefetcher fetches together.
 struct alignas(128) SlotHeader {
   std::atomic<uint64_t> sequence{0};
   Fingerprint fingerprint;
   uint32_t bytes = 0;  // payload
   PayloadLocation carried = PayloadLocation::kInSlot;
-  std::byte
-      inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: its RemoteAddress
+  std::byte inlined[kInlineBytes];  // kInSlot: the payload itself when bytes <= kInlineBytes; kAtSender: Lent
 };
 static_assert(offsetof(SlotHeader, inlined) + kInlineBytes == 64);
 
@@ -78,9 +86,9 @@ struct Said {
 };
 
 // kByKernel: any of it, at its address (see PeerMemory). kMapped: what is in its window, at its place there
-// (window::View), and by the number kWindow.
-enum ReadsSender : uint32_t { kByKernel = 1, kMapped = 2 };
-inline constexpr uint64_t kWindow = 1;
+// (window::View), and by the number kWindow. kShared: what is in its SharedSlots, by the number kSharedSlots.
+enum ReadsSender : uint32_t { kByKernel = 1, kMapped = 2, kShared = 4 };
+inline constexpr uint64_t kWindow = 1, kSharedSlots = 2;
 
 struct alignas(128) Counter {
   std::atomic<uint64_t> value{0};

@@ -11,6 +11,7 @@
 #include "link/fifo.h"
 #include "link/gpu_slots.h"
 #include "link/peer_memory.h"
+#include "link/shared_slots.h"
 #include "window/lasting_memory.h"
 #include "window/view.h"
 
@@ -156,13 +157,14 @@ inline void own([[maybe_unused]] const void* line) noexcept {
 #endif
 }
 
-// Of a slot that is kAtSender: where in the sender's memory.
-inline RemoteAddress lentAt(const SlotHeader& line) noexcept {
-  RemoteAddress address;
-  std::memcpy(&address, line.inlined, sizeof address);
+// Of a slot that is kAtSender.
+inline Lent lentOf(const SlotHeader& line) noexcept {
+  Lent lent;
+  std::memcpy(&lent, line.inlined, sizeof lent);
   std::atomic_signal_fence(std::memory_order_acq_rel);  // the compiler reads nothing of it again
-  return address;
+  return lent;
 }
+inline RemoteAddress lentAt(const SlotHeader& line) noexcept { return lentOf(line).place; }
 // Where the payload of such a slot is, or of one that is kInSlot and has more than kInlineBytes; for its sender.
 inline const std::byte* placeSent(const Fifo& fifo, uint64_t slot) noexcept {
   const SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
@@ -205,21 +207,30 @@ struct SendEnd {
   }
   // Whether the peer has this rank's window.
   bool lendsMapped() const noexcept { return driver == nullptr && (readsSender() & kMapped) != 0; }
+  // Whether the peer has this rank's shared slots.
+  bool sharesSlots() const noexcept { return driver == nullptr && (readsSender() & kShared) != 0; }
   // The payload stays at `from` until the slot is released; more than kInlineBytes. Needs lends(), and over a driver
-  // that holds buffers one that is held.
-  void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from) noexcept {
-    lend(fingerprint, bytes, {reinterpret_cast<uint64_t>(from), 0});
+  // that holds buffers one that is held. `lent`: see Lent.
+  void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from, size_t lent = 0) noexcept {
+    lend(fingerprint, bytes, {{reinterpret_cast<uint64_t>(from), 0}, std::max<uint64_t>(lent, bytes)});
   }
   // The same at a place in the window. Needs lendsMapped().
   void lendMappedQuietly(const Fingerprint& fingerprint, uint32_t bytes, uint64_t place) noexcept {
-    lend(fingerprint, bytes, {place, kWindow});
+    lend(fingerprint, bytes, {{place, kWindow}, bytes});
+  }
+  // What lies in one of this rank's shared slots, which this post is told to. Needs sharesSlots().
+  void postSharedQuietly(const Fingerprint& fingerprint, uint32_t bytes, SharedSlots::Slot& slot) noexcept {
+    lend(fingerprint, bytes, {{slot.place(), kSharedSlots}, bytes});
+    slot.tell(*fifo.released, posted);
   }
   // What has been lent, and not given back, is not what it was any more: who has read it sees that, as this comes
   // before whatever the caller does to that memory next.
   void takeBack() noexcept {
     for (uint64_t slot = posted - std::min<uint64_t>(posted, fifo.depth); slot != posted; ++slot) {
-      std::atomic_ref carried(fifo.headers[slot & (fifo.depth - 1)].carried);
-      if (carried.load(std::memory_order_relaxed) == PayloadLocation::kAtSender)
+      SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
+      std::atomic_ref carried(line.carried);
+      const bool lent = carried.load(std::memory_order_relaxed) == PayloadLocation::kAtSender;
+      if (lent && link::lentAt(line).window != kSharedSlots)  // these are no caller's
         carried.store(PayloadLocation::kTakenBack, std::memory_order_relaxed);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -229,8 +240,8 @@ struct SendEnd {
 
  private:
   uint32_t readsSender() const noexcept { return fifo.released->readsSender.load(std::memory_order_relaxed); }
-  void lend(const Fingerprint& fingerprint, uint32_t bytes, const RemoteAddress& address) noexcept {
-    std::memcpy(header().inlined, &address, sizeof address);
+  void lend(const Fingerprint& fingerprint, uint32_t bytes, const Lent& lent) noexcept {
+    std::memcpy(header().inlined, &lent, sizeof lent);
     post(fingerprint, bytes, PayloadLocation::kAtSender);
   }
   void post(const Fingerprint& fingerprint, uint32_t bytes, PayloadLocation carried) noexcept {
@@ -253,7 +264,8 @@ struct RecvEnd {
   Wakeups wakeups{};
   PeerMemory* memory = nullptr;       // null: the kernel reads nothing there
   window::View* window = nullptr;     // null: nothing there is mapped
-  const std::byte* mapped = nullptr;  // where this slot's payload is, which the lane has found in the window
+  const std::byte* shared = nullptr;  // the peer's shared slots; null: they are not mapped
+  const std::byte* mapped = nullptr;  // where this slot's payload is, which the lane has found in one of these
 
   const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
   // Acquire: pairs with SendEnd::post.
@@ -269,8 +281,9 @@ struct RecvEnd {
   PayloadLocation carried() const noexcept {
     return std::atomic_ref(const_cast<PayloadLocation&>(header().carried)).load(std::memory_order_relaxed);
   }
-  // Of what is kAtSender: where in the peer's memory.
-  RemoteAddress lentAt() const noexcept { return link::lentAt(header()); }
+  // Of what is kAtSender.
+  Lent lent() const noexcept { return lentOf(header()); }
+  RemoteAddress lentAt() const noexcept { return lent().place; }
   // Whether what was read at the sender had not been taken back by then.
   bool isStillLent() const noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -309,6 +322,11 @@ class Connection {
     peerMemory_ = std::move(peers);
     recv.memory = peerMemory_.get();
     recv.fifo.released->readsSender.fetch_or(kByKernel, std::memory_order_relaxed);
+  }
+  // And its shared slots, SharedSlots::kMemoryBytes.
+  void readShared(const std::byte* peers) noexcept {
+    recv.shared = peers;
+    recv.fifo.released->readsSender.fetch_or(kShared, std::memory_order_relaxed);
   }
   // And what is in its window.
   void readFrom(std::shared_ptr<window::View> peers) noexcept {

@@ -48,8 +48,12 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double arrivalGBs = spread ? machine.local.bandwidthGBs : machine.local.bandwidthGBs / fanLoss;
   const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1), prices);
 
+  // Over memory that all have mapped, but for what is short (link::SharedSlots). Continuous, so that times grow with
+  // size.
+  const double shared = network || spread ? 0 : std::max(0.0, 1 - kLeastShared / std::max(1.0, double(request.bytes)));
   const auto busyUs = [&](const Load& load) {
-    return cold * (microseconds(load.sent, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
+    const double stored = load.sent - shared * load.repeated;
+    return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
            load.messages * (network ? prices.networkMessageUs : prices.mappedMessageUs);
   };

@@ -108,11 +108,18 @@ Schedule buildDirect(const Shape& shape, int rank) {
 Workload workloadOfRooted(const Request& request, const Scale& scale) {
   const double bytes = double(request.bytes), all = (scale.ranks - 1) * bytes;
   const bool in = request.collective == Collective::kReduce || request.collective == Collective::kGather;
-  return star(scale, in ? 0 : all, in ? all : 0, bytes, request.collective == Collective::kReduce);
+  Workload work = star(scale, in ? 0 : all, in ? all : 0, bytes, request.collective == Collective::kReduce);
+  if (request.collective != Collective::kBroadcast) return work;
+  work.busiest.repeated = std::max(0.0, all - bytes);
+  work.mean.repeated = work.busiest.repeated / scale.ranks;
+  return work;
 }
 
 Workload workloadOfDirect(const Request& request, const Scale& scale) {
-  return hasRoot(request.collective) ? workloadOfRooted(request, scale) : inParts(request, scale, everyone(scale));
+  if (hasRoot(request.collective)) return workloadOfRooted(request, scale);
+  const Workload work = inParts(request, scale, everyone(scale));
+  return request.collective == Collective::kAllGather ? repeating(work, (scale.ranks - 2) * double(request.bytes))
+                                                      : work;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Schedule buildOneShot(const Shape& shape, int rank) {
 
 Workload workloadOfOneShot(const Request& request, const Scale& scale) {
   const double bytes = (scale.ranks - 1) * double(request.bytes);
-  return evenly(scale, everyone(scale), 1, bytes, bytes);
+  return repeating(evenly(scale, everyone(scale), 1, bytes, bytes), bytes - double(request.bytes));
 }
 
 }  // namespace

@@ -192,6 +192,9 @@ Workload workloadOfTree(const Request& request, const Scale& scale) {
   work.busiest = {passes * bytes, passes * bytes, combines ? bytes : 0, 2 * depth};
   work.mean = {share * passes * bytes, share * passes * bytes, combines ? share * bytes : 0, 2.0 * passes};
   fillPipeline(work, scale, depth, bytes / 2);
+  // In one of the two trees it has two children.
+  if (request.collective != Collective::kReduce && scale.ranks > 2)
+    work.busiest.repeated = bytes / 2, work.mean.repeated = share * bytes / 2;
   // Two ranks of a host have links to other hosts: where there are two hosts one of each in one direction.
   work.crossers = std::min(2, scale.ranksPerHost);
   if (scale.ranksPerHost > 1) work.crossings = scale.hosts == 2 ? 1 : 1.5;

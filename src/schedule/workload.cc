@@ -54,6 +54,11 @@ Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double b
   return work;
 }
 
+Workload repeating(Workload work, double repeated) {
+  work.busiest.repeated = work.mean.repeated = std::max(0.0, repeated);
+  return work;
+}
+
 Workload inParts(const Request& request, const Scale& scale, const Pattern& pattern) {
   const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
   if (request.collective == Collective::kAllReduce) return evenly(scale, pattern, 2, 2 * part, part);

@@ -41,6 +41,7 @@ struct Load {
   double received = 0;  // taken from links, and stored to where they belong
   double combined = 0;  // of those received: the ones added to something
   double messages = 0;  // received
+  double repeated = 0;  // of those sent: what goes over another link in the same step, and may be stored once for both
 };
 
 // A collective under one algorithm.
@@ -71,6 +72,9 @@ int log2Ceil(int ranks) noexcept;  // steps of what doubles
 
 // Every rank does the same: in `passes` passes of the pattern it sends and takes `bytes` in all.
 Workload evenly(const Scale& scale, const Pattern& pattern, int passes, double bytes, double combined);
+
+// The same where each rank stores that less.
+Workload repeating(Workload work, double repeated);
 
 // A collective without a root, whose parts go once to where they belong by one pattern: an all-reduce in two passes,
 // the others in one.

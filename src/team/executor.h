@@ -33,6 +33,9 @@ struct CallStream {
   explicit operator bool() const noexcept { return host || cuda; }
 };
 
+// What became of a call that is made again: it was not begun; it has ended well; it waits for others.
+enum class Again : uint8_t { kNot, kDone, kGoesOn };
+
 class Executor;
 
 // Of a group.
@@ -74,7 +77,11 @@ class Executor {
 
   // One call outside of a group, on no stream: on the host it runs here, to its end, without an allocation. Throws
   // Error.
-  virtual void run(Call&& call) = 0;
+  virtual void run(const Call& call) = 0;
+  // The same of one that went well before, which stays where it is. kGoesOn: goOn() is called with it next, on this
+  // thread, and throws as run().
+  virtual Again again(const Call&) noexcept { return Again::kNot; }
+  virtual void goOn(const Call&) {}
   // The same on its stream.
   virtual void queue(PendingCall call) = 0;
   // For the call of a request.

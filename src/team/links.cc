@@ -1,5 +1,6 @@
 #include "team/links.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <set>
@@ -72,6 +73,9 @@ void Links::makeBell() {
   try {
     bellFd_ = createMemoryFile("tutti-bell", link::kBellFileBytes);
     bellMemory_ = mapShared(bellFd_.get(), link::kBellFileBytes);
+    const auto& self = infos_[static_cast<size_t>(plane_.rank())].hostId;
+    const auto here = std::ranges::count(infos_, self, &topology::PeerInfo::hostId);
+    sharedSlots_.emplace(bellMemory_.data() + link::kSharedSlotsAt, static_cast<size_t>(here));
   } catch (const Error& error) {
     log::info("{}; a rank that sleeps wakes every millisecond to look at its memory", error.what());
     bellFd_ = {};

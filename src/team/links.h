@@ -32,6 +32,8 @@ class Links {
   link::Connection* find(int peer, int channel);
 
   link::Doorbell& bell() noexcept { return *reinterpret_cast<link::Doorbell*>(bellMemory_.data()); }
+  // What this rank posts to several peers at once; null where they cannot have it.
+  link::SharedSlots* sharedSlots() noexcept { return sharedSlots_ ? &*sharedSlots_ : nullptr; }
   // Made when a thread first sleeps on sockets; null where it can not be had. Any thread.
   link::Ear* ear() noexcept;
   size_t memoryBytes() const;
@@ -51,6 +53,7 @@ class Links {
   std::chrono::milliseconds connectTimeout_;
   UniqueFd bellFd_;
   UniqueMap bellMemory_;
+  std::optional<link::SharedSlots> sharedSlots_;  // in that memory
   std::once_flag earAsked_;
   std::optional<link::Ear> ear_;
   mutable std::mutex mutex_;  // guards what follows; held while a set-up is helped along

@@ -143,7 +143,7 @@ class Unsealed : public link::Transport {
  private:
   struct Passes : link::Setup {
     Passes(const link::Edge& edge, link::OobChannel& over) : oob(over), bytes(edgeMemoryBytes(edge)) {
-      greeting = {0x6d687374, 3, edge.slotBytes, edge.depth, bytes, 0, 0, {}, 0};
+      greeting = {transports::kShmMagic, transports::kShmVersion, edge.slotBytes, edge.depth, bytes, 0, 0, {}, 0};
       if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw systemError("no memory file", errno);
     }
     std::unique_ptr<Connection> advance() override {

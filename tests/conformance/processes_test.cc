@@ -42,8 +42,8 @@ class SocketMeeting : public link::OobChannel {
 
 // One rank: brings the edge up and talks. Says what went wrong, or "".
 std::string runRank(link::Edge edge, std::unique_ptr<link::OobChannel> oob) {
-  const UniqueFd file = createMemoryFile("tutti-test-bell", 4096);
-  const UniqueMap page = mapShared(file.get(), 4096);
+  const UniqueFd file = createMemoryFile("tutti-test-bell", link::kBellFileBytes);
+  const UniqueMap page = mapShared(file.get(), link::kBellFileBytes);
   edge.selfBell = new (page.data()) link::Doorbell;
   edge.selfBellFd = file.get();
   link::Registry registry;

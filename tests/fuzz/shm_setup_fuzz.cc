@@ -89,7 +89,15 @@ void pass(const UniqueFd& socket, std::span<const std::byte> bytes, const std::v
 
 std::vector<std::byte> greetingFrom(Input& in, const link::Edge& edge, bool maker) {
   // A right one, with a few bytes changed.
-  ShmGreeting greeting{0x6d687374, 3, edge.slotBytes, edge.depth, maker ? 0 : link::edgeMemoryBytes(edge), 0, 0, {}, 0};
+  ShmGreeting greeting{transports::kShmMagic,
+                       transports::kShmVersion,
+                       edge.slotBytes,
+                       edge.depth,
+                       maker ? 0 : link::edgeMemoryBytes(edge),
+                       0,
+                       0,
+                       {},
+                       0};
   greeting.lends = in.take<uint8_t>() % 3;
   greeting.bells = in.take<uint8_t>() % 3;
   greeting.windows = in.take<uint8_t>() % 3;

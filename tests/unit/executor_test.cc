@@ -36,7 +36,7 @@ class Noting : public GroupLauncher {
 class Idle final : public Executor {
  public:
   Idle(Team& team, const GroupLauncher& launcher) : Executor(team, launcher, {}) {}
-  void run(Call&&) override {}
+  void run(const Call&) override {}
   void queue(PendingCall) override {}
   bool idle() const noexcept override { return true; }
   Stats stats() const override { return {}; }

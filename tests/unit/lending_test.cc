@@ -205,6 +205,17 @@ TEST_F(Lenders, PiecesAreReadWhereTheyLie) {
   EXPECT_EQ(output_, input_);
 }
 
+// In one go, as far as they are lent: a call of the system each would take longer.
+TEST_F(Lenders, WhatIsLentAheadIsReadAtOnce) {
+  run(sender_);
+  EXPECT_EQ(in_.lent().bytes, kBytes);
+  run(receiver_);
+  EXPECT_EQ(output_, input_) << "two of six pieces have been posted";
+  std::ranges::fill(output_, std::byte{0});  // which are not read again
+  for (int turns = 0; turns < 10; ++turns) run(sender_), run(receiver_);
+  EXPECT_EQ(std::ranges::count(output_, std::byte{0}), std::ssize(output_) - 12) << "the last, which is in its slot";
+}
+
 TEST_F(Lenders, TheCallEndsWhenNobodyReadsItsBufferAnyMore) {
   run(sender_), run(receiver_), run(sender_), run(receiver_), run(sender_);  // four of six pieces have been read
   EXPECT_EQ(run(sender_), LaneState::kBlocked) << "all is posted, and two pieces are not read";
@@ -263,7 +274,7 @@ int lendsOf(uint64_t slots, uint64_t lent) {
   LendingTrial trial;
   int lends = 0;
   for (int call = 0; call < 192; ++call) {
-    const bool now = trial.lends(1 << 20);
+    const bool now = trial.lends(1 << 20, false);
     trial.took(now ? lent : slots, 1 << 20);
     if (call >= 128) lends += now;
   }
@@ -280,12 +291,24 @@ TEST(LendingTrial, SizesAreApart) {
   LendingTrial trial;
   for (int call = 0; call < 128; ++call)
     for (const size_t bytes : {size_t{128} << 10, size_t{64} << 20}) {
-      const bool lends = trial.lends(bytes);
+      const bool lends = trial.lends(bytes, false);
       trial.took(lends == (bytes > 1 << 20) ? bytes : 2 * bytes, bytes);
     }
-  for (int call = 0; call < 4; ++call) trial.lends(128 << 10), trial.lends(64 << 20);
-  EXPECT_FALSE(trial.lends(128 << 10));
-  EXPECT_TRUE(trial.lends(64 << 20));
+  for (int call = 0; call < 4; ++call) trial.lends(128 << 10, false), trial.lends(64 << 20, false);
+  EXPECT_FALSE(trial.lends(128 << 10, false));
+  EXPECT_TRUE(trial.lends(64 << 20, false));
+}
+
+TEST(LendingTrial, InPlaceIsApart) {
+  LendingTrial trial;
+  for (int call = 0; call < 128; ++call)
+    for (const bool inPlace : {false, true}) {
+      const bool lends = trial.lends(1 << 20, inPlace);
+      trial.took(lends == inPlace ? 50'000 : 100'000, 1 << 20);
+    }
+  for (int call = 0; call < 4; ++call) trial.lends(1 << 20, false), trial.lends(1 << 20, true);
+  EXPECT_FALSE(trial.lends(1 << 20, false));
+  EXPECT_TRUE(trial.lends(1 << 20, true));
 }
 
 // What was faster once is forgotten.
@@ -293,7 +316,7 @@ TEST(LendingTrial, FollowsAChange) {
   LendingTrial trial;
   bool lends = false;
   for (int call = 0; call < 4000; ++call) {
-    lends = trial.lends(1 << 20);
+    lends = trial.lends(1 << 20, false);
     const bool early = call < 1000;
     trial.took(lends == early ? 50'000 : 100'000, 1 << 20);
   }

@@ -26,6 +26,24 @@ TEST(CrowdedCore, IsForgotten) {
   EXPECT_FALSE(crowd.felt());
 }
 
+// One slice, as a neighbour's start takes, is soon forgotten; what is found again and again is believed for longer.
+TEST(CrowdedCore, IsBelievedForLongerTheMoreOftenItWasFound) {
+  Crowd crowd;
+  const uint64_t now = readTicks();
+  crowd.judge(now - 5'000'000, kLong);
+  EXPECT_FALSE(crowd.felt());
+  for (int again = 0; again < 8; ++again) crowd.judge(now - 50'000'000, kLong);
+  EXPECT_TRUE(crowd.felt() || readTicks() > now + 70'000'000);
+}
+
+TEST(CrowdedCore, RanksThatShareItWorkInTurn) {
+  Crowd alone, shared(4);
+  const uint64_t later = readTicks() + (uint64_t{1} << 40);
+  for (Crowd* crowd : {&alone, &shared}) crowd->judge(later, 3'000'000);
+  EXPECT_TRUE(alone.felt());
+  EXPECT_FALSE(shared.felt());
+}
+
 TEST(WaitingThread, SleepsAtOnceInACrowd) {
   Crowd crowd;
   crowd.judge(readTicks() + (uint64_t{1} << 40), kLong);

@@ -98,6 +98,8 @@ class P2pConnection : public Connection {
   P2pConnection(const Edge& edge, std::shared_ptr<Block> block, bool readsPeers) : block_(std::move(block)) {
     const int peerSide = edge.self < edge.peer ? 1 : 0;
     connectOver(*this, edge, block_->memory.data(), block_->bells[peerSide]);
+    const UniqueMap& peerPages = block_->bellPages[peerSide];
+    if (peerPages.data() != nullptr) readShared(peerPages.data() + link::kSharedSlotsAt);
     memoryBytes = block_->memory.bytes() / 2;
     transport = "p2p";
     readSelf(readsPeers);

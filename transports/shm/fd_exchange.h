@@ -10,6 +10,9 @@
 
 namespace tutti::transports {
 
+inline constexpr uint32_t kShmMagic = 0x6d687374;  // "tshm"
+inline constexpr uint32_t kShmVersion = 4;
+
 // What the two ends of an edge tell each other. Fixed size, compared field by field with what is expected.
 struct ShmGreeting {
   uint32_t magic = 0, version = 0;

@@ -20,14 +20,12 @@ using link::Doorbell;
 using link::Edge;
 using link::OobChannel;
 
-constexpr uint32_t kMagic = 0x6d687374;  // "tshm"
-constexpr uint32_t kVersion = 3;
-
 class ShmConnection : public Connection {
  public:
   ShmConnection(const Edge& edge, UniqueMap region, UniqueMap peerBell, link::Mark mark)
       : region_(std::move(region)), peerBell_(std::move(peerBell)), mark_(std::move(mark)) {
     connectOver(*this, edge, region_.data(), reinterpret_cast<Doorbell*>(peerBell_.data()));
+    if (peerBell_.data() != nullptr) readShared(peerBell_.data() + link::kSharedSlotsAt);
     memoryBytes = region_.bytes() / 2;
     transport = "shm";
   }
@@ -70,7 +68,7 @@ class ShmSetup : public link::Setup {
   bool begin() {
     auto stream = oob_.pollStream();
     if (!stream) return false;
-    ShmGreeting greeting{kMagic, kVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0, {}, 0};
+    ShmGreeting greeting{kShmMagic, kShmVersion, edge_.slotBytes, edge_.depth, maker_ ? regionBytes_ : 0, 0, 0, {}, 0};
     if (readsPeers_) greeting.lends = 1, greeting.mark = mark_.note();
     peerPid_ = pidAt(stream->fd.get());
     std::vector<int> fds;
@@ -108,8 +106,8 @@ class ShmSetup : public link::Setup {
   }
 
   void check(const ShmGreeting& peer, size_t fds) const {
-    if (peer.magic != kMagic || peer.version != kVersion)
-      throw Error(ErrorCode::kRemote, fmt::format("the peer does not speak shm version {}", kVersion));
+    if (peer.magic != kShmMagic || peer.version != kShmVersion)
+      throw Error(ErrorCode::kRemote, fmt::format("the peer does not speak shm version {}", kShmVersion));
     if (peer.slotBytes != edge_.slotBytes || peer.depth != edge_.depth)
       throw Error(ErrorCode::kRemote, fmt::format("the peer has {} slots of {} bytes, this rank expects {} of {}",
                                                   peer.depth, peer.slotBytes, edge_.depth, edge_.slotBytes));
