@@ -320,12 +320,16 @@ bool advanceAll(std::span<Task> tasks, bool& moved) noexcept {
   return all;
 }
 
+bool onSockets(std::span<const Task> tasks) noexcept {
+  return std::ranges::any_of(tasks, [](const Task& task) { return task.overNetwork(); });
+}
+
 // Sleeps until there may be news. True when there was some before it came to that.
 bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
-  const bool onSockets = std::ranges::any_of(tasks, [](const Task& task) { return task.overNetwork(); });
+  const bool sockets = onSockets(tasks);
   for (const Task& task : tasks) {
     Links& links = task.state().links();
-    if (!task.done()) sleeper.hear(links.bell(), onSockets ? links.ear() : nullptr, task.state().crowd().felt());
+    if (!task.done()) sleeper.hear(links.bell(), sockets ? links.ear() : nullptr, task.state().crowd().felt());
   }
   bool moved = false;
   if (!advanceAll(tasks, moved) && !moved) {
@@ -351,7 +355,7 @@ void runTasks(std::span<Task> tasks) {
       waiter.reset();
       continue;
     }
-    if (!waiter.pause()) continue;
+    if (!waiter.pause(onSockets(tasks))) continue;
     for (Task& task : tasks) task.check();
     if (waiter.mayDoze() && dozeOn(tasks, sleeper)) waiter.reset();
   }

@@ -1,5 +1,5 @@
-// Which steps may put what they receive into the output before their turn, as far as it is there: a long piece is read
-// from a peer's memory in one go, where slot by slot would take a system call for each.
+// Which steps may go on before their turn: one system call for many slots takes less than one for each, and a rank that
+// shares its core does more in each of its turns.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,7 +14,13 @@ enum class Early : uint8_t {
   kAlways,
 };
 
-// Of each step. Those that may only copy from a link to the output, of which no other step touches that segment.
+// Of each step: whether it may put what it receives into the output as far as it is there. Those that only copy from a
+// link to the output, of which no other step touches that segment.
 std::vector<Early> earlyOf(const schedule::Schedule& schedule);
+
+// Of each step: whether it may post later rounds as far as its links have room. Those that copy the input to links
+// which no other step posts to, and perhaps to a segment of the output which no other step touches: each link carries
+// the same then, nothing that is written is read by others, and the input is there from the begin on.
+std::vector<bool> postsEarlyOf(const schedule::Schedule& schedule);
 
 }  // namespace tutti::engine

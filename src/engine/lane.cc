@@ -52,6 +52,8 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   };
   early = earlyOf(*schedule);
   hasRead.assign(schedule->steps.size(), 0);
+  postsEarly = postsEarlyOf(*schedule);
+  hasPosted.assign(schedule->steps.size(), 0);
   shares = std::make_unique<bool[]>(schedule->steps.size());
   std::ranges::transform(schedule->steps, shares.get(), goesToMany);
   for (const Step& step : schedule->steps) {
@@ -94,6 +96,7 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   lendsPlace_ = readsMapped_ = false;
   giveBackShared();
   std::ranges::fill(binding.hasRead, 0);
+  std::ranges::fill(binding.hasPosted, 0);
   slotsReadInPlace_ = 0;
   landingAt_ = nullptr;
   lendableBytes_ = longest * work.elementBytes;
@@ -127,20 +130,15 @@ LaneState Lane::goOn(bool& moved) noexcept {
     for (; step_ < stepCount; ++step_) {
       const Step& step = schedule.steps[step_];
       const size_t round = kernels::roundOf(step, iteration_);
-      if (round >= rounds_) continue;
+      if (round >= rounds_ || round < binding_->hasPosted[step_]) continue;
       const size_t bytes = bytesOf(step, round);
       if (bytes == 0 && !work_.layout.speaks) continue;
       if (!ready(step, round, bytes))
         return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
-      if (!matches(step, bytes)) return LaneState::kFailed;
-      if (lends_ || sendsFromBuffers_ || places_.input || places_.output) [[unlikely]]
-        choosePlaces(step, round, bytes);
-      if (binding_->shares[step_]) takeShared(step, bytes);
-      if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return LaneState::kFailed;
-      execute(step, round, bytes);
-      if ((fetched_ || readsMapped_) && !wasStillLent(step)) return LaneState::kFailed;
+      if (!runStep(step, round, bytes)) return LaneState::kFailed;
       moved = true;
-      if (!finishStep(step, bytes)) return LaneState::kFailed;
+      if (sendsFromBuffers_ && binding_->postsEarly[step_] && !postAhead(step, round)) return LaneState::kFailed;
+      if (binding_->hasDrivers && !push(step)) return LaneState::kFailed;
     }
   }
   if (!tookAll()) return LaneState::kFailed;
@@ -150,6 +148,32 @@ LaneState Lane::goOn(bool& moved) noexcept {
   const bool sending = std::any_of(binding_->outs.begin(), binding_->outs.end(),
                                    [](auto* end) { return end->driver && !end->drained(); });
   return sending ? LaneState::kBlocked : LaneState::kDone;
+}
+
+// That is ready.
+bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
+  if (!matches(step, bytes)) return false;
+  if (lends_ || sendsFromBuffers_ || places_.input || places_.output) [[unlikely]]
+    choosePlaces(step, round, bytes);
+  if (binding_->shares[step_]) takeShared(step, bytes);
+  if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return false;
+  execute(step, round, bytes);
+  if ((fetched_ || readsMapped_) && !wasStillLent(step)) return false;
+  finishStep(step, bytes);
+  return true;
+}
+
+// As many rounds of the step as all its links have room for, where drivers send from the caller's buffer: nothing is
+// copied for it.
+bool Lane::postAhead(const Step& step, size_t round) noexcept {
+  const auto hasRoom = [this](Operand to) { return !to.isLink() || binding_->outs[to.index()]->hasRoom(); };
+  while (++round < rounds_ && std::ranges::all_of(binding_->schedule->to(step), hasRoom)) {
+    const size_t bytes = bytesOf(step, round);
+    if (bytes == 0) break;
+    if (!runStep(step, round, bytes)) return false;
+    binding_->hasPosted[step_] = round + 1;
+  }
+  return true;
 }
 
 size_t Lane::bytesOf(const Step& step, size_t round) const noexcept {
@@ -334,7 +358,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
                    run.count, scaled, around ? binding_->around.get() : nullptr);
 }
 
-bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
+void Lane::finishStep(const Step& step, size_t bytes) noexcept {
   landingAt_ = nullptr;
   for (const Operand operand : binding_->schedule->from(step)) {
     if (!operand.isLink()) continue;
@@ -347,9 +371,17 @@ bool Lane::finishStep(const Step& step, size_t bytes) noexcept {
     link::SendEnd& end = *binding_->outs[operand.index()];
     post(end, static_cast<uint32_t>(bytes));
     owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
-    if (end.driver && !went(end.driver->push(), *end.driver, end.peer)) return false;
   }
   giveBackShared();
+}
+
+// What it has posted.
+bool Lane::push(const Step& step) noexcept {
+  for (const Operand operand : binding_->schedule->to(step)) {
+    if (!operand.isLink()) continue;
+    link::SendEnd& end = *binding_->outs[operand.index()];
+    if (end.driver && !went(end.driver->push(), *end.driver, end.peer)) return false;
+  }
   return true;
 }
 

@@ -44,6 +44,8 @@ struct Binding {
   std::vector<schedule::Stays> anyUse;  // the same to who does anything with it: drivers, and peers that have it mapped
   std::vector<Early> early;             // whether each may read before its turn
   std::vector<size_t> hasRead;          // bytes from its round on that it has so, in this call
+  std::vector<bool> postsEarly;         // whether each may post before its turn
+  std::vector<size_t> hasPosted;        // rounds that it has so, in this call
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
   size_t leastLent = SIZE_MAX;               // bytes over the longest link from which on a call may lend
   size_t leastMapped = SIZE_MAX;             // and lend what its peers have mapped
@@ -126,8 +128,11 @@ class Lane {
   void combineRuns(const schedule::Step& step, size_t round, size_t bytes, bool around) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
                   bool around) noexcept;
-  bool finishStep(const schedule::Step& step, size_t bytes) noexcept;
+  void finishStep(const schedule::Step& step, size_t bytes) noexcept;
   LaneState goOn(bool& moved) noexcept;
+  bool runStep(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  bool postAhead(const schedule::Step& step, size_t round) noexcept;
+  bool push(const schedule::Step& step) noexcept;
   bool decidesToLend() noexcept;
   void findPlaces() noexcept;
   bool findPlace(schedule::Stays where, const schedule::Step& step, size_t round) noexcept;

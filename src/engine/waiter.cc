@@ -54,7 +54,7 @@ Waiter::Waiter(double ranksPerCore, Crowd& crowd) noexcept
       yields_(static_cast<uint32_t>(std::clamp(ranksPerCore, 1.0, double(kYieldsUntil - kSpinsUntil)))),
       crowd_(crowd) {}
 
-bool Waiter::pause() noexcept {
+bool Waiter::pause(bool onSockets) noexcept {
   if (idle_ == 0 && crowd_.felt()) [[unlikely]]
     idle_ = kYieldsUntil;
   if (idle_ < first_) idle_ = first_;
@@ -62,16 +62,17 @@ bool Waiter::pause() noexcept {
     if (++idle_ > kLooksBeforeRelaxing) relax();
     return (idle_ & 255) == 0;
   }
-  if (!mayDoze()) giveWay();
+  if (!mayDoze()) giveWay(onSockets && first_ != 0);
   return (idle_ & 63) == 0 || mayDoze();
 }
 
-void Waiter::giveWay() noexcept {
+void Waiter::giveWay(bool onSockets) noexcept {
   const uint64_t before = readTicks();
   ::sched_yield();
   const uint64_t now = readTicks();
   crowd_.judge(now, now - before);
-  idle_ = crowd_.felt() ? kYieldsUntil : idle_ + yields_;
+  const uint32_t one = onSockets ? (kYieldsUntil - kSpinsUntil) / kYieldsOnSockets : yields_;
+  idle_ = crowd_.felt() ? kYieldsUntil : idle_ + std::max(one, yields_);
 }
 
 }  // namespace tutti::engine

@@ -43,5 +43,28 @@ TEST(Early, WhatIsAddedUpOrPassedOnHasItsTurn) {
   for (const Early early : of(Collective::kReduceScatter, Algorithm::kRing, 4, 0)) EXPECT_EQ(early, Early::kNever);
 }
 
+std::ptrdiff_t postsEarly(Collective collective, Algorithm algorithm, int size, int rank) {
+  Shape shape;
+  shape.collective = collective;
+  shape.size = size;
+  return std::ranges::count(postsEarlyOf(schedule::build(algorithm, shape, rank)), true);
+}
+
+TEST(Early, WhatIsSentStraightFromTheInputIsPostedAsFarAsThereIsRoom) {
+  EXPECT_EQ(postsEarly(Collective::kAllGather, Algorithm::kDirect, 4, 1), 1);
+  EXPECT_EQ(postsEarly(Collective::kBroadcast, Algorithm::kDirect, 4, 0), 1);
+  EXPECT_EQ(postsEarly(Collective::kBroadcast, Algorithm::kDirect, 4, 1), 0) << "it receives";
+  EXPECT_EQ(postsEarly(Collective::kAllToAll, Algorithm::kDirect, 4, 1), 3);
+}
+
+// A link that carries slots of two steps carries them in turn.
+TEST(Early, LinksOfSeveralStepsKeepTheirOrder) {
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(postsEarly(Collective::kAllReduce, Algorithm::kTwoShot, 4, rank), 0);
+    EXPECT_EQ(postsEarly(Collective::kAllReduce, Algorithm::kRing, 4, rank), 0);
+    EXPECT_EQ(postsEarly(Collective::kAllGather, Algorithm::kRing, 4, rank), 0);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::engine

@@ -61,7 +61,7 @@ class Configuration:
 def _tutti(transport):
     for memory in ("ordinary", "registered"):
         yield Configuration("tutti", "default" if memory == "ordinary" else memory, transport, {"TUTTI_TRANSPORT": transport},
-                            mode="" if memory == "ordinary" else memory, memory=memory)
+                            mode="" if memory == "ordinary" else memory, memory=memory, pinned="always")
 
 
 def _openmpi():
