@@ -84,12 +84,17 @@ void runToItsEnd(Task&& task) { runTasks({&task, 1}); }
 
 HostExecutor::HostExecutor(Team& team) : Executor(team, kHostLauncher, {}), state_(team) {}
 
-Again HostExecutor::again(const Call& call) noexcept { return runAtOnce(state_, call, begun_); }
+// Where a socket is written or read the thread may be cancelled.
+Again HostExecutor::again(const Call& call) noexcept {
+  const BoundPlan* const plan = call.readied == nullptr ? nullptr : call.readied->plan;
+  if (plan == nullptr || plan->bindings.front().hasDrivers) return Again::kNot;
+  return runAtOnce(state_, call, begun_);
+}
 
 void HostExecutor::goOn(const Call& call) { runToItsEnd(Task(state_, Call(call), begun_)); }
 
 void HostExecutor::run(const Call& call) {
-  switch (again(call)) {
+  switch (runAtOnce(state_, call, begun_)) {
     case Again::kDone:
       return;
     case Again::kGoesOn:

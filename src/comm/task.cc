@@ -258,9 +258,7 @@ uint64_t Task::progress() const noexcept {
 }
 
 bool Task::overNetwork() const noexcept {
-  bool any = false;
-  visitDrivers([&](const link::Driver&) { any = true; });
-  return any;
+  return phase_ == Phase::kRunning && std::ranges::any_of(plan_->lanes, &engine::Lane::hasDrivers);
 }
 
 // For the flight recorder: how far the call is. A round is done when the steps are that lag furthest behind.

@@ -44,10 +44,11 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
   lending.clear(), anyUse.clear();
+  for (link::SendEnd* end : outs) end->goesShared = sharedSlots != nullptr && end->sharesSlots();
   const auto goesToMany = [&](const Step& step) {
-    return sharedSlots != nullptr && slotBytes <= link::SharedSlots::kSlotBytes &&
+    return slotBytes <= link::SharedSlots::kSlotBytes &&
            std::ranges::count_if(schedule->to(step), [&](Operand operand) {
-             return operand.isLink() && outs[operand.index()]->sharesSlots();
+             return operand.isLink() && outs[operand.index()]->goesShared;
            }) > 1;
   };
   early = earlyOf(*schedule);
@@ -91,7 +92,7 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   rounds_ = work.layout.roundsOf(longest);
   iterations_ = kernels::iterationsOf(rounds_, binding.schedule->maxLag);
   waitingFor_ = -1;
-  owesReturns_ = false;
+  owesReturns_ = owesMoves_ = false;
   lent_ = sent_ = held_ = nullptr;
   lendsPlace_ = readsMapped_ = false;
   giveBackShared();
@@ -109,6 +110,9 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
 }
 
 LaneState Lane::run(bool& moved) noexcept {
+  // Once: a step that has posted to some of its links must not do so again.
+  if (failure_.kind != LaneFailure::Kind::kNone) [[unlikely]]
+    return LaneState::kFailed;
   const LaneState state = short_ ? runShort(moved) : goOn(moved);
   if (state == LaneState::kDone && lendableBytes_ >= binding_->leastEither) [[unlikely]]
     endLending();
@@ -163,11 +167,15 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
   return true;
 }
 
-// As many rounds of the step as all its links have room for, where drivers send from the caller's buffer: nothing is
-// copied for it.
+// As many rounds of the step as all its links have room for, where drivers send all of it from the caller's buffer:
+// nothing is copied for it, and the links themselves bound it, as nothing leaves meanwhile.
 bool Lane::postAhead(const Step& step, size_t round) noexcept {
-  const auto hasRoom = [this](Operand to) { return !to.isLink() || binding_->outs[to.index()]->hasRoom(); };
-  while (++round < rounds_ && std::ranges::all_of(binding_->schedule->to(step), hasRoom)) {
+  const auto mayPost = [this](Operand to) {
+    if (!to.isLink()) return true;
+    link::SendEnd& end = *binding_->outs[to.index()];
+    return end.driver != nullptr && placeLentOver(end) != nullptr && end.hasRoom();
+  };
+  while (++round < rounds_ && std::ranges::all_of(binding_->schedule->to(step), mayPost)) {
     const size_t bytes = bytesOf(step, round);
     if (bytes == 0) break;
     if (!runStep(step, round, bytes)) return false;

@@ -147,7 +147,7 @@ class Lane {
     return isLentMapped(end) || placeLentOver(end) != nullptr;
   }
   bool goesShared(const link::SendEnd& end) const noexcept {
-    return shared_ != nullptr && end.sharesSlots() && !isLentOver(end);
+    return shared_ != nullptr && end.goesShared && !isLentOver(end);
   }
   bool isLentMapped(const link::SendEnd& end) const noexcept { return lendsPlace_ && end.lendsMapped(); }
   const std::byte* placeLentOver(const link::SendEnd& end) const noexcept {
@@ -227,7 +227,8 @@ class Lane {
   size_t lendableBytes_ = 0;                               // over its longest link
   uint64_t startedTicks_ = 0;                              // of what may
   bool fetched_ = false;                                   // by the current step, to the output
-  bool owesReturns_ = false;                               // something has been lent
+  bool owesReturns_ = false;                               // something has been lent to peers
+  bool owesMoves_ = false;                                 // or is sent by drivers from the caller's buffer
   const std::byte* lent_ = nullptr;                        // by the current step, to peers that read
   size_t lentBytes_ = 0;                                   // and, from there on, by those after it
   const std::byte* sent_ = nullptr;                        // and to drivers

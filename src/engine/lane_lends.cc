@@ -103,7 +103,7 @@ void Lane::takeShared(const Step& step, size_t bytes) noexcept {
   constexpr size_t kLeast = kMostShortBytes + 1;
   if (bytes < kLeast) return;
   const auto isUnlent = [this](Operand operand) {
-    return operand.isLink() && binding_->outs[operand.index()]->sharesSlots() &&
+    return operand.isLink() && binding_->outs[operand.index()]->goesShared &&
            !isLentOver(*binding_->outs[operand.index()]);
   };
   if (std::ranges::count_if(binding_->schedule->to(step), isUnlent) > 1) shared_ = binding_->sharedSlots->take();
@@ -124,7 +124,7 @@ void Lane::post(link::SendEnd& end, uint32_t bytes) noexcept {
   } else {
     return end.postQuietly(work_.fingerprint, bytes);
   }
-  owesReturns_ = true;
+  (end.driver == nullptr ? owesReturns_ : owesMoves_) = true;
 }
 
 // ---- A step reads what was lent ------------------------------------------------------------------------------------
@@ -143,21 +143,24 @@ bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
     if (!operand.isLink()) continue;
     link::RecvEnd& end = *binding_->ins[operand.index()];
     const link::PayloadLocation carried = end.carried();
-    if (carried == link::PayloadLocation::kInSlot) [[likely]] {
-      binding_->hasRead[step_] = 0;
+    const bool isLent = carried == link::PayloadLocation::kAtSender;
+    const link::Lent lent = isLent ? end.lent() : link::Lent();
+    if (isLent && lent.place.window == 0) {
+      if (!fetchLent(step, round, bytes, end, lent)) return false;
       continue;
     }
+    binding_->hasRead[step_] = 0;  // what comes in another way is taken as it comes
+    if (carried == link::PayloadLocation::kInSlot) [[likely]]
+      continue;
     if (carried == link::PayloadLocation::kTakenBack) return refuses(end.peer, kTookBack);
     if (hasLanded(end)) {
       fetched_ = true;
       continue;
     }
-    if (carried != link::PayloadLocation::kAtSender) return refuses(end.peer, kNotHere);
-    const link::Lent lent = end.lent();
-    const bool found = lent.place.window == link::kSharedSlots ? findShared(end, lent.place.at, bytes)
-                       : lent.place.window != 0                ? findMapped(end, lent.place, bytes)
-                                                               : fetchLent(step, round, bytes, end, lent);
-    if (!found) return false;
+    if (!isLent) return refuses(end.peer, kNotHere);
+    if (!(lent.place.window == link::kSharedSlots ? findShared(end, lent.place.at, bytes)
+                                                  : findMapped(end, lent.place, bytes)))
+      return false;
   }
   return true;
 }
@@ -255,7 +258,7 @@ void Lane::endLending() noexcept {
 void Lane::takeBack() noexcept {
   stopLanding();
   giveBackShared();
-  for (size_t i = 0; owesReturns_ && i < binding_->outs.size(); ++i) {
+  for (size_t i = 0; (owesReturns_ || owesMoves_) && i < binding_->outs.size(); ++i) {
     link::SendEnd* const end = binding_->outs[i];
     if (end->driver == nullptr)
       end->takeBack();

@@ -1,5 +1,6 @@
 #include "link/ear.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -48,12 +49,15 @@ void Ear::drain() noexcept {
   }
 }
 
+// Its caller may be a thread that is cancelled here, in the middle of a call.
 void nudge(const Doorbell& bell) noexcept {
-  const int socket = newSocket();
-  if (socket < 0) return;
-  const Address address(bell);
-  ::sendto(socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.length);
-  ::close(socket);
+  int before = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  if (const UniqueFd socket(newSocket()); socket) {
+    const Address address(bell);
+    ::sendto(socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.length);
+  }
+  ::pthread_setcancelstate(before, nullptr);
 }
 
 }  // namespace tutti::link

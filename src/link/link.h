@@ -179,6 +179,7 @@ struct SendEnd {
   Doorbell* peerBell = nullptr;  // null: the peer does not sleep on this link's memory
   Driver* driver = nullptr;      // null: mapped memory
   int peer = -1;
+  bool goesShared = false;  // what goes to several goes by this rank's shared slots: as sharesSlots() has found
   Wakeups wakeups{};
 
   bool hasRoom() noexcept {

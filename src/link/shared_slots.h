@@ -24,7 +24,10 @@ class SharedSlots {
     uint64_t place() const noexcept { return place_; }  // of it, as readers are told
     // Whoever releases its slots there up to that number has read this one.
     void tell(const Counter& released, uint64_t upTo) noexcept {
-      if (readers_.size() < readers_.capacity()) readers_.push_back({&released.value, upTo});
+      if (readers_.size() < readers_.capacity())
+        readers_.push_back({&released.value, upTo});
+      else
+        isFull_ = true;  // there are no more readers; if there were, nobody would know when this one has read
     }
     void giveBack() noexcept { taken_.store(false, std::memory_order_release); }
 
@@ -35,6 +38,7 @@ class SharedSlots {
       uint64_t upTo;
     };
     bool isRead() const noexcept {
+      if (isFull_) return false;
       // Acquire: pairs with RecvEnd::release; the reader has read what is about to be overwritten.
       return std::ranges::all_of(
           readers_, [](const Reader& one) { return one.released->load(std::memory_order_acquire) >= one.upTo; });
@@ -42,20 +46,19 @@ class SharedSlots {
     std::atomic<bool> taken_{false};
     std::byte* memory_ = nullptr;
     uint64_t place_ = 0;
-    std::vector<Reader> readers_;  // of what is in it; by whoever has taken it
+    std::vector<Reader> readers_;  // of what is in it; these two by whoever has taken it
+    bool isFull_ = false;
   };
 
   // Over kMemoryBytes, which outlive this, as the counters do that are told. `readers`: the most of one slot. Throws
   // std::bad_alloc.
-  SharedSlots(std::byte* memory, size_t readers) : mostReaders_(readers) {
+  SharedSlots(std::byte* memory, size_t readers) {
     for (size_t i = 0; i < kCount; ++i) {
       slots_[i].memory_ = memory + i * kSlotBytes;
       slots_[i].place_ = i * kSlotBytes;
       slots_[i].readers_.reserve(readers);
     }
   }
-  size_t mostReaders() const noexcept { return mostReaders_; }
-
   // The caller's alone until it is given back; null: the next one is still read, or filled by another thread. Any
   // thread.
   Slot* take() noexcept {
@@ -68,7 +71,6 @@ class SharedSlots {
   }
 
  private:
-  const size_t mostReaders_;
   std::array<Slot, kCount> slots_;
   std::atomic<size_t> next_{0};
 };

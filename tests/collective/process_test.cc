@@ -272,6 +272,23 @@ TEST(Trouble, ACancelledThreadFinishesItsCall) {
   }
 }
 
+// One that was made before with the same arguments goes another way.
+TEST(Trouble, ACancelledThreadFinishesACallThatRepeats) {
+  for (const char* transports : {"p2p", "tcp"}) {
+    tuttiConfig_t config = testConfig();
+    config.transports = transports;
+    std::atomic<bool> sent{false};
+    withCommunicators(2, config, [&sent](tuttiComm_t comm, int rank) {
+      std::vector<float> mine(2, 1), sum(2);
+      const auto call = [&] {
+        return tuttiAllReduce(mine.data(), sum.data(), mine.size(), tuttiFloat32, tuttiSum, comm, nullptr);
+      };
+      for (int i = 0; i < 4; ++i) CHECK_TUTTI(call());
+      callOnBoth(rank, sent, call);
+    });
+  }
+}
+
 TEST(Trouble, ACancelledThreadFinishesItsJoin) {
   tuttiUniqueId id;
   CHECK_TUTTI(tuttiGetUniqueId(&id));

@@ -250,6 +250,19 @@ TEST_F(Lenders, APeerWithoutRoomInItsAddressesIsRefused) {
   EXPECT_NE(receiver_.failure().text.find("Bad address"), std::string::npos) << receiver_.failure().text;
 }
 
+// A step that has done a part of its work must not begin it again.
+TEST_F(Lenders, AFailureIsFinal) {
+  run(sender_);
+  std::byte said[link::kInlineBytes];
+  std::memcpy(said, in_.fifo.headers[0].inlined, sizeof said);
+  const link::RemoteAddress nowhere{4096, 0};
+  std::memcpy(in_.fifo.headers[0].inlined, &nowhere, sizeof nowhere);
+  EXPECT_EQ(run(receiver_), LaneState::kFailed);
+  std::memcpy(in_.fifo.headers[0].inlined, said, sizeof said);
+  EXPECT_EQ(run(receiver_), LaneState::kFailed);
+  EXPECT_EQ(in_.received, 0u);
+}
+
 // Slots of whoever lends though nothing can be read there.
 TEST_F(Lenders, WhatCannotBeReadIsNotTakenFromItsSlot) {
   run(sender_);
