@@ -126,9 +126,9 @@ class Job {
   void expectSums() {
     for (auto& one : ranks_)
       for (size_t i = 0; i < kCount; ++i) {
-        int32_t sum = 0;
-        for (int rank = 0; rank < size_; ++rank) sum += inputOf(rank, i);
-        ASSERT_EQ(one->output.data()[i], sum) << "rank " << one->schedule.rank << " at " << i;
+        uint32_t sum = 0;  // integers wrap
+        for (int rank = 0; rank < size_; ++rank) sum += static_cast<uint32_t>(inputOf(rank, i));
+        ASSERT_EQ(static_cast<uint32_t>(one->output.data()[i]), sum) << "rank " << one->schedule.rank << " at " << i;
       }
   }
   static int32_t inputOf(int rank, size_t i) { return static_cast<int32_t>(i * 7919) ^ (rank * 0x01010101); }
