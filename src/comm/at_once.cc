@@ -9,7 +9,8 @@ uint32_t looksOf(HostState& state) noexcept {
 }
 
 BoundPlan* planOf(HostState& state, const Call& call) noexcept {
-  BoundPlan* plan = call.readied != nullptr ? call.readied->plan : nullptr;
+  BoundPlan* kept = nullptr;
+  BoundPlan*& plan = call.readied != nullptr ? call.readied->plan : kept;
   if (plan == nullptr) plan = state.plans().recall(call);
   const bool fits = plan != nullptr && plan->bound && plan->lanes.size() == 1;
   return fits && RepeatKey::of(call).repeats(plan->last) ? plan : nullptr;
