@@ -37,6 +37,7 @@ decltype(&cuStreamBatchMemOp) batch() {
 }
 
 enum class How { kFromHost, kToHost, kOnGpu, kKernelFromHost, kKernelToHost };
+constexpr How kEveryHow[] = {How::kFromHost, How::kToHost, How::kOnGpu, How::kKernelFromHost, How::kKernelToHost};
 constexpr const char* kNames[] = {"copy from the host", "copy to the host", "copy on the GPU", "kernel, from the host",
                                   "kernel, to the host"};
 
@@ -61,6 +62,7 @@ class Probe {
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
     for (auto& stream : streams_)
       check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, least), "making a stream");
+    warmUp();
   }
   ~Probe() {
     for (const auto stream : streams_) cudaStreamDestroy(stream);
@@ -90,6 +92,12 @@ class Probe {
   }
 
  private:
+  // Whatever CUDA does once, and might wait for streams with, is done before a stream waits.
+  void warmUp() {
+    for (const How how : kEveryHow)
+      for (const auto stream : streams_) move(how, kMostBytes, stream);
+    check(cudaDeviceSynchronize(), "waiting");
+  }
   void set(size_t i, bool value) { std::atomic_ref(words_[i]).store(value, std::memory_order_release); }
   // Queues in a stream the wait for a word, or its setting.
   void word(size_t stream, size_t i, bool waits) {
@@ -128,7 +136,7 @@ int main() {
   }
   for (const size_t streams : {2, 3, 8, 16, 40}) {
     Probe probe(streams);
-    for (const How how : {How::kFromHost, How::kToHost, How::kOnGpu, How::kKernelFromHost, How::kKernelToHost})
+    for (const How how : kEveryHow)
       for (const size_t bytes : {1000, 33'000, 100'001, 1 << 20}) probe.attempt(how, bytes);
   }
   return EXIT_SUCCESS;
