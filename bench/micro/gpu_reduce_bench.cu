@@ -2,7 +2,10 @@
 // copy by CUDA itself, in the same run. And against CUB, for two buffers. Rates count every byte that is read and
 // written.
 //
-// usage: gpu_reduce_bench [MIB]     (size of a buffer; default: 256)
+// usage: gpu_reduce_bench [MIB] [--variants]     (size of a buffer; default: 256)
+//
+// With --variants also by how many words, and of how many sources at once, a thread has under way, by a block for each
+// multiprocessor and by fewer, as collectives have.
 #include <cuda_runtime.h>
 #if __has_include(<cub/device/device_transform.cuh>)
 #include <cub/device/device_transform.cuh>
@@ -12,6 +15,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #include "kernels/cuda/hot_elements.cuh"
@@ -31,7 +36,15 @@ struct Operands {
   uint32_t count;
 };
 
+// A run, as a protocol moves it.
 template <class Math>
+struct AsItIs {
+  static __device__ void move(Block& block, const schedule::Step& step, const Run& run) {
+    SimpleProtocol::move<Math>(block, step, run, Reduction());
+  }
+};
+
+template <class Mover>
 __global__ void __launch_bounds__(kThreads, 1) sumByTutti(const __grid_constant__ Operands operands) {
   Block& block = blockShared<Block>();
   if (threadIdx.x < operands.count)
@@ -44,9 +57,61 @@ __global__ void __launch_bounds__(kThreads, 1) sumByTutti(const __grid_constant_
   for (size_t at = size_t{blockIdx.x} * kRunBytes; at < operands.bytes; at += size_t{gridDim.x} * kRunBytes) {
     const size_t left = operands.bytes - at;
     const Run run{at, at, 0, left < kRunBytes ? static_cast<uint32_t>(left) : kRunBytes};
-    SimpleProtocol::move<Math>(block, step, run, Reduction());
+    Mover::move(block, step, run);
   }
 }
+
+// The same arithmetic with other loads under way.
+template <class Math, uint32_t kWords>
+struct Deep : Math {
+  static constexpr uint32_t kDepth = kWords, kSources = 1;
+  static __device__ void move(Block& block, const schedule::Step& step, const Run& run) {
+    SimpleProtocol::move<Deep>(block, step, run, Reduction());
+  }
+};
+
+// What collectives do not do: the words of several sources are all under way before the first is used.
+template <class Math, uint32_t kWords, uint32_t kAbreast>
+struct Abreast : Math {
+  static constexpr uint32_t kDepth = kWords, kSources = kAbreast;
+  static constexpr uint32_t kStride = kThreads * sizeof(Pack);
+  static __device__ void move(Block& block, const schedule::Step& step, const Run& run) {
+    for (uint32_t at = threadIdx.x * sizeof(Pack); at < run.bytes; at += kWords * kStride) {
+      typename Math::template UnpackedOf<Pack> groups[kWords];
+      for (uint32_t source = 0; source < step.fromCount; source += kAbreast) take(block, step, run, at, source, groups);
+      std::byte* const to = placeOf(block.places[step.fromCount], run, SimpleProtocol::kGrain) + at;
+#pragma unroll
+      for (uint32_t u = 0; u < kWords; ++u)
+        if (at + u * kStride < run.bytes)
+          *reinterpret_cast<Pack*>(to + u * kStride) = Math::template store<Pack>(Reduction(), groups[u]);
+    }
+  }
+  template <class Groups>
+  static __device__ void take(Block& block, const schedule::Step& step, const Run& run, uint32_t at, uint32_t source,
+                              Groups& groups) {
+    Pack words[kAbreast][kWords];
+#pragma unroll
+    for (uint32_t i = 0; i < kAbreast; ++i) {
+      if (source + i >= step.fromCount) continue;
+      const std::byte* const from = placeOf(block.places[source + i], run, SimpleProtocol::kGrain) + at;
+#pragma unroll
+      for (uint32_t u = 0; u < kWords; ++u)
+        if (at + u * kStride < run.bytes) words[i][u] = *reinterpret_cast<const Pack*>(from + u * kStride);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kAbreast; ++i) {
+      if (source + i >= step.fromCount) continue;
+#pragma unroll
+      for (uint32_t u = 0; u < kWords; ++u) {
+        const auto more = Math::load(Reduction(), words[i][u], static_cast<int>(source + i));
+        if (source + i == 0)
+          groups[u] = more;
+        else
+          Math::fold(Reduction(), groups[u], more);
+      }
+    }
+  }
+};
 
 // Zeros and ones, so that no type rounds any sum of them.
 __device__ float inputAt(size_t i, uint32_t source) { return static_cast<float>((i * 7 + source * 3) % 5 < 2); }
@@ -112,6 +177,20 @@ class Bench {
   }
 
   // False: some result was wrong.
+  bool runVariants() {
+    std::printf("%8s %6s %8s %8s %8s %10s %9s\n", "variant", "words", "at once", "sources", "blocks", "GB/s",
+                "of copy");
+    fillAll<HotElement<DataType::kFloat32>>();
+    variantsOf<CopyMath, HotElement<DataType::kFloat32>>("copy", {1});
+    variantsOf<SumMath<HotElement<DataType::kFloat32>>, HotElement<DataType::kFloat32>>("fp32", {2, 3, 8});
+    fillAll<HotElement<DataType::kBfloat16>>();
+    variantsOf<SumMath<HotElement<DataType::kBfloat16>>, HotElement<DataType::kBfloat16>>("bf16", {2, 3, 8});
+    fillAll<HotElement<DataType::kFloat16>>();
+    variantsOf<SumMath<HotElement<DataType::kFloat16>>, HotElement<DataType::kFloat16>>("fp16", {2, 3, 8});
+    return right_;
+  }
+
+  // False: some result was wrong.
   bool run() {
     const double seconds = secondsOf([&] {
       check(cudaMemcpyAsync(operands_.to, operands_.sources[0], operands_.bytes, cudaMemcpyDeviceToDevice), "copying");
@@ -136,13 +215,46 @@ class Bench {
     return static_cast<double>(operands_.bytes) * (sources + 1) / seconds * 1e-9;
   }
 
+  template <class Math, class Element>
+  void variantsOf(const char* name, std::initializer_list<uint32_t> sources) {
+    for (const uint32_t count : sources) {
+      operands_.count = count;
+      for (const uint32_t blocks : {blocks_, 32u}) {
+        variant<Deep<Math, 2>, Element>(name, blocks);
+        variant<Deep<Math, 4>, Element>(name, blocks);
+        variant<Deep<Math, 8>, Element>(name, blocks);
+        if (count == 1) continue;
+        variant<Abreast<Math, 2, 2>, Element>(name, blocks);
+        variant<Abreast<Math, 3, 2>, Element>(name, blocks);
+        variant<Abreast<Math, 4, 2>, Element>(name, blocks);
+        if (count > 2) variant<Abreast<Math, 2, 4>, Element>(name, blocks);
+      }
+    }
+  }
+
+  template <class Mover, class Element>
+  void variant(const char* name, uint32_t blocks) {
+    check(cudaMemset(operands_.to, 0xff, operands_.bytes), "clearing");
+    const double seconds = secondsOf([&] { sumByTutti<Mover><<<blocks, kThreads>>>(operands_); });
+    const double gbs = rate(operands_.count, seconds);
+    std::printf("%8s %6u %8u %8u %8u %10.1f %8.1f%%", name, Mover::kDepth, Mover::kSources, operands_.count, blocks,
+                gbs, gbs / ceiling_ * 100);
+    verify<Element>(operands_.bytes / sizeof(typename Element::Storage));
+    std::printf("\n");
+  }
+
+  template <class Element>
+  void fillAll() {
+    using Storage = typename Element::Storage;
+    for (uint32_t s = 0; s < kMaxSources; ++s)
+      fill<Element><<<blocks_ * 4, 256>>>(reinterpret_cast<Storage*>(const_cast<std::byte*>(operands_.sources[s])),
+                                          operands_.bytes / sizeof(Storage), s);
+  }
+
   template <class Element>
   void ofType(const char* type) {
-    using Storage = typename Element::Storage;
-    const size_t count = operands_.bytes / sizeof(Storage);
-    for (uint32_t s = 0; s < kMaxSources; ++s)
-      fill<Element>
-          <<<blocks_ * 4, 256>>>(reinterpret_cast<Storage*>(const_cast<std::byte*>(operands_.sources[s])), count, s);
+    const size_t count = operands_.bytes / sizeof(typename Element::Storage);
+    fillAll<Element>();
     for (operands_.count = 1; operands_.count <= kMaxSources; ++operands_.count) line<Element>(type, count);
   }
 
@@ -152,9 +264,9 @@ class Bench {
     check(cudaMemset(operands_.to, 0xff, operands_.bytes), "clearing");
     const double seconds = secondsOf([&] {
       if (operands_.count == 1)
-        sumByTutti<CopyMath><<<blocks_, kThreads>>>(operands_);
+        sumByTutti<AsItIs<CopyMath>><<<blocks_, kThreads>>>(operands_);
       else
-        sumByTutti<SumMath<Element>><<<blocks_, kThreads>>>(operands_);
+        sumByTutti<AsItIs<SumMath<Element>>><<<blocks_, kThreads>>>(operands_);
     });
     const double gbs = rate(operands_.count, seconds);
     std::printf("%8s %8u %10.1f %10.1f %8.1f%%", type, operands_.count, seconds * 1e6, gbs, gbs / ceiling_ * 100);
@@ -220,9 +332,12 @@ void Bench::byCub(size_t) {}
 }  // namespace tutti::cuda
 
 int main(int argc, char** argv) {
-  const size_t mebibytes = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 256;
-  if (mebibytes == 0 || mebibytes > 4096) {
-    std::fprintf(stderr, "usage: gpu_reduce_bench [MIB]     (size of a buffer, 1 to 4096; default: 256)\n");
+  const bool variants = argc > 1 && std::strcmp(argv[argc - 1], "--variants") == 0;
+  const bool sized = argc - variants > 1;
+  const size_t mebibytes = sized ? std::strtoul(argv[1], nullptr, 10) : 256;
+  if (mebibytes == 0 || mebibytes > 4096 || argc - variants > 2) {
+    std::fprintf(stderr,
+                 "usage: gpu_reduce_bench [MIB] [--variants]     (size of a buffer, 1 to 4096; default: 256)\n");
     return EXIT_FAILURE;
   }
   int devices = 0;
@@ -230,5 +345,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: no GPU: %s\n", cudaGetErrorString(cudaGetLastError()));
     return 77;
   }
-  return tutti::cuda::Bench(mebibytes << 20).run() ? EXIT_SUCCESS : EXIT_FAILURE;
+  tutti::cuda::Bench bench(mebibytes << 20);
+  const bool right = bench.run() && (!variants || bench.runVariants());
+  return right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -31,6 +31,8 @@ struct Block {
   uint32_t channel, iterations;
   size_t rounds;
   uint32_t stop;        // some thread met trouble: everybody leaves at the next barrier
+  uint32_t iteration;   // of the schedule
+  uint32_t waitedLong;  // some thread did, in this work
   uint32_t waitingFor;  // the rank that the record says is waited for, while a thread waits for it
   uint32_t heldFrom;    // number of steps[0]
   schedule::Step now;   // the current step, when it may be direct: with the destinations that are to be written
@@ -39,6 +41,14 @@ struct Block {
   Place places[kMaxOperands];
   End ins[kMaxLinks], outs[kMaxLinks];
 };
+
+// Tells the host how far the block is. `ended`: as Progress has it.
+__device__ inline void tellProgress(const Block& block, uint32_t iteration, uint32_t ended) {
+  Progress* const words = block.work.seat.progress;
+  if (words == nullptr) return;
+  storeLine(reinterpret_cast<std::byte*>(words + block.channel),
+            {block.iterations, iteration, block.fingerprint.operation + 1, ended});
+}
 
 // The first block that meets trouble says so; what another rank did wrong is not overwritten by what follows from it.
 __device__ inline void report(Block& block, const Report& what) {
@@ -92,7 +102,9 @@ class SpinWait {
     if (began_ == 0) began_ = now;
     if (peekShared(&block_.waitingFor) == kNobody) {
       storeShared(&block_.waitingFor, rank());
-      storeRelaxed(&seat.progress[block_.channel].waitingFor, rank());
+      storeShared(&block_.waitedLong, 1);
+      tellProgress(block_, peekShared(&block_.iteration), 0);
+      if (seat.progress != nullptr) storeRelaxed(&seat.progress[block_.channel].waitingFor, rank());
     }
     if (seat.deadlineNs == 0 || now - began_ < seat.deadlineNs) return true;
     reportWait(block_, Fault::kDeadline, peer_);

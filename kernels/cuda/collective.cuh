@@ -16,28 +16,28 @@ __device__ inline const KernelWork& findWork(const KernelLaunch& launch) {
   return workAt(launch, number);
 }
 
+// What lies in memory is asked for at once, by different threads: a short operation is made of such waits.
 __device__ inline void begin(Block& block, const KernelWork& work) {
+  const DeviceComm& seat = work.seat;
+  const Program& program = work.program;
+  const uint32_t channel = blockIdx.x - work.firstBlock;
   if (threadIdx.x == 0) {
+    const uint32_t operation = seat.operations[channel];
     block.work = work;
-    block.channel = blockIdx.x - work.firstBlock;
-    block.work.layout.channel = block.channel;
+    block.channel = block.work.layout.channel = channel;
     block.stop = 0;
+    block.iteration = block.waitedLong = 0;
     block.waitingFor = kNobody;
-    block.heldFrom = ~0u - kStepsHeld;  // none
+    block.heldFrom = 0;
     block.directSlots = 0;
     block.rounds = block.work.layout.rounds();
     block.iterations = static_cast<uint32_t>(kernels::iterationsOf(block.rounds, work.program.maxLag));
     if (work.factorAt != nullptr) memcpy(&block.work.arithmetic.factor, work.factorAt, sizeOf(work.arithmetic.type));
     block.fingerprint = work.fingerprint;
-    block.fingerprint.operation = work.seat.operations[block.channel];
-    Progress& progress = work.seat.progress[block.channel];
-    storeRelaxed(&progress.waitingFor, kNobody);
-    storeRelaxed(&progress.iterations, block.iterations);
-    storeRelaxed(&progress.begun, block.fingerprint.operation + 1);
+    block.fingerprint.operation = operation;
   }
-  const DeviceComm& seat = work.seat;
-  const Program& program = work.program;
-  const uint32_t channel = blockIdx.x - work.firstBlock;
+  for (uint32_t i = threadIdx.x; i < kStepsHeld && i < program.stepCount; i += kThreads)
+    block.steps[i] = program.steps[i];
   for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
     block.ins[i] = seat.recvEnds[seat.endIndex(work.protocol, channel, program.inPeers[i])];
   for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
@@ -54,12 +54,15 @@ __device__ inline void end(Block& block) {
   const Protocol protocol = block.work.protocol;
   for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
     seat.recvEnds[seat.endIndex(protocol, block.channel, program.inPeers[i])].passed = block.ins[i].passed;
-  for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
-    seat.sendEnds[seat.endIndex(protocol, block.channel, program.outPeers[i])].passed = block.outs[i].passed;
+  for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads) {
+    End& there = seat.sendEnds[seat.endIndex(protocol, block.channel, program.outPeers[i])];
+    there.passed = block.outs[i].passed;
+    there.released = block.outs[i].released;
+  }
   if (threadIdx.x != 0) return;
   seat.operations[block.channel] = block.fingerprint.operation + 1;
   seat.directSlots[block.channel] += block.directSlots;
-  storeRelaxed(&seat.progress[block.channel].ended, block.fingerprint.operation + 1);
+  tellProgress(block, block.iterations, block.fingerprint.operation + 1);
 }
 
 template <class Protocol, class Arithmetic>

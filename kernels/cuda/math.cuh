@@ -69,7 +69,7 @@ template <class Element>
 struct SumMath {
   static constexpr bool kCopies = false;
   // Enough to fill the memory's pipe, few enough to stay in registers.
-  static constexpr uint32_t kDepth = sizeof(typename Element::Storage) == 4 ? 4 : 2;
+  static constexpr uint32_t kDepth = 4;
   using Storage = typename Element::Storage;
   template <class Word>
   using UnpackedOf = Unpacked<Element, Word>;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/side_queue.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
@@ -9,6 +10,7 @@
 namespace tutti::cuda {
 namespace {
 
+constexpr size_t kMostCopiedByKernel = std::numeric_limits<uint32_t>::max();
 constexpr size_t kMostWords = 255;  // in one call of the driver, which takes fewer than 256
 
 CUstreamBatchMemOpParams paramsOf(const device::WordOp& op) {
@@ -26,6 +28,26 @@ CUstreamBatchMemOpParams paramsOf(const device::WordOp& op) {
     params.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // behind a fence: pairs with the wait for the value
   }
   return params;
+}
+
+// Pinned memory of the host, which kernels reach at its address.
+bool isOfHost(const std::byte* memory) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess)
+    return attributes.type == cudaMemoryTypeHost && attributes.devicePointer == memory;
+  cudaGetLastError();  // looking is no error
+  return false;
+}
+
+// The sum of one source, of whatever type.
+device::Fold copyByKernel(std::byte* to, const std::byte* from, size_t bytes) {
+  device::Fold fold;
+  fold.from[0] = from;
+  fold.to[0] = to;
+  fold.fromCount = fold.toCount = 1;
+  fold.bytes = static_cast<uint32_t>(bytes);
+  fold.arithmetic.type = bytes % sizeof(uint64_t) == 0 ? DataType::kUint64 : DataType::kUint8;
+  return fold;
 }
 
 }  // namespace
@@ -85,7 +107,10 @@ void StreamQueue::leave(const StreamState& place) {
 
 void StreamQueue::words(std::span<const device::WordOp> ops) { queueWords(current_, ops, context_->ordinal()); }
 
+// The copies between GPU and host of all streams of a process share a few queues of the hardware: one that stands
+// behind a wait holds up those behind it, for which it may be waiting. A kernel stands in its own stream alone.
 void StreamQueue::copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes <= kMostCopiedByKernel && (isOfHost(to) || isOfHost(from))) return fold(copyByKernel(to, from, bytes));
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, current_), context_->ordinal(),
         "queueing a copy of {} bytes", bytes);
 }

@@ -61,12 +61,13 @@ __device__ inline bool awaitPosted(Block& block, const End& end, int peer, uint3
   return matches(block, readSaid(headerOf(end)), peer, bytes);
 }
 
-// Acquire: pairs with the release in releaseSlot; the slot that is about to be overwritten has been read.
-__device__ inline bool awaitRoom(Block& block, const End& end, int peer) {
+// Acquire: pairs with the release in releaseSlot; the slot that is about to be overwritten has been read. Looks at the
+// receiver's counter only when what was seen of it last leaves no room.
+__device__ inline bool awaitRoom(Block& block, End& end, int peer) {
   const auto* const released = reinterpret_cast<const uint64_t*>(&end.fifo.released->value);
-  if (end.passed < end.fifo.depth) return true;
+  if (end.passed - end.released < end.fifo.depth) return true;
   SpinWait patience(block, peer);
-  while (end.passed - loadAcquire(released) >= end.fifo.depth)
+  while (end.passed - (end.released = loadAcquire(released)) >= end.fifo.depth)
     if (!patience.goesOn()) return false;
   return true;
 }
@@ -217,10 +218,16 @@ __device__ inline const schedule::Step& stepAt(Block& block, uint32_t number) {
   return block.steps[number - block.heldFrom];
 }
 
+inline constexpr uint32_t kIterationsBetweenTells = 16;  // while nothing is waited for long
+
 template <class Protocol, class Arithmetic>
 __device__ bool runSteps(Block& block) {
   for (uint32_t iteration = 0; iteration < block.iterations; ++iteration) {
-    if (threadIdx.x == 0) storeRelaxed(&block.work.seat.progress[block.channel].iteration, iteration);
+    if (threadIdx.x == 0 && iteration > 0) {
+      storeShared(&block.iteration, iteration);
+      if (iteration % kIterationsBetweenTells == 0 || peekShared(&block.waitedLong) != 0)
+        tellProgress(block, iteration, 0);
+    }
     for (uint32_t s = 0; s < block.work.program.stepCount; ++s) {
       const schedule::Step& step = stepAt(block, s);
       const size_t round = kernels::roundOf(step, iteration);

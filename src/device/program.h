@@ -60,6 +60,7 @@ struct End {
   uint64_t passed = 0;  // slots posted so far (sender) or taken (receiver)
   Direct direct = Direct::kNever;
   bool peerReadable = false;  // during an operation: the peer has been told to read this rank's input in place
+  uint64_t released = 0;      // of the sender: how many the receiver had released when last looked at
 };
 
 // A rank's schedule in the memory of its GPU. `inPeers` and `outPeers` are ranks, as in schedule::Schedule.
@@ -92,10 +93,12 @@ struct alignas(128) Report {
 
 inline constexpr uint32_t kNobody = ~0u;
 
-// How far a channel is, in host memory, for whoever looks. Written now and then.
+// How far a channel is, in host memory, for whoever looks. Written when an operation ends, when it has waited long, and
+// now and then in between: stores to the host hold up what a block releases behind them. The first four words are
+// written as one.
 struct alignas(64) Progress {
+  uint32_t iterations = 0, iteration = 0;
   uint32_t begun = 0, ended = 0;  // operations on this channel
-  uint32_t iteration = 0, iterations = 0;
   uint32_t waitingFor = kNobody;  // a rank that was waited for long, in this operation
 };
 
@@ -112,7 +115,7 @@ struct DeviceComm {
   const MappedWindow* windows = nullptr;  // what of each peer is mapped, kWindows a peer; null: nothing
   const uint32_t* abort = nullptr;        // host memory: not 0 ends every wait
   Report* report = nullptr;               // host memory
-  Progress* progress = nullptr;           // host memory, one a channel
+  Progress* progress = nullptr;           // host memory, one a channel; null: nobody looks
   uint64_t deadlineNs = 0;                // how long a wait may last; 0: for ever
   uint64_t llFlagMask = 0xffffffff;       // tests shorten it, to see the flags wrap around
   int32_t size = 1;

@@ -380,9 +380,7 @@ void GpuExecutor::launched(const comm::Call& call, const DeviceProgram& program,
 // The recorder learns nothing of it but that the GPU has ended it, that a later call has begun, or that the stream
 // stands still in it.
 void GpuExecutor::launchedInStream(const comm::Call& call, const DeviceProgram& program) {
-  device::KernelWork unknown;
-  unknown.seat.progress = reinterpret_cast<device::Progress*>(words_->data + kProgressAt);
-  launched(call, program, unknown);
+  launched(call, program, device::KernelWork());
 }
 
 void GpuExecutor::beginStreaming() {

@@ -42,7 +42,7 @@ DeviceRecord::DeviceRecord(comm::Recorder& recorder, device::Progress* words, ui
 device::Progress* DeviceRecord::place(bool stays) noexcept {
   const auto oldest = std::ranges::find_if(running_, [](const Running& call) { return call.row.has_value(); });
   const uint64_t first = oldest == running_.end() ? group_ : std::min(group_, *oldest->row);
-  if (stays || next_ - first >= kRows) return words_;
+  if (stays || next_ - first >= kRows) return nullptr;
   device::Progress* const words = wordsOf(next_++);
   std::for_each_n(words, channels_, clear);
   return words;
@@ -56,8 +56,8 @@ void DeviceRecord::launched(const comm::Call& call, uint64_t number, const link:
   recorder_.moved(token, comm::CallState::kQueued);  // all its links stand
   Running running{token, call, number, {}, work.layout.channels, work.program.maxLag, now};
   // The last row that got these words.
-  if (work.seat.progress != words_) {
-    const uint64_t place = static_cast<uint64_t>(work.seat.progress - words_) / channels_ - 1;
+  if (work.seat.progress != nullptr) {
+    const uint64_t place = static_cast<uint64_t>(work.seat.progress - words_) / channels_;
     running.row = next_ - kRows + (place + kRows - next_ % kRows) % kRows;
   }
   running_.push_back(running);

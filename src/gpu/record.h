@@ -3,8 +3,8 @@
 //
 // Every call has a row of words of its own, a word a channel, since a number of the kernel's tells no call from a
 // replay of a graph in between. Rows go round. A call that finds none free (128 are under way before it), and one that
-// a graph keeps, shares the spare row: nothing is known of it but that later calls have begun, or that the GPU has
-// ended all. So does a call that waits in a stream, of which whoever looks at the stream tells when it stands still.
+// a graph keeps, has no words: nothing is known of it but that later calls have begun, or that the GPU has ended all.
+// Nor has a call that waits in a stream, of which whoever looks at the stream tells when it stands still.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -31,11 +31,11 @@ class DeviceRecord {
  public:
   // `words`: wordsFor(channels) of them, where a kernel can write; `channels`: the most that a call has.
   DeviceRecord(comm::Recorder& recorder, device::Progress* words, uint32_t channels);
-  static size_t wordsFor(uint32_t channels) noexcept { return (kRows + 1) * size_t{channels}; }
+  static size_t wordsFor(uint32_t channels) noexcept { return kRows * size_t{channels}; }
 
   // Rows of calls that were prepared and never launched are free from here on.
   void beginGroup() noexcept { group_ = next_; }
-  // The words for a call that is being prepared. `stays`: a graph keeps it.
+  // The words for a call that is being prepared; null: there are none for it. `stays`: a graph keeps it.
   device::Progress* place(bool stays) noexcept;
   // `work` has been queued, with the words that it got.
   void launched(const comm::Call& call, uint64_t number, const link::Fingerprint& planned,
@@ -65,7 +65,7 @@ class DeviceRecord {
     bool begun = false, ended = false;
   };
   struct Sum;
-  device::Progress* wordsOf(uint64_t row) const noexcept { return words_ + (row % kRows + 1) * channels_; }
+  device::Progress* wordsOf(uint64_t row) const noexcept { return words_ + row % kRows * channels_; }
   Sum sumOf(const Running& call) const noexcept;
   static bool isIn(const Running& call, const StandingStream& stream) noexcept;
   void note(Running& call) noexcept;

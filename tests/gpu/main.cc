@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   constexpr int kSkipped = 77;
   testing::InitGoogleTest(&argc, argv);
   // Read when CUDA begins: with fewer hardware queues the streams of eight ranks would wait for each other.
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   std::string why;
   if (!testing::GTEST_FLAG(list_tests) && tutti::device::deviceCount(why) == 0) {
     std::printf("skipped: no GPU: %s\n", why.c_str());
