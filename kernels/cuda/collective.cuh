@@ -16,32 +16,44 @@ __device__ inline const KernelWork& findWork(const KernelLaunch& launch) {
   return workAt(launch, number);
 }
 
+// The work comes into shared memory by a word of each thread: one thread would wait for line after line of it.
+__device__ inline void fetchWork(Block& block, const KernelWork& work) {
+  constexpr uint32_t kWords = sizeof(KernelWork) / sizeof(uint64_t);
+  static_assert(sizeof(KernelWork) % sizeof(uint64_t) == 0 && kWords <= kThreads);
+  const auto* const from = reinterpret_cast<const std::byte*>(&work);
+  auto* const to = reinterpret_cast<std::byte*>(&block.work);
+  if (threadIdx.x < kWords)
+    memcpy(to + threadIdx.x * sizeof(uint64_t), from + threadIdx.x * sizeof(uint64_t), sizeof(uint64_t));
+  __syncthreads();
+}
+
 // What lies in memory is asked for at once, by different threads: a short operation is made of such waits.
-__device__ inline void begin(Block& block, const KernelWork& work) {
+__device__ inline void begin(Block& block, const KernelWork& launched) {
+  fetchWork(block, launched);
+  KernelWork& work = block.work;
   const DeviceComm& seat = work.seat;
   const Program& program = work.program;
   const uint32_t channel = blockIdx.x - work.firstBlock;
-  if (threadIdx.x == 0) {
-    const uint32_t operation = seat.operations[channel];
-    block.work = work;
-    block.channel = block.work.layout.channel = channel;
-    block.stop = 0;
-    block.iteration = block.waitedLong = 0;
-    block.waitingFor = kNobody;
-    block.heldFrom = 0;
-    block.directSlots = 0;
-    block.rounds = block.work.layout.rounds();
-    block.iterations = static_cast<uint32_t>(kernels::iterationsOf(block.rounds, work.program.maxLag));
-    if (work.factorAt != nullptr) memcpy(&block.work.arithmetic.factor, work.factorAt, sizeOf(work.arithmetic.type));
-    block.fingerprint = work.fingerprint;
-    block.fingerprint.operation = operation;
-  }
   for (uint32_t i = threadIdx.x; i < kStepsHeld && i < program.stepCount; i += kThreads)
     block.steps[i] = program.steps[i];
   for (uint32_t i = threadIdx.x; i < program.inCount; i += kThreads)
     block.ins[i] = seat.recvEnds[seat.endIndex(work.protocol, channel, program.inPeers[i])];
   for (uint32_t i = threadIdx.x; i < program.outCount; i += kThreads)
     block.outs[i] = seat.sendEnds[seat.endIndex(work.protocol, channel, program.outPeers[i])];
+  if (threadIdx.x == 0) {
+    const uint32_t operation = seat.operations[channel];
+    block.channel = work.layout.channel = channel;
+    block.stop = 0;
+    block.iteration = block.waitedLong = 0;
+    block.waitingFor = kNobody;
+    block.heldFrom = 0;
+    block.directSlots = 0;
+    block.rounds = work.layout.rounds();
+    block.iterations = static_cast<uint32_t>(kernels::iterationsOf(block.rounds, program.maxLag));
+    if (work.factorAt != nullptr) memcpy(&work.arithmetic.factor, work.factorAt, sizeOf(work.arithmetic.type));
+    block.fingerprint = work.fingerprint;
+    block.fingerprint.operation = operation;
+  }
   __syncthreads();
   if (work.peerWritable.any()) openOutput(block);
 }
@@ -70,7 +82,7 @@ __device__ void runWork(const KernelWork& work) {
   Block& block = blockShared<Block>();
   begin(block, work);
   if (!runSteps<Protocol, Arithmetic>(block) || !tookAll(block)) return;
-  if (work.peerReadable.any() && !awaitReaders(block)) return;
+  if (block.work.peerReadable.any() && !awaitReaders(block)) return;
   end(block);
 }
 

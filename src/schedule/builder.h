@@ -134,7 +134,7 @@ inline void toOthers(Builder::Draft step, const Builder& builder) {
 
 // The rows of the algorithms that are built in: each in a file of its name.
 namespace rows {
-extern const AlgorithmRow kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical;
+extern const AlgorithmRow kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical, kDoubling;
 }
 
 }  // namespace tutti::schedule

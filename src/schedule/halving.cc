@@ -1,5 +1,6 @@
-// Recursive halving and doubling: about log2 n exchanges per phase, with few and larger slots.
-// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+// Recursive halving and doubling: about log2 n exchanges per phase, with few and larger slots; and for an all-reduce of
+// few bytes doubling by itself. R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
+// operations in MPICH", 2005.
 //
 // All-reduce and all-gather pair the ranks of a hypercube of p = 2^k corners. Of n > p ranks the first 2 (n - p) stand
 // in pairs: the odd one hands its contribution to the even one, which stands for both, and gets the result back. A
@@ -14,6 +15,10 @@
 // Between n = 2^k ranks 2 k steps, and 2 (n - 1)/n of the message sent by each, as along a ring. Of other numbers those
 // who stand aside add two steps and the whole message, in and out.
 //
+// Doubling by itself exchanges all that the corners have added up so far, whole, between pairs at a distance that
+// doubles: k steps with k messages of a rank, and each rank makes the sum itself. It is that of the lower half of the
+// corners plus that of the upper one, wherever it is made, so that all have the same bits.
+//
 // The reduce-scatter has no large buffer to keep partial sums in, and a slot cannot be taken in parts: its messages
 // carry one segment each. It runs the doubling backwards for any n: see Fold.
 #include <algorithm>
@@ -24,6 +29,7 @@
 namespace tutti::schedule {
 namespace {
 
+constexpr Collective kDoublingHas[] = {Collective::kAllReduce};
 constexpr Collective kHalvingHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter};
 
 class Cube {
@@ -119,6 +125,57 @@ class HalvingDoubling {
   int rank_, corner_;
 };
 
+class Doubling {
+ public:
+  explicit Doubling(Builder& builder) : builder_(builder), cube_(builder.size()), rank_(builder.rank()) {
+    if (cube_.standsAside(rank_)) {
+      builder_.at(0).from(Operand::input()).toRank(rank_ - 1);
+      builder_.at(0).fromRank(rank_ - 1).to(Operand::output());
+      return;
+    }
+    begin();
+    for (int distance = 1; distance < cube_.corners(); distance *= 2) exchange(distance);
+  }
+
+ private:
+  int across(int distance) const { return cube_.rankAt(cube_.cornerOf(rank_) ^ distance); }
+
+  // What the corner has at first goes to its neighbour.
+  void begin() {
+    auto step = builder_.at(0).from(Operand::input());
+    if (cube_.standsForTwo(rank_)) hold(step.fromRank(rank_ + 1));
+    step.toRank(across(1));
+  }
+  void hold(Builder::Draft step) {
+    held_ = Operand::scratch(next_);
+    next_ = 1 - next_;
+    step.to(held_);
+  }
+
+  void exchange(int distance) {
+    const Operand mine = held_;
+    auto sum = builder_.at(0);
+    if ((cube_.cornerOf(rank_) & distance) == 0) {
+      sum.from(mine).fromRank(across(distance));
+    } else {
+      sum.fromRank(across(distance)).from(mine);
+    }
+    if (2 * distance < cube_.corners()) {
+      sum.toRank(across(2 * distance));
+      hold(sum);
+    } else {
+      sum.to(Operand::output()).finalise();
+      if (cube_.standsForTwo(rank_)) sum.toRank(rank_ + 1);
+    }
+  }
+
+  Builder& builder_;
+  Cube cube_;
+  int rank_;
+  Operand held_ = Operand::input();
+  int next_ = 0;
+};
+
 // Bruck's doubling run backwards. Rank r adds its input for segment r + o to what the ranks r - 2^k (for 2^k < n - o,
 // above the highest bit of o) have gathered for it, and sends the sum to r + h, where h is that highest bit: there
 // the segment is at offset o - h. At offset 0 it is home. One step per offset, 2 ⌈log2 n⌉ peers, n - 1 messages.
@@ -166,6 +223,13 @@ Schedule buildHalving(const Shape& shape, int rank) {
   return builder.finish(1, exchange.maxSpan());
 }
 
+Schedule buildDoubling(const Shape& shape, int rank) {
+  Builder builder(shape, rank, SegmentMap::kSplit, 1);
+  const Doubling doubling(builder);
+  builder.directOutOfPlaceOnly();
+  return builder.finish(1);
+}
+
 // Those who stand aside hand their whole input to their partners first, and get the result at last.
 void addPartners(Workload& work, double bytes, const Scale& scale) {
   const int corners = Cube(scale.ranks).corners();
@@ -186,6 +250,15 @@ Workload workloadOfHalving(const Request& request, const Scale& scale) {
   return work;
 }
 
+Workload workloadOfDoubling(const Request& request, const Scale& scale) {
+  Pattern pattern = doubling(scale);
+  pattern.hops = pattern.messages = log2Ceil(Cube(scale.ranks).corners());
+  const double bytes = pattern.hops * double(request.bytes);
+  Workload work = evenly(scale, pattern, 1, bytes, bytes);
+  addPartners(work, double(request.bytes), scale);
+  return work;
+}
+
 bool halvingPacksAllRanks(Collective collective) { return plainOf(collective) != Collective::kReduceScatter; }
 
 }  // namespace
@@ -195,5 +268,7 @@ constinit const AlgorithmRow rows::kHalving{.name = "halving",
                                             .build = buildHalving,
                                             .workload = workloadOfHalving,
                                             .packsAllRanks = halvingPacksAllRanks};
+constinit const AlgorithmRow rows::kDoubling{
+    .name = "doubling", .collectives = kDoublingHas, .build = buildDoubling, .workload = workloadOfDoubling};
 
 }  // namespace tutti::schedule

@@ -61,8 +61,18 @@ inline constexpr uint8_t kDirectWrite = 2;
 inline constexpr uint8_t kLands = 4;
 
 // The numbers of the algorithms that are built in (algorithm.h). Slots carry them: a new one comes last.
-enum class Algorithm : uint8_t { kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical };
-inline constexpr int kBuiltInAlgorithms = 8;
+enum class Algorithm : uint8_t {
+  kRing,
+  kTree,
+  kOneShot,
+  kTwoShot,
+  kHalving,
+  kBruck,
+  kDirect,
+  kHierarchical,
+  kDoubling
+};
+inline constexpr int kBuiltInAlgorithms = 9;
 std::string_view nameOf(Algorithm algorithm);  // throws Error(kInternal) for a number that none has
 
 // How a segment number maps to memory.

@@ -225,11 +225,10 @@ WorkResult Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& i
     checkParts("reduce_scatter_tensor_coalesced", inputs[i], outputs[i], size_);
     ops.push_back(operatorOf(options.reduceOp, outputs[i]));
   }
-  return issue(
-      about(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "tutti:reduce_scatter_tensor_coalesced", inputs, outputs, options),
-      [outputs, inputs, ops](Calls& calls) {
-        for (size_t i = 0; i < inputs.size(); ++i) reduceScatterInto(calls, inputs[i], outputs[i], *ops[i]);
-      });
+  return issue(about(kCoalescedReduceScatter, "tutti:reduce_scatter_tensor_coalesced", inputs, outputs, options),
+               [outputs, inputs, ops](Calls& calls) {
+                 for (size_t i = 0; i < inputs.size(); ++i) reduceScatterInto(calls, inputs[i], outputs[i], *ops[i]);
+               });
 }
 
 WorkResult Backend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& outputSplits,

@@ -6,6 +6,7 @@ namespace {
 using c10d::OpType;
 
 const char* nameOf(OpType type) {
+  if (type == kCoalescedReduceScatter) return "reduce_scatter";
   switch (type) {
     case OpType::BROADCAST:
       return "broadcast";
@@ -22,7 +23,6 @@ const char* nameOf(OpType type) {
       return "scatter";
     case OpType::REDUCE_SCATTER:
     case OpType::_REDUCE_SCATTER_BASE:
-    case OpType::REDUCE_SCATTER_TENSOR_COALESCED:
       return "reduce_scatter";
     case OpType::ALLTOALL:
     case OpType::ALLTOALL_BASE:

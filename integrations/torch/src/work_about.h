@@ -14,6 +14,16 @@ using Tensors = std::vector<at::Tensor>;
 
 constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // clocks end somewhere
 
+// Reduce-scatters of several tensors at once have a type of their own in newer torches.
+template <class Type>
+constexpr Type coalescedReduceScatter() {
+  if constexpr (requires { Type::REDUCE_SCATTER_TENSOR_COALESCED; })
+    return Type::REDUCE_SCATTER_TENSOR_COALESCED;
+  else
+    return Type::_REDUCE_SCATTER_BASE;
+}
+constexpr c10d::OpType kCoalescedReduceScatter = coalescedReduceScatter<c10d::OpType>();
+
 struct About {
   c10d::OpType type;
   const char* title;        // "tutti:all_reduce"

@@ -19,8 +19,8 @@ std::string Draw::drawTransports(const std::string& variant) {
 }
 
 Draw::Draw(uint64_t seed, const std::string& variant) : random_(mix(seed, 0x5e55)) {
-  constexpr const char* kAlgorithms[] = {"ring",    "tree",  "oneshot", "twoshot",
-                                         "halving", "bruck", "direct",  "hierarchical"};
+  constexpr const char* kAlgorithms[] = {"ring",  "tree",   "oneshot",      "twoshot", "halving",
+                                         "bruck", "direct", "hierarchical", "doubling"};
   session_.ranks = static_cast<int>(2 + below(7));
   if (variant == "mixed") session_.ranks = std::max(session_.ranks, 3);
   session_.streams = static_cast<int>(1 + below(3));
@@ -67,7 +67,7 @@ Operation Draw::drawOperation() {
 
 // What each kind has beside others is a part of what is tested elsewhere: here, some that it surely has.
 void Draw::configure(Operation& operation) {
-  constexpr const char* kOfAllReduce[] = {"ring", "tree", "oneshot", "twoshot", "halving", "hierarchical"};
+  constexpr const char* kOfAllReduce[] = {"ring", "tree", "oneshot", "twoshot", "halving", "hierarchical", "doubling"};
   constexpr const char* kOfBroadcast[] = {"ring", "tree", "hierarchical"};
   const size_t lot = below(12);
   if (operation.kind == Kind::kAllReduce || operation.kind == Kind::kBarrier)
