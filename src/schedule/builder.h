@@ -40,6 +40,8 @@ class Builder {
       return *this;
     }
     Draft& to(Operand destination) {
+      if (destination.kind() == Operand::Kind::kScratch && destination.index() >= builder_.made_.scratches)
+        builder_.made_.scratches = fitted<uint16_t>(destination.index() + 1, "scratch buffers");
       builder_.made_.operands.push_back(destination);
       step().toCount = fitted<uint16_t>(step().toCount + 1, "a step's destinations");
       return *this;
