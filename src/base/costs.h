@@ -25,12 +25,13 @@ inline constexpr double kColdFactor = 2.0;
 inline constexpr double kHotBytes = 1 << 20;
 
 // --- links, judgements ---
-// Latency is one slot of a few bytes from post to ready, bandwidth a long message in one direction.
+// Latency is one slot of a few bytes from post to ready, beside what the message costs the core; bandwidth a long
+// message in one direction.
 struct Link {
   double latencyUs, bandwidthGBs;
   friend bool operator==(const Link&, const Link&) = default;
 };
-inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{8.0, 3.0}, kTcpNetwork{20.0, 1.2};
+inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{4.0, 3.0}, kTcpNetwork{20.0, 1.2};
 
 // Ratio, a judgement. What of a network interface's rate TCP leaves to messages: of a frame of 1538 bytes, gap and
 // preamble included, 1448.
@@ -47,12 +48,14 @@ inline constexpr double kMappedMessageUs = 0.06;
 // Bytes. What is longer is stored once for several links (engine::Lane::takeShared).
 inline constexpr double kLeastShared = 4 << 10;
 
-// Microseconds. What one more message costs through the kernel: half of a simultaneous exchange of 8 bytes over
-// loopback TCP with busy polling (6.18), as the core is occupied by one send and one receive.
-inline constexpr double kNetworkMessageUs = 3.0;
+// Microseconds. What one more message costs through the kernel, a fit to ranks on cores of their own over loopback TCP
+// (a Xeon of 16 cores, docs/measurements/2026-11-27-sixteen-cores.md): an exchange between two takes 7.3, steps of one
+// message each 8.6, three messages at once 14.5 (received one by one) to 20 (summed in one step). Half of an exchange
+// by busy polling is 3.1.
+inline constexpr double kNetworkMessageUs = 4.5;
 
 // Microseconds. From this latency on a link is taken for one through the kernel or a card. A mapped slot's hand-over
-// takes 0.2 to 0.4, loopback TCP 5 to 12.
+// takes 0.2 to 0.4, loopback TCP 4 and more.
 inline constexpr double kNetworkLatencyUs = 2.0;
 
 // Microseconds. A turn of the scheduler: sched_yield ping-pong of two threads on one core, one way (1.03). With k ranks

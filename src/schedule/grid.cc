@@ -253,4 +253,17 @@ Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts) {
   return builder.finish(perRank && hosts.count() == 2 ? 1 : 2);
 }
 
+void addPartners(Workload& work, double bytes, const Scale& scale) {
+  const int corners = Cube(scale.ranks).corners();
+  if (corners == scale.ranks) return;
+  const double aside = 1.0 - double(corners) / scale.ranks;
+  work.steps += 2;
+  for (Load* load : {&work.busiest, &work.mean}) {
+    const double share = load == &work.mean ? aside : 1;
+    load->sent += share * bytes, load->received += share * bytes, load->combined += share * bytes;
+    load->messages += share;
+  }
+  work.filling += std::min<double>(bytes, scale.slotBytes);
+}
+
 }  // namespace tutti::schedule

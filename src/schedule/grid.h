@@ -13,6 +13,7 @@
 // hosts may be of different sizes: lanes are as many as the smallest host has members, and the members beyond that
 // only feed the lanes and are fed by them.
 #pragma once
+#include <bit>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,27 @@ class Hosts {
   std::vector<int> begin_;  // where each host starts in ranks_, and the end
   std::vector<int> place_;  // rank → position in ranks_
 };
+
+// The largest hypercube among the ranks. Of n > 2^k ranks the first 2 (n - 2^k) stand in pairs: the even one is a
+// corner, for both, and the odd one stands aside.
+class Cube {
+ public:
+  explicit Cube(int size)
+      : corners_(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), pairs_(size - corners_) {}
+
+  int corners() const { return corners_; }
+  int cornerOf(int rank) const { return rank < 2 * pairs_ ? rank / 2 : rank - pairs_; }
+  int rankAt(int corner) const { return corner < pairs_ ? 2 * corner : corner + pairs_; }
+  bool standsAside(int rank) const { return rank < 2 * pairs_ && rank % 2 == 1; }
+  bool standsForTwo(int rank) const { return rank < 2 * pairs_ && rank % 2 == 0; }
+
+ private:
+  int corners_, pairs_;
+};
+
+// What those who stand aside add to an all-reduce: they hand their whole input to their partners first, and get the
+// result at last.
+void addPartners(Workload& work, double bytes, const Scale& scale);
 
 // All-reduce, all-gather(-v) or reduce-scatter(-v) on the grid.
 Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts);

@@ -15,37 +15,17 @@
 // Between n = 2^k ranks 2 k steps, and 2 (n - 1)/n of the message sent by each, as along a ring. Of other numbers those
 // who stand aside add two steps and the whole message, in and out.
 //
-// Doubling by itself exchanges all that the corners have added up so far, whole, between pairs at a distance that
-// doubles: k steps with k messages of a rank, and each rank makes the sum itself. It is that of the lower half of the
-// corners plus that of the upper one, wherever it is made, so that all have the same bits.
-//
 // The reduce-scatter has no large buffer to keep partial sums in, and a slot cannot be taken in parts: its messages
 // carry one segment each. It runs the doubling backwards for any n: see Fold.
 #include <algorithm>
 #include <bit>
 
-#include "schedule/builder.h"
+#include "schedule/grid.h"
 
 namespace tutti::schedule {
 namespace {
 
-constexpr Collective kDoublingHas[] = {Collective::kAllReduce};
 constexpr Collective kHalvingHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter};
-
-class Cube {
- public:
-  explicit Cube(int size)
-      : corners_(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), pairs_(size - corners_) {}
-
-  int corners() const { return corners_; }
-  int cornerOf(int rank) const { return rank < 2 * pairs_ ? rank / 2 : rank - pairs_; }
-  int rankAt(int corner) const { return corner < pairs_ ? 2 * corner : corner + pairs_; }
-  bool standsAside(int rank) const { return rank < 2 * pairs_ && rank % 2 == 1; }
-  bool standsForTwo(int rank) const { return rank < 2 * pairs_ && rank % 2 == 0; }
-
- private:
-  int corners_, pairs_;
-};
 
 class HalvingDoubling {
  public:
@@ -125,57 +105,6 @@ class HalvingDoubling {
   int rank_, corner_;
 };
 
-class Doubling {
- public:
-  explicit Doubling(Builder& builder) : builder_(builder), cube_(builder.size()), rank_(builder.rank()) {
-    if (cube_.standsAside(rank_)) {
-      builder_.at(0).from(Operand::input()).toRank(rank_ - 1);
-      builder_.at(0).fromRank(rank_ - 1).to(Operand::output());
-      return;
-    }
-    begin();
-    for (int distance = 1; distance < cube_.corners(); distance *= 2) exchange(distance);
-  }
-
- private:
-  int across(int distance) const { return cube_.rankAt(cube_.cornerOf(rank_) ^ distance); }
-
-  // What the corner has at first goes to its neighbour.
-  void begin() {
-    auto step = builder_.at(0).from(Operand::input());
-    if (cube_.standsForTwo(rank_)) hold(step.fromRank(rank_ + 1));
-    step.toRank(across(1));
-  }
-  void hold(Builder::Draft step) {
-    held_ = Operand::scratch(next_);
-    next_ = 1 - next_;
-    step.to(held_);
-  }
-
-  void exchange(int distance) {
-    const Operand mine = held_;
-    auto sum = builder_.at(0);
-    if ((cube_.cornerOf(rank_) & distance) == 0) {
-      sum.from(mine).fromRank(across(distance));
-    } else {
-      sum.fromRank(across(distance)).from(mine);
-    }
-    if (2 * distance < cube_.corners()) {
-      sum.toRank(across(2 * distance));
-      hold(sum);
-    } else {
-      sum.to(Operand::output()).finalise();
-      if (cube_.standsForTwo(rank_)) sum.toRank(rank_ + 1);
-    }
-  }
-
-  Builder& builder_;
-  Cube cube_;
-  int rank_;
-  Operand held_ = Operand::input();
-  int next_ = 0;
-};
-
 // Bruck's doubling run backwards. Rank r adds its input for segment r + o to what the ranks r - 2^k (for 2^k < n - o,
 // above the highest bit of o) have gathered for it, and sends the sum to r + h, where h is that highest bit: there
 // the segment is at offset o - h. At offset 0 it is home. One step per offset, 2 ⌈log2 n⌉ peers, n - 1 messages.
@@ -223,39 +152,9 @@ Schedule buildHalving(const Shape& shape, int rank) {
   return builder.finish(1, exchange.maxSpan());
 }
 
-Schedule buildDoubling(const Shape& shape, int rank) {
-  Builder builder(shape, rank, SegmentMap::kSplit, 1);
-  const Doubling doubling(builder);
-  builder.directOutOfPlaceOnly();
-  return builder.finish(1);
-}
-
-// Those who stand aside hand their whole input to their partners first, and get the result at last.
-void addPartners(Workload& work, double bytes, const Scale& scale) {
-  const int corners = Cube(scale.ranks).corners();
-  if (corners == scale.ranks) return;
-  const double aside = 1.0 - double(corners) / scale.ranks;
-  work.steps += 2;
-  for (Load* load : {&work.busiest, &work.mean}) {
-    const double share = load == &work.mean ? aside : 1;
-    load->sent += share * bytes, load->received += share * bytes, load->combined += share * bytes;
-    load->messages += share;
-  }
-  work.filling += std::min<double>(bytes, scale.slotBytes);
-}
-
 Workload workloadOfHalving(const Request& request, const Scale& scale) {
   Workload work = inParts(request, scale, doubling(scale));
   if (request.collective == Collective::kAllReduce) addPartners(work, double(request.bytes), scale);
-  return work;
-}
-
-Workload workloadOfDoubling(const Request& request, const Scale& scale) {
-  Pattern pattern = doubling(scale);
-  pattern.hops = pattern.messages = log2Ceil(Cube(scale.ranks).corners());
-  const double bytes = pattern.hops * double(request.bytes);
-  Workload work = evenly(scale, pattern, 1, bytes, bytes);
-  addPartners(work, double(request.bytes), scale);
   return work;
 }
 
@@ -268,7 +167,5 @@ constinit const AlgorithmRow rows::kHalving{.name = "halving",
                                             .build = buildHalving,
                                             .workload = workloadOfHalving,
                                             .packsAllRanks = halvingPacksAllRanks};
-constinit const AlgorithmRow rows::kDoubling{
-    .name = "doubling", .collectives = kDoublingHas, .build = buildDoubling, .workload = workloadOfDoubling};
 
 }  // namespace tutti::schedule

@@ -68,7 +68,7 @@ Operation Draw::drawOperation() {
 // What each kind has beside others is a part of what is tested elsewhere: here, some that it surely has.
 void Draw::configure(Operation& operation) {
   constexpr const char* kOfAllReduce[] = {"ring", "tree", "oneshot", "twoshot", "halving", "hierarchical", "doubling"};
-  constexpr const char* kOfBroadcast[] = {"ring", "tree", "hierarchical"};
+  constexpr const char* kOfBroadcast[] = {"ring", "tree", "hierarchical", "doubling"};
   const size_t lot = below(12);
   if (operation.kind == Kind::kAllReduce || operation.kind == Kind::kBarrier)
     operation.algorithm = lot < 6 ? kOfAllReduce[lot] : nullptr;
