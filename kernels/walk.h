@@ -47,6 +47,15 @@ inline size_t countOf(const Layout& layout, const schedule::Step& step, size_t r
   return count;
 }
 
+// The elements that a scratch buffer holds before those of a step that reads it from a later segment on.
+inline size_t skippedOf(const Layout& layout, const schedule::Step& step, size_t round, bool byInput) noexcept {
+  if (step.skip == 0) return 0;
+  schedule::Step skipped = step;
+  skipped.segment = (step.segment + layout.segments - step.skip) % layout.segments;
+  skipped.span = step.skip;
+  return countOf(layout, skipped, round, byInput);
+}
+
 // Calls visit(run, before) for the pieces of a step, which lie side by side in the slot: `before` elements of it come
 // first. Where they also lie side by side in the caller's buffers (one round, equal strides) they are one run.
 template <class Visit>

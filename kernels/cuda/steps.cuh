@@ -95,10 +95,44 @@ __device__ inline std::byte* payloadOf(const End& end, uint32_t bytes) {
   return end.fifo.slots + place * end.fifo.slotBytes;
 }
 
+// Calls visit(run) for each piece of the step's segments in this round. Returns the bytes of the slot that they fill.
+template <class Visit>
+__device__ uint32_t forEachRun(const Block& block, const schedule::Step& step, size_t round, bool byInput, Grain grain,
+                               Visit visit) {
+  const kernels::Layout& layout = block.work.layout;
+  const auto size = static_cast<uint32_t>(sizeOf(block.work.arithmetic.type));
+  uint32_t segment = step.segment, grains = 0, filled = 0;
+  for (uint32_t i = 0; i < step.span; ++i) {
+    const kernels::Piece piece = layout.piece(segment, round, byInput);
+    if (++segment == layout.segments) segment = 0;
+    if (piece.count == 0) continue;
+    const Run run{piece.input * size, piece.output * size, grains, static_cast<uint32_t>(piece.count) * size};
+    forgetWhatWasRead();  // the layout, whose registers the data needs
+    visit(run);
+    filled = grains * grain.payload + run.bytes;
+    grains += (run.bytes + grain.payload - 1) / grain.payload;
+  }
+  return filled;
+}
+
+// The bytes of a scratch buffer before those of a step that reads it from a later segment on.
+__device__ inline size_t skippedBytes(const Block& block, const schedule::Step& step, size_t round, Grain grain) {
+  if (step.skip == 0) return 0;
+  const kernels::Layout& layout = block.work.layout;
+  const bool byInput = kernels::goesByInput(layout, block.work.program.operands, step);
+  schedule::Step skipped = step;
+  skipped.segment = (step.segment + layout.segments - step.skip) % layout.segments;
+  skipped.span = step.skip;
+  uint32_t grains = 0;
+  forEachRun(block, skipped, round, byInput, grain,
+             [&](const Run& run) { grains = run.grains + (run.bytes + grain.payload - 1) / grain.payload; });
+  return size_t{grains} * grain.payload;
+}
+
 // `first`: the first run of the step; `outputEnd`: where the last one ends in the output.
 template <class Protocol>
-__device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, uint32_t bytes, const Run& first,
-                        size_t outputEnd) {
+__device__ Hold prepare(Block& block, const schedule::Step& step, size_t round, uint32_t i, uint32_t bytes,
+                        const Run& first, size_t outputEnd) {
   using Kind = schedule::Operand::Kind;
   const Program& program = block.work.program;
   const bool isSource = i < step.fromCount;
@@ -125,29 +159,10 @@ __device__ Hold prepare(Block& block, const schedule::Step& step, uint32_t i, ui
   else if (operand.kind() == Kind::kOutput)
     place = {block.work.output, PlaceKind::kOutput};
   else
-    place = {program.scratch + (size_t{block.channel} * program.scratches + operand.index()) * program.scratchBytes,
+    place = {program.scratch + (size_t{block.channel} * program.scratches + operand.index()) * program.scratchBytes +
+                 (isSource ? skippedBytes(block, step, round, Protocol::kGrain) : 0),
              PlaceKind::kBuffer};
   return {};
-}
-
-// Calls visit(run) for each piece of the step's segments in this round. Returns the bytes of the slot that they fill.
-template <class Visit>
-__device__ uint32_t forEachRun(const Block& block, const schedule::Step& step, size_t round, bool byInput, Grain grain,
-                               Visit visit) {
-  const kernels::Layout& layout = block.work.layout;
-  const auto size = static_cast<uint32_t>(sizeOf(block.work.arithmetic.type));
-  uint32_t segment = step.segment, grains = 0, filled = 0;
-  for (uint32_t i = 0; i < step.span; ++i) {
-    const kernels::Piece piece = layout.piece(segment, round, byInput);
-    if (++segment == layout.segments) segment = 0;
-    if (piece.count == 0) continue;
-    const Run run{piece.input * size, piece.output * size, grains, static_cast<uint32_t>(piece.count) * size};
-    forgetWhatWasRead();  // the layout, whose registers the data needs
-    visit(run);
-    filled = grains * grain.payload + run.bytes;
-    grains += (run.bytes + grain.payload - 1) / grain.payload;
-  }
-  return filled;
 }
 
 __device__ inline Reduction reductionOf(const Block& block, const schedule::Step& step) {
@@ -172,7 +187,7 @@ __device__ bool runStep(Block& block, const schedule::Step& step, size_t round) 
   if (bytes == 0 && !block.work.layout.speaks) return true;
   const uint32_t operands = step.fromCount + step.toCount;
   Hold hold;
-  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, threadIdx.x, bytes, first, outputEnd);
+  if (threadIdx.x < operands) hold = prepare<Protocol>(block, step, round, threadIdx.x, bytes, first, outputEnd);
   if (__syncthreads_or(hold.failed)) return false;
   if (hold.end != nullptr) hold.end->passed = hold.number + 1;
   if (kPostsFirst && hold.end != nullptr && !hold.isSource) postSlot(block, hold, bytes);

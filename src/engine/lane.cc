@@ -310,6 +310,7 @@ size_t Lane::mappedSlots(const Step& step) const noexcept {
 }
 
 void Lane::combineRuns(const Step& step, size_t round, size_t bytes, bool around) noexcept {
+  skipped_ = kernels::skippedOf(work_.layout, step, round, byInput(step)) * work_.elementBytes;
   kernels::forEachRun(work_.layout, step, round, byInput(step), [&](const kernels::Piece& run, size_t before) {
     combineRun(step, run, before * work_.elementBytes, bytes, around);
   });
@@ -336,7 +337,7 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
         source = output;
         break;
       case Operand::Kind::kScratch:
-        source = scratch(from[i]);
+        source = scratch(from[i]) + skipped_;
         break;
       case Operand::Kind::kLink:
         source = fetched_ ? output : payloadOf(*binding_->ins[from[i].index()], bytes) + slotOffset;

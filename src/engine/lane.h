@@ -227,6 +227,7 @@ class Lane {
   size_t lendableBytes_ = 0;                               // over its longest link
   uint64_t startedTicks_ = 0;                              // of what may
   bool fetched_ = false;                                   // by the current step, to the output
+  size_t skipped_ = 0;                                     // bytes of a scratch buffer, by the current step
   bool owesReturns_ = false;                               // something has been lent to peers
   bool owesMoves_ = false;                                 // or is sent by drivers from the caller's buffer
   const std::byte* lent_ = nullptr;                        // by the current step, to peers that read

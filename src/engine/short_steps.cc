@@ -33,13 +33,15 @@ ShortPlace placeOf(const ShortMeans& means, Operand operand, size_t input, size_
   return place;
 }
 
-void add(const ShortMeans& means, const Step& step, const kernels::Piece& run, const kernels::Arithmetic& arithmetic,
-         ShortSteps& all) noexcept {
+void add(const ShortMeans& means, const kernels::Layout& layout, const Step& step, const kernels::Piece& run,
+         const kernels::Arithmetic& arithmetic, ShortSteps& all) noexcept {
   const size_t ins = all.ins.size(), outs = all.outs.size(), from = all.from.size(), to = all.to.size();
   const size_t elementBytes = sizeOf(arithmetic.type);
   const size_t input = run.input * elementBytes, output = run.output * elementBytes;
+  const size_t skipped = kernels::skippedOf(layout, step, 0, false) * elementBytes;
   for (const Operand operand : means.schedule.from(step)) {
     all.from.push_back(placeOf(means, operand, input, output));
+    if (operand.kind() == Operand::Kind::kScratch) all.from.back().scratch += skipped;
     if (operand.isLink()) all.ins.push_back(all.from.back().in = means.ins[operand.index()]);
   }
   for (const Operand operand : means.schedule.to(step)) {
@@ -78,7 +80,7 @@ void workOut(const ShortMeans& means, const kernels::Layout& layout, const kerne
       if (step.lag != lag) continue;
       kernels::Piece run;
       if (!isOneRun(layout, step, run) || run.count * sizeOf(arithmetic.type) > kMostShortBytes) return all.clear();
-      if (run.count != 0) add(means, step, run, arithmetic, all);
+      if (run.count != 0) add(means, layout, step, run, arithmetic, all);
     }
 }
 

@@ -127,6 +127,7 @@ void StreamedLane::queueStep(const Step& step, size_t round, StreamedQueue& queu
   if (kernels::countOf(layout, step, round, byInput) == 0 && (round > 0 || !layout.speaks)) return;
   const uint64_t bytes = bytesOf(step, byInput);
   prepare(step, bytes, queue);
+  skipped_ = kernels::skippedOf(layout, step, round, byInput) * work_.work.elementBytes;
   kernels::forEachRun(layout, step, round, byInput, [&](const kernels::Piece& run, size_t before) {
     moveRun(step, run, before * work_.work.elementBytes, queue);
   });
@@ -195,7 +196,8 @@ std::byte* StreamedLane::placeOf(Operand operand, bool isSource, const kernels::
     case Operand::Kind::kOutput:
       return work.output + run.output * work.elementBytes;
     case Operand::Kind::kScratch:
-      return work_.scratch + static_cast<size_t>(operand.index()) * work_.scratchBytes + slotOffset;
+      return work_.scratch + static_cast<size_t>(operand.index()) * work_.scratchBytes + slotOffset +
+             (isSource ? skipped_ : 0);
     default:
       return (isSource ? source(operand) : destination(operand)).data() + slotOffset;
   }

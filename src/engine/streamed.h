@@ -156,6 +156,7 @@ class StreamedLane {
   StreamedWork work_;
   size_t rounds_, iterations_;
   std::vector<uint64_t> passedIn_, passedOut_;  // slots so far, of each link
+  size_t skipped_ = 0;                          // bytes of a scratch buffer, by the current step
 };
 
 }  // namespace tutti::engine

@@ -77,6 +77,9 @@ class StructureCheck {
     }
     if ((step.flags & ~(kFinalise | kDirectWrite | schedule::kLands)) != 0)
       complain(schedule, fmt::format("has unknown flags in step {}", number));
+    const auto isScratch = [](Operand operand) { return operand.kind() == Operand::Kind::kScratch; };
+    if (step.skip >= schedule.segments || (step.skip > 0 && std::ranges::none_of(schedule.from(step), isScratch)))
+      complain(schedule, fmt::format("skips {} segments of no scratch buffer in step {}", step.skip, number));
     checkOperands(schedule, schedule.from(step), schedule.inPeers.size(), number);
     checkOperands(schedule, schedule.to(step), schedule.outPeers.size(), number);
     for (Operand operand : schedule.to(step)) {

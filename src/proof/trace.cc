@@ -125,12 +125,14 @@ void Trace::checkHolds(int rank, const Step& step, int round, Operand source, co
     complain(rank, step, round, "reads a scratch buffer that nobody has written");
     return;
   }
-  bool right = held.round == round && held.span == step.span;
+  const bool isScratch = !source.isLink();
+  bool right = held.round == round && (isScratch ? held.span >= step.skip + step.span : held.span == step.span);
   if (exchanges(collective_) && source.isLink()) {
     const int sender = schedules_[rank].inPeers[source.index()];
     right = right && held.segment == static_cast<uint32_t>(rank) && step.segment == static_cast<uint32_t>(sender);
   } else {
-    right = right && held.segment == step.segment;
+    const uint32_t skipped = isScratch ? step.skip : 0;
+    right = right && (held.segment + skipped) % schedules_[rank].segments == step.segment;
   }
   if (right) return;
   complain(rank, step, round,
@@ -161,7 +163,7 @@ SymbolicValues::Id Trace::read(int rank, const Step& step, int round, Operand so
       return output(rank, segment, round);
     case Operand::Kind::kScratch: {
       const Chunks& held = scratches_[rank][source.index()];
-      return i < held.span ? held.at(i) : SymbolicValues::kNothing;
+      return step.skip + i < held.span ? held.at(step.skip + i) : SymbolicValues::kNothing;
     }
     case Operand::Kind::kLink:
       break;

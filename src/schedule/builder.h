@@ -57,6 +57,11 @@ class Builder {
       step().span = fitted<uint16_t>(segments, "a span");
       return *this;
     }
+    // Of a scratch buffer that holds more: so many segments come before the step's.
+    Draft& skip(int segments) {
+      step().skip = fitted<uint16_t>(segments, "what is skipped");
+      return *this;
+    }
     // The value is complete; nothing happens to it in collectives that do not reduce.
     Draft& finalise() {
       step().flags |= kFinalise;

@@ -15,10 +15,12 @@
 // Between n = 2^k ranks 2 k steps, and 2 (n - 1)/n of the message sent by each, as along a ring. Of other numbers those
 // who stand aside add two steps and the whole message, in and out.
 //
-// The reduce-scatter has no large buffer to keep partial sums in, and a slot cannot be taken in parts: its messages
-// carry one segment each. It runs the doubling backwards for any n: see Fold.
+// The reduce-scatter has no large buffer to keep partial sums in: scratch buffers hold those of half the segments, of
+// which the next step reads a part. That is so among 2^k ranks. Of others its messages carry one segment each, and it
+// runs the doubling backwards: see Fold.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "schedule/grid.h"
 
@@ -65,6 +67,21 @@ class HalvingDoubling {
     if (two) builder_.at(rank_ + 1).fromRank(rank_ + 1).to(Operand::output());
     unfold();
     if (two) builder_.at((rank_ + 2) % size).span(size - 1).from(Operand::output()).toRank(rank_ + 1);
+  }
+
+  // Among 2^k ranks. Two scratch buffers in turn hold the sums of the own block.
+  void reduceScatter() {
+    Operand held = Operand::input();
+    int begin = 0, turn = 0;  // of what is held, and where the next sums go
+    for (int half = cube_.corners() / 2; half > 0; half /= 2) {
+      const int across = corner_ ^ half, given = first(across, half), kept = first(corner_, half);
+      const bool fromScratch = held != Operand::input();
+      const Operand next = half == 1 ? Operand::output() : Operand::scratch(std::exchange(turn, 1 - turn));
+      builder_.at(given).span(half).from(held).toRank(across).skip(fromScratch ? given - begin : 0);
+      auto sum = builder_.at(kept).span(half).from(held).fromRank(across).to(next).skip(fromScratch ? kept - begin : 0);
+      if (half == 1) sum.finalise();
+      held = next, begin = kept;
+    }
   }
 
   int maxSpan() const {
@@ -139,13 +156,15 @@ Schedule buildHalving(const Shape& shape, int rank) {
   const bool whole = shape.collective == Collective::kAllReduce || shape.collective == Collective::kBarrier;
   const int corners = Cube(shape.size).corners();
   Builder builder(shape, rank, whole ? SegmentMap::kSplit : SegmentMap::kPerRank, whole ? corners : shape.size);
-  if (reduces(shape.collective) && !whole) {
+  if (reduces(shape.collective) && !whole && corners < shape.size) {
     const Fold fold(builder);
     return builder.finish(1);
   }
   HalvingDoubling exchange(builder, !whole);
   if (whole) {
     exchange.allReduce();
+  } else if (reduces(shape.collective)) {
+    exchange.reduceScatter();
   } else {
     exchange.allGather();
   }
@@ -155,10 +174,12 @@ Schedule buildHalving(const Shape& shape, int rank) {
 Workload workloadOfHalving(const Request& request, const Scale& scale) {
   Workload work = inParts(request, scale, doubling(scale));
   if (request.collective == Collective::kAllReduce) addPartners(work, double(request.bytes), scale);
+  if (request.collective == Collective::kReduceScatter && Cube(scale.ranks).corners() < scale.ranks)
+    work.busiest.messages = work.mean.messages = scale.ranks - 1;  // Fold
   return work;
 }
 
-bool halvingPacksAllRanks(Collective collective) { return plainOf(collective) != Collective::kReduceScatter; }
+bool halvingPacksAllRanks(Collective) { return true; }
 
 }  // namespace
 

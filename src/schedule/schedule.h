@@ -49,8 +49,9 @@ struct Step {
   uint16_t span = 1;
   uint8_t lag = 0;
   uint8_t flags = 0;
+  uint16_t skip = 0;  // segments before the step's that the scratch buffer among its sources holds as well
 };
-static_assert(sizeof(Step) == 20);
+static_assert(sizeof(Step) == 24);
 
 // The result is complete: divide it for an average. Set on the one step per element that makes the final value.
 inline constexpr uint8_t kFinalise = 1;

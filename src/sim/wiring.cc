@@ -67,7 +67,7 @@ bool peersOn(const std::vector<int>& first, const std::vector<int>& later, int r
 
 bool sameShape(const schedule::Step& a, const schedule::Step& b) {
   return a.fromBegin == b.fromBegin && a.toBegin == b.toBegin && a.fromCount == b.fromCount && a.toCount == b.toCount &&
-         a.span == b.span && a.lag == b.lag;
+         a.span == b.span && a.lag == b.lag && a.skip == b.skip;
 }
 
 }  // namespace
