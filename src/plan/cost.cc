@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/costs.h"
 
@@ -32,7 +33,7 @@ double coldness(double messageBytes, const Profile& prices) {
 double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
   if (!packsAllRanks(algorithm, request.collective)) return 1;
   const double bytes = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1);
-  return std::max(1.0, bytes / 2 / machine.slotRoom);
+  return std::max(1.0, std::ceil(bytes / 2 / machine.slotRoom));
 }
 
 double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1e3 * gigabytesPerSecond); }
@@ -48,6 +49,7 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double arrivalGBs = spread ? machine.local.bandwidthGBs : machine.local.bandwidthGBs / fanLoss;
   const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1), prices);
 
+  const double rounds = roundsOf(algorithm, request, machine);
   // Over memory that all have mapped, but for what is short (link::SharedSlots). Continuous, so that times grow with
   // size.
   const double shared = network || spread ? 0 : std::max(0.0, 1 - kLeastShared / std::max(1.0, double(request.bytes)));
@@ -55,13 +57,12 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
     const double stored = load.sent - shared * load.repeated;
     return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
-           load.messages * (network ? prices.networkMessageUs : prices.mappedMessageUs);
+           load.messages * (network ? rounds * prices.networkMessageUs : prices.mappedMessageUs);
   };
   const double waiting = waitedFor(work, prices);
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  const double turns = work.steps * roundsOf(algorithm, request, machine);
-  return work.steps * link.latencyUs + turns * (crowd - 1) * prices.turnUs +
+  return work.steps * link.latencyUs + work.steps * rounds * (crowd - 1) * prices.turnUs +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs +
          cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }

@@ -360,9 +360,9 @@ TEST(Build, RefusesWhatIsNot) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_STREQ(
-        error.what(),
-        "all-reduce has no algorithm bruck; choose one of: ring, tree, oneshot, twoshot, halving, hierarchical");
+    EXPECT_STREQ(error.what(),
+                 "all-reduce has no algorithm bruck; choose one of: ring, tree, oneshot, twoshot, halving, "
+                 "hierarchical, doubling");
   }
   EXPECT_THROW(build(Algorithm::kRing, shape, 4), Error);
   EXPECT_THROW(build(Algorithm::kRing, shape, -1), Error);
