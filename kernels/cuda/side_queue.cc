@@ -1,7 +1,6 @@
 #include "kernels/cuda/side_queue.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/driver.h"
@@ -10,8 +9,8 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr size_t kMostCopiedByKernel = std::numeric_limits<uint32_t>::max();
-constexpr size_t kMostWords = 255;  // in one call of the driver, which takes fewer than 256
+constexpr size_t kMostCopiedByKernel = size_t{1} << 31;  // a thread's place in it has 32 bits, and goes beyond the end
+constexpr size_t kMostWords = 255;                       // in one call of the driver, which takes fewer than 256
 
 CUstreamBatchMemOpParams paramsOf(const device::WordOp& op) {
   CUstreamBatchMemOpParams params{};
@@ -30,13 +29,30 @@ CUstreamBatchMemOpParams paramsOf(const device::WordOp& op) {
   return params;
 }
 
-// Pinned memory of the host, which kernels reach at its address.
-bool isOfHost(const std::byte* memory) {
-  cudaPointerAttributes attributes{};
-  if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess)
-    return attributes.type == cudaMemoryTypeHost && attributes.devicePointer == memory;
-  cudaGetLastError();  // looking is no error
-  return false;
+struct Reach {
+  bool isOfHost = false;  // pinned memory of the host
+  bool byKernel = false;  // at its address, from end to end
+};
+
+Reach reachOf(const std::byte* memory, size_t bytes) {
+  const auto attributesOf = [](const std::byte* at) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, at) != cudaSuccess) cudaGetLastError();  // looking is no error
+    return attributes;
+  };
+  const auto reaches = [](const cudaPointerAttributes& found, const std::byte* at) {
+    return found.type != cudaMemoryTypeUnregistered && found.devicePointer == at;
+  };
+  if (bytes == 0) return {};
+  const std::byte* const last = memory + bytes - 1;
+  const cudaPointerAttributes first = attributesOf(memory);
+  return {first.type == cudaMemoryTypeHost, reaches(first, memory) && reaches(attributesOf(last), last)};
+}
+
+// What a copy engine would do between the host and the GPU, where a kernel can.
+bool isForKernel(const std::byte* to, const std::byte* from, size_t bytes) {
+  const Reach there = reachOf(to, bytes), here = reachOf(from, bytes);
+  return (there.isOfHost || here.isOfHost) && there.byKernel && here.byKernel;
 }
 
 // The sum of one source, of whatever type.
@@ -110,7 +126,7 @@ void StreamQueue::words(std::span<const device::WordOp> ops) { queueWords(curren
 // The copies between GPU and host of all streams of a process share a few queues of the hardware: one that stands
 // behind a wait holds up those behind it, for which it may be waiting. A kernel stands in its own stream alone.
 void StreamQueue::copy(std::byte* to, const std::byte* from, size_t bytes) {
-  if (bytes <= kMostCopiedByKernel && (isOfHost(to) || isOfHost(from))) return fold(copyByKernel(to, from, bytes));
+  if (bytes <= kMostCopiedByKernel && isForKernel(to, from, bytes)) return fold(copyByKernel(to, from, bytes));
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, current_), context_->ordinal(),
         "queueing a copy of {} bytes", bytes);
 }

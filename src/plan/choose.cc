@@ -41,7 +41,7 @@ std::string objection(Algorithm algorithm, Collective collective, const ClusterM
     return fmt::format("it needs {} links a rank; more than {} cost too much memory", machine.ranks - 1, kMostLinks);
   }
   const size_t room = machine.slotRoom / kLargestElement;
-  if (packsAllRanks(algorithm, collective) && static_cast<size_t>(machine.ranks) > room) {
+  if (packsAllRanks(algorithm, collective, machine.ranks) && static_cast<size_t>(machine.ranks) > room) {
     return fmt::format("a slot would carry a segment of each rank, and has room for {} elements", room);
   }
   return {};

@@ -31,7 +31,7 @@ double coldness(double messageBytes, const Profile& prices) {
 // How often the steps are gone through: a slot that carries a segment of nearly every rank has room for so much of each
 // and no more. Of a step with half of all segments, the longest.
 double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
-  if (!packsAllRanks(algorithm, request.collective)) return 1;
+  if (!packsAllRanks(algorithm, request.collective, machine.ranks)) return 1;
   const double bytes = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1);
   return std::max(1.0, std::ceil(bytes / 2 / machine.slotRoom));
 }
@@ -55,9 +55,10 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double shared = network || spread ? 0 : std::max(0.0, 1 - kLeastShared / std::max(1.0, double(request.bytes)));
   const auto busyUs = [&](const Load& load) {
     const double stored = load.sent - shared * load.repeated;
+    const double slots = std::max(rounds * load.messages, load.received / machine.slotRoom);
     return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
-           load.messages * (network ? rounds * prices.networkMessageUs : prices.mappedMessageUs);
+           (network ? slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
   const double waiting = waitedFor(work, prices);
   const double wireUs =
@@ -76,9 +77,9 @@ Workload workOf(Algorithm algorithm, const Request& request, const schedule::Sca
   return workload == nullptr ? Workload() : workload({plainOf(request.collective), request.bytes}, scale);
 }
 
-bool packsAllRanks(Algorithm algorithm, Collective collective) {
+bool packsAllRanks(Algorithm algorithm, Collective collective, int ranks) {
   const auto packs = schedule::rowOf(algorithm).packsAllRanks;
-  return packs != nullptr && packs(collective);
+  return packs != nullptr && packs(collective, ranks);
 }
 
 double predictUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {

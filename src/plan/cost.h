@@ -14,7 +14,7 @@ inline double waitedFor(const schedule::Workload& work, const Profile& prices) n
 }
 
 // Whether one slot carries a segment of nearly every rank.
-bool packsAllRanks(schedule::Algorithm algorithm, Collective collective);
+bool packsAllRanks(schedule::Algorithm algorithm, Collective collective, int ranks);
 
 // Microseconds. Grows with bytes. Pure: the same arguments give the same bits on every rank of a homogeneous job.
 double predictUs(schedule::Algorithm algorithm, const Request& request, const ClusterModel& machine);

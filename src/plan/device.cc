@@ -137,7 +137,7 @@ std::string objection(Algorithm algorithm, const DeviceMachine& machine) {
 
 // Whether a slot of the protocol has the room that the algorithm needs.
 bool hasRoom(Algorithm algorithm, Protocol protocol, Collective collective, const DeviceMachine& machine) {
-  return !packsAllRanks(algorithm, collective) ||
+  return !packsAllRanks(algorithm, collective, machine.ranks) ||
          static_cast<uint32_t>(machine.ranks) <= machine.mostSegments[protocol];
 }
 

@@ -38,10 +38,10 @@ class StructureCheck {
     if (schedule.collective != first.collective || schedule.algorithm != first.algorithm || schedule.map != first.map ||
         schedule.root != first.root || schedule.segments != first.segments || schedule.maxSpan != first.maxSpan ||
         schedule.depth != first.depth || schedule.directInPlace != first.directInPlace ||
-        schedule.grouping != first.grouping) {
+        schedule.grouping != first.grouping || schedule.scratches != first.scratches) {
       complain(schedule,
-               "differs from rank 0's in collective, algorithm, map, root, segments, maxSpan, depth, directInPlace or "
-               "grouping");
+               "differs from rank 0's in collective, algorithm, map, root, segments, maxSpan, depth, directInPlace, "
+               "grouping or scratches");
     }
     if (schedule.segments < 1 || schedule.depth < 1) complain(schedule, "has no segments or a depth of 0");
     if (schedule.map == SegmentMap::kPerRank && schedule.segments != schedules_.size()) {

@@ -55,7 +55,7 @@ struct AlgorithmRow {
   // Whether every rank has a link to every other.
   bool linksToAll = false;
   // Whether one slot carries a segment of nearly every rank. Null: never.
-  bool (*packsAllRanks)(Collective collective) = nullptr;
+  bool (*packsAllRanks)(Collective collective, int ranks) = nullptr;
   // Whether each element is made in one step, of all ranks' operands in the order of the ranks: the same bits as every
   // other such algorithm, wherever the ranks are.
   bool addsInRankOrder = false;

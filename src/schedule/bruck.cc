@@ -43,7 +43,7 @@ Workload workloadOfBruck(const Request& request, const Scale& scale) {
   return inParts(request, scale, doubling(scale));
 }
 
-bool bruckPacksAllRanks(Collective) { return true; }
+bool bruckPacksAllRanks(Collective, int) { return true; }
 
 }  // namespace
 

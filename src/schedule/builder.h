@@ -40,8 +40,6 @@ class Builder {
       return *this;
     }
     Draft& to(Operand destination) {
-      if (destination.kind() == Operand::Kind::kScratch && destination.index() >= builder_.made_.scratches)
-        builder_.made_.scratches = fitted<uint16_t>(destination.index() + 1, "scratch buffers");
       builder_.made_.operands.push_back(destination);
       step().toCount = fitted<uint16_t>(step().toCount + 1, "a step's destinations");
       return *this;
@@ -98,6 +96,9 @@ class Builder {
 
   // A peer may still read the input over a direct link when the output is written.
   void directOutOfPlaceOnly() { made_.directInPlace = false; }
+
+  // So many as the rank with most of them has.
+  void scratches(int count) { made_.scratches = fitted<uint16_t>(count, "scratch buffers"); }
 
   // `depth` is the smallest that lets all ranks finish; `maxSpan` the largest span on any rank.
   Schedule finish(int depth, int maxSpan = 1) {

@@ -23,6 +23,8 @@ constexpr Collective kDoublingHas[] = {Collective::kAllReduce, Collective::kBroa
 class AllReduce {
  public:
   explicit AllReduce(Builder& builder) : builder_(builder), cube_(builder.size()), rank_(builder.rank()) {
+    const bool pairs = cube_.corners() < builder_.size();
+    builder_.scratches(std::min(2, log2Ceil(cube_.corners()) - (pairs ? 0 : 1)));
     if (cube_.standsAside(rank_)) {
       builder_.at(0).from(Operand::input()).toRank(rank_ - 1);
       builder_.at(0).fromRank(rank_ - 1).to(Operand::output());

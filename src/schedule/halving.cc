@@ -1,6 +1,5 @@
-// Recursive halving and doubling: about log2 n exchanges per phase, with few and larger slots; and for an all-reduce of
-// few bytes doubling by itself. R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
-// operations in MPICH", 2005.
+// Recursive halving and doubling: about log2 n exchanges per phase, with few and larger slots. R. Thakur, R.
+// Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 //
 // All-reduce and all-gather pair the ranks of a hypercube of p = 2^k corners. Of n > p ranks the first 2 (n - p) stand
 // in pairs: the odd one hands its contribution to the even one, which stands for both, and gets the result back. A
@@ -71,6 +70,7 @@ class HalvingDoubling {
 
   // Among 2^k ranks. Two scratch buffers in turn hold the sums of the own block.
   void reduceScatter() {
+    builder_.scratches(std::min(2, log2Ceil(cube_.corners()) - 1));
     Operand held = Operand::input();
     int begin = 0, turn = 0;  // of what is held, and where the next sums go
     for (int half = cube_.corners() / 2; half > 0; half /= 2) {
@@ -179,7 +179,9 @@ Workload workloadOfHalving(const Request& request, const Scale& scale) {
   return work;
 }
 
-bool halvingPacksAllRanks(Collective) { return true; }
+bool halvingPacksAllRanks(Collective collective, int ranks) {
+  return plainOf(collective) != Collective::kReduceScatter || Cube(ranks).corners() == ranks;
+}
 
 }  // namespace
 

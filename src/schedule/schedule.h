@@ -91,7 +91,7 @@ struct Schedule {
   SegmentMap map = SegmentMap::kSplit;
   int rank = 0, size = 1, root = 0;
   uint32_t segments = 1;
-  uint16_t scratches = 0;  // number of scratch buffers
+  uint16_t scratches = 0;  // of the rank with most; the same on every rank, as a GPU's slots are no longer than these
   uint16_t maxSpan = 1;    // largest Step::span of any rank of this collective
   uint8_t maxLag = 0;      // largest Step::lag of this rank
   uint16_t depth = 1;      // smallest FIFO depth with which all ranks together finish; the same on every rank

@@ -112,7 +112,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Further transports (tutti/transport.h). What they are called and which there are is to be the same on every "
      "rank."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,
-     "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical, doubling; several, as tree,ring; all but some, as "
+     "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical, doubling; several, as tree,ring; all but "
+     "some, as "
      "^tree; for each operation, as tree;all_reduce:ring,oneshot",
      "The algorithm of every collective that has it, or those to choose from, in any case of letters. What follows an "
      "operation's name is for that one, what stands alone for all that are not named (docs/tuning.md). An operation "

@@ -113,7 +113,8 @@ TEST_P(Repeated, CallsAreExact) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Repeated,
-                         ::testing::Values("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct"),
+                         ::testing::Values("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct",
+                                           "doubling"),
                          [](const auto& algorithm) { return std::string(algorithm.param); });
 
 // The short way looks at what comes as the long one does.

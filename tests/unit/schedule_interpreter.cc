@@ -129,7 +129,7 @@ class Interpreter {
     return true;
   }
 
-  Value read(const Schedule& schedule, Operand source, size_t cell, size_t position) {
+  Value read(const Schedule& schedule, const Step& step, Operand source, size_t cell, size_t position) {
     const auto rank = static_cast<size_t>(schedule.rank);
     switch (source.kind()) {
       case Operand::Kind::kInput: {
@@ -140,7 +140,9 @@ class Interpreter {
       case Operand::Kind::kOutput:
         return outputs_[rank][cell];
       case Operand::Kind::kScratch:
-        return scratches_[rank][source.index()][position];
+        if (step.skip + position < schedule.segments) return scratches_[rank][source.index()][step.skip + position];
+        broken_ = "reads beyond the end of a scratch buffer";
+        return {};
       case Operand::Kind::kLink:
         break;
     }
@@ -152,9 +154,9 @@ class Interpreter {
 
   Value combine(const Schedule& schedule, const Step& step, size_t cell, size_t position) {
     const auto from = schedule.from(step);
-    Value result = read(schedule, from[0], cell, position);
+    Value result = read(schedule, step, from[0], cell, position);
     for (size_t i = 1; i < from.size(); ++i) {
-      const Value next = read(schedule, from[i], cell, position);
+      const Value next = read(schedule, step, from[i], cell, position);
       result = {result.sum + next.sum, scramble(scramble(result.order + i) ^ next.order)};
     }
     const bool divides = (step.flags & kFinalise) != 0;

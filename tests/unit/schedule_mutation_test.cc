@@ -73,6 +73,8 @@ void addStepMutations(const Loose& loose, size_t s, std::vector<Mutate>& all) {
   if (loose.steps[s].step.lag > 0) all.push_back([s](Loose& l) { l.steps[s].step.lag--; });
   all.push_back([s](Loose& l) { l.steps[s].step.span++; });
   if (loose.steps[s].step.span > 1) all.push_back([s](Loose& l) { l.steps[s].step.span--; });
+  all.push_back([s](Loose& l) { l.steps[s].step.skip++; });
+  if (loose.steps[s].step.skip > 0) all.push_back([s](Loose& l) { l.steps[s].step.skip--; });
   all.push_back([s](Loose& l) { l.steps[s].step.flags ^= kFinalise; });
   if (s + 1 < steps) all.push_back([s](Loose& l) { std::swap(l.steps[s], l.steps[s + 1]); });
 }
