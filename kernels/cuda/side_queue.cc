@@ -123,8 +123,8 @@ void StreamQueue::leave(const StreamState& place) {
 
 void StreamQueue::words(std::span<const device::WordOp> ops) { queueWords(current_, ops, context_->ordinal()); }
 
-// The copies between GPU and host of all streams of a process share a few queues of the hardware: one that stands
-// behind a wait holds up those behind it, for which it may be waiting. A kernel stands in its own stream alone.
+// Copies between GPU and host are made by a kernel where one can: by the copy engine, three ranks of one process and
+// more stood still on a real GPU (docs/measurements/2026-11-27-h200-second.md); why is not known.
 void StreamQueue::copy(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes <= kMostCopiedByKernel && isForKernel(to, from, bytes)) return fold(copyByKernel(to, from, bytes));
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, current_), context_->ordinal(),

@@ -48,10 +48,10 @@ inline constexpr double kMappedMessageUs = 0.06;
 // Bytes. What is longer is stored once for several links (engine::Lane::takeShared).
 inline constexpr double kLeastShared = 4 << 10;
 
-// Microseconds. What one more message costs through the kernel, a fit to ranks on cores of their own over loopback TCP
-// (a Xeon of 16 cores, docs/measurements/2026-11-27-sixteen-cores.md): an exchange between two takes 7.3, steps of one
-// message each 8.6, three messages at once 14.5 (received one by one) to 20 (summed in one step). Half of an exchange
-// by busy polling is 3.1.
+// Microseconds, a fit and a judgement. What one more message costs through the kernel. Over loopback TCP, ranks on
+// cores of their own (a Xeon of 16 cores, docs/measurements/2026-11-27-sixteen-cores.md), an exchange between two ranks
+// takes 7.3; three messages at once take 14.5, each received by a step of its own, and 20, summed in one step; seven 26
+// and 75. Half of an exchange by busy polling is 3.1.
 inline constexpr double kNetworkMessageUs = 4.5;
 
 // Microseconds. From this latency on a link is taken for one through the kernel or a card. A mapped slot's hand-over

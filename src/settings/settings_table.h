@@ -113,8 +113,7 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "rank."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,
      "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical, doubling; several, as tree,ring; all but "
-     "some, as "
-     "^tree; for each operation, as tree;all_reduce:ring,oneshot",
+     "some, as ^tree; for each operation, as tree;all_reduce:ring,oneshot",
      "The algorithm of every collective that has it, or those to choose from, in any case of letters. What follows an "
      "operation's name is for that one, what stands alone for all that are not named (docs/tuning.md). An operation "
      "that has none of them chooses among all. The same on every rank. Default: the fastest by the cost model."},
