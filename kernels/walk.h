@@ -47,13 +47,17 @@ inline size_t countOf(const Layout& layout, const schedule::Step& step, size_t r
   return count;
 }
 
-// The elements that a scratch buffer holds before those of a step that reads it from a later segment on.
-inline size_t skippedOf(const Layout& layout, const schedule::Step& step, size_t round, bool byInput) noexcept {
-  if (step.skip == 0) return 0;
+// What a scratch buffer holds before the segments of a step that reads it from a later one on, as a step over that.
+constexpr schedule::Step partBefore(const Layout& layout, const schedule::Step& step) noexcept {
   schedule::Step skipped = step;
   skipped.segment = (step.segment + layout.segments - step.skip) % layout.segments;
   skipped.span = step.skip;
-  return countOf(layout, skipped, round, byInput);
+  return skipped;
+}
+
+// The elements of it.
+inline size_t skippedOf(const Layout& layout, const schedule::Step& step, size_t round, bool byInput) noexcept {
+  return step.skip == 0 ? 0 : countOf(layout, partBefore(layout, step), round, byInput);
 }
 
 // Calls visit(run, before) for the pieces of a step, which lie side by side in the slot: `before` elements of it come

@@ -120,13 +120,9 @@ __device__ inline size_t skippedBytes(const Block& block, const schedule::Step& 
   if (step.skip == 0) return 0;
   const kernels::Layout& layout = block.work.layout;
   const bool byInput = kernels::goesByInput(layout, block.work.program.operands, step);
-  schedule::Step skipped = step;
-  skipped.segment = (step.segment + layout.segments - step.skip) % layout.segments;
-  skipped.span = step.skip;
-  uint32_t grains = 0;
-  forEachRun(block, skipped, round, byInput, grain,
-             [&](const Run& run) { grains = run.grains + (run.bytes + grain.payload - 1) / grain.payload; });
-  return size_t{grains} * grain.payload;
+  const uint32_t filled =
+      forEachRun(block, kernels::partBefore(layout, step), round, byInput, grain, [](const Run&) {});
+  return size_t{filled + grain.payload - 1} / grain.payload * grain.payload;
 }
 
 // `first`: the first run of the step; `outputEnd`: where the last one ends in the output.
