@@ -113,28 +113,29 @@ def in_tuttis_own_numbers():
 
 def scraped_while_it_trains():
     """The page is asked for as quickly as it comes, and no call is refused because of that."""
-    pages, done = [], threading.Event()
+    line = f'tutti_operations_total{{communicator="default_pg",rank="{self()}",operation="all_reduce"}} '
+    counts, done = [], threading.Event()
     with tutti.serve_prometheus(0) as endpoint:
         def scrape():
             while not done.is_set():
                 with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics") as answer:
                     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-                    pages.append(answer.read().decode())
+                    counts.append(float(answer.read().decode().split(line)[1].split("\n")[0]))
 
         thread = threading.Thread(target=scrape)
         thread.start()
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(32, 32))
         while True:
             model(torch.ones(4, 32)).sum().backward()
-            enough = torch.tensor([float(len(pages) >= 3)])
+            # Until pages of before and after a step are there: the first hundreds may all be of before the first.
+            seen = len(counts) >= 3 and counts[-1] > counts[0]
+            enough = torch.tensor([float(seen or not thread.is_alive())])
             dist.all_reduce(enough)
             if enough.item() == size():
                 break
         done.set()
         thread.join()
-    line = f'tutti_operations_total{{communicator="default_pg",rank="{self()}",operation="all_reduce"}} '
-    counts = [float(page.split(line)[1].split("\n")[0]) for page in pages]
-    assert counts == sorted(counts) and counts[-1] > counts[0], counts
+    assert counts == sorted(counts) and len(counts) >= 3 and counts[-1] > counts[0], counts
 
 
 if __name__ == "__main__":
