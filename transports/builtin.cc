@@ -93,7 +93,7 @@ Registry builtinTransports(std::string_view list, const TransportSettings& setti
   registry.add(transports::makeShm(settings.singleCopy != SingleCopy::kNever));
   addAll(registry, makeVerbs(settings));
   addPlugins(registry, settings);
-  registry.add(transports::makeTcp());
+  registry.add(transports::makeTcp(settings.tcpCongestion));
   if (!list.empty()) registry.narrow(list);
   return registry;
 }

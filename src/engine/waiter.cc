@@ -58,12 +58,16 @@ bool Waiter::pause(bool onSockets) noexcept {
   if (idle_ == 0 && crowd_.felt()) [[unlikely]]
     idle_ = kYieldsUntil;
   if (idle_ < first_) idle_ = first_;
-  if (idle_ < kSpinsUntil) {
-    if (++idle_ > kLooksBeforeRelaxing) relax();
-    return (idle_ & 255) == 0;
-  }
-  if (!mayDoze()) giveWay(onSockets && first_ != 0);
+  if (idle_ < kSpinsUntil) return spin(onSockets);
+  if (!mayDoze()) giveWay(onSockets);
   return (idle_ & 63) == 0 || mayDoze();
+}
+
+bool Waiter::spin(bool onSockets) noexcept {
+  const uint32_t moved = onSockets ? kSpinsOfALookAtSockets : 1;
+  if (!onSockets && idle_ >= kLooksBeforeRelaxing) relax();
+  idle_ += moved;
+  return (idle_ & 255) < moved;
 }
 
 void Waiter::giveWay(bool onSockets) noexcept {

@@ -146,16 +146,16 @@ const DeviceProgram& DevicePrograms::find(const comm::Call& call, bool streamed)
   });
 }
 
-schedule::Schedule DevicePrograms::build(const comm::Call& call, schedule::Algorithm algorithm) const {
+schedule::Schedule DevicePrograms::build(const comm::Call& call, schedule::Algorithm algorithm, int depth) const {
   if (call.collective != Collective::kSendRecv)
-    return schedule::build(algorithm, {call.collective, shape_.size, call.root, groupOf_, within_}, rank_);
+    return schedule::build(algorithm, {call.collective, shape_.size, call.root, groupOf_, within_, depth}, rank_);
   return call.sends ? schedule::buildSend(rank_, shape_.size, call.root)
                     : schedule::buildReceive(rank_, shape_.size, call.root);
 }
 
 std::unique_ptr<DeviceProgram> DevicePrograms::make(const comm::Call& call, const plan::DeviceChoice& choice) {
   auto made = std::make_unique<DeviceProgram>();
-  made->schedule = build(call, choice.algorithm);
+  made->schedule = build(call, choice.algorithm, static_cast<int>(shape_.depth));
   made->protocol = choice.protocol;
   made->channels = static_cast<uint32_t>(choice.channels);
   const schedule::Schedule& schedule = made->schedule;
@@ -174,7 +174,7 @@ std::unique_ptr<DeviceProgram> DevicePrograms::make(const comm::Call& call, cons
 
 std::unique_ptr<DeviceProgram> DevicePrograms::makeStreamed(const comm::Call& call, const plan::DeviceChoice& choice) {
   auto made = std::make_unique<DeviceProgram>();
-  made->schedule = build(call, choice.algorithm);
+  made->schedule = build(call, choice.algorithm, GpuLayout::kStreamDepth);
   const schedule::Schedule& schedule = made->schedule;
   made->chunkBytes = deviceChunkBytes(schedule, Protocol::kSimple, shape_, true);
   const bool narrow = std::ranges::all_of(schedule.steps, [](const schedule::Step& step) {

@@ -63,7 +63,7 @@ class DevicePrograms {
   plan::DeviceChoice chooseMessage(const comm::Call& call) const;
   schedule::Request requestOf(const comm::Call& call) const noexcept;
   plan::DeviceChoice chooseStreamed(const comm::Call& call) const;
-  schedule::Schedule build(const comm::Call& call, schedule::Algorithm algorithm) const;
+  schedule::Schedule build(const comm::Call& call, schedule::Algorithm algorithm, int depth) const;
   std::unique_ptr<DeviceProgram> make(const comm::Call& call, const plan::DeviceChoice& choice);
   std::unique_ptr<DeviceProgram> makeStreamed(const comm::Call& call, const plan::DeviceChoice& choice);
   device::Program upload(const schedule::Schedule& schedule, uint32_t scratchBytes);

@@ -15,6 +15,7 @@ enum class SingleCopy : uint8_t { kNever, kWhereFaster, kAlways };
 struct TransportSettings {
   std::string plugins;                        // TUTTI_TRANSPORT_PLUGINS: paths with commas between
   std::map<std::string, std::string> values;  // of TUTTI_IB_*, by name
+  std::string tcpCongestion{};                // TUTTI_TCP_CONGESTION: as setCongestion takes it
   SingleCopy singleCopy = SingleCopy::kWhereFaster;
   std::shared_ptr<const GpuSlotSource> gpuSlots{};  // of a communicator on a GPU; null: of one in host memory
 };

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/slots.h"
 #include "schedule/schedule.h"
 #include "schedule/workload.h"
 
@@ -25,6 +26,7 @@ struct Shape {
   std::vector<int> groupOf;
   // within[r]: how early rank r comes among those of its host, in rings and trees; empty: by the numbers of the ranks.
   std::vector<int> within{};
+  int depth = slots::kDepth;  // slots that a link has: schedules that would have more under way keep to it
 };
 
 // One algorithm among some of the ranks, as a part of another.

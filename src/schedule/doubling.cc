@@ -95,7 +95,7 @@ class Binomial {
   int size_, root_, place_;
 };
 
-void broadcast(Builder& builder, int root) {
+void broadcastBinomial(Builder& builder, int root) {
   const Binomial tree(builder, root);
   auto step = builder.at(0);
   if (tree.isRoot()) {
@@ -107,7 +107,7 @@ void broadcast(Builder& builder, int root) {
   tree.forEachChild([&](int child) { step.toRank(child); });
 }
 
-void reduce(Builder& builder, int root) {
+void reduceBinomial(Builder& builder, int root) {
   const Binomial tree(builder, root);
   auto step = builder.at(0).from(Operand::input());
   tree.forEachChild([&](int child) { step.fromRank(child); });
@@ -121,9 +121,9 @@ void reduce(Builder& builder, int root) {
 Schedule buildDoubling(const Shape& shape, int rank) {
   Builder builder(shape, rank, SegmentMap::kSplit, 1);
   if (shape.collective == Collective::kBroadcast) {
-    broadcast(builder, shape.root);
+    broadcastBinomial(builder, shape.root);
   } else if (shape.collective == Collective::kReduce) {
-    reduce(builder, shape.root);
+    reduceBinomial(builder, shape.root);
   } else {
     const AllReduce doubling(builder);
     builder.directOutOfPlaceOnly();

@@ -83,18 +83,24 @@ namespace {
 //
 // Without rings, in one group, a round is summed an iteration after it is fed, and its sums are taken an iteration
 // after that: a rank that is not running just now, as its core does something else, is no reason for the others to
-// stop. Each way then has the messages of one more iteration under way, and the same order shows that there is no
-// deadlock when there is room for these.
+// stop. Along rings between hosts a round takes some iterations from each to the next: several are under way at once,
+// as many as a wire holds, and a rank whose turn on it comes later is no reason for the others of its host to send
+// nothing. Each way then has the messages of so many more iterations under way, and the same order shows that there is
+// no deadlock when there is room for these. Rounds go one by one where there is none, as a ring of many hosts has many
+// messages an iteration, and where links have unlike numbers of them: cells of several entries.
+constexpr int kDepthOfOne = 2;  // along rings, where rounds go one by one
+
 class Grid {
  public:
-  Grid(Builder& builder, const Hosts& hosts, bool segmentPerRank)
+  Grid(Builder& builder, const Shape& shape, const Hosts& hosts, bool segmentPerRank)
       : builder_(builder),
         hosts_(hosts),
         perRank_(segmentPerRank),
         lanes_(hosts.smallest()),
         host_(hosts.hostOf(builder.rank())),
         member_(hosts.memberOf(builder.rank())),
-        members_(hosts.membersOf(host_)) {}
+        members_(hosts.membersOf(host_)),
+        hop_(hopFor(shape)) {}
 
   // The most entries that any cell has.
   int entries() const {
@@ -104,21 +110,29 @@ class Grid {
     return (most + lanes_ - 1) / lanes_;
   }
 
+  // The smallest depth of links with which all ranks finish.
+  int depth() const {
+    if (hosts_.count() == 1) return perRank_ ? 2 : 4;
+    return (perRank_ && hosts_.count() == 2 ? 1 : kDepthOfOne) + hop_ * messages();
+  }
+
   void reduceScatter(int entry, bool thenGather) {
     const int count = hosts_.count();
     for (int k = 0; k < count; ++k) {
       const int target = (host_ + 2 * count - 1 - k) % count;
+      lag_ = k * hop_;
       feed(target, entry);
       if (runsLane() && has(member_, target, entry)) pass(k, target, entry, thenGather);
     }
     if (thenGather) {
       take(host_, entry);
     } else if (ownsUnlaned(entry)) {
-      builder_.at(builder_.rank()).fromRank(local(member_ % lanes_)).to(Operand::output());
+      builder_.at(builder_.rank()).fromRank(local(member_ % lanes_)).to(Operand::output()).lag(lag_);
     }
   }
 
   void gatherOwn(int entry) {
+    lag_ = 0;
     if (ownsUnlaned(entry)) {
       auto step = builder_.at(builder_.rank()).from(Operand::input()).to(Operand::output());
       step.toRank(local(member_ % lanes_)).directWrite();
@@ -131,13 +145,21 @@ class Grid {
     const int count = hosts_.count();
     for (int k = 1; k < count; ++k) {
       const int source = (host_ + count - k) % count;
+      lag_ += hop_;
       if (runsLane() && has(member_, source, entry)) relay(source, entry, k < count - 1);
       take(source, entry);
     }
   }
 
  private:
-  // Iterations from one hand-over of a round to the next.
+  // Of each link along a ring, in an iteration, where no cell has several entries.
+  int messages() const { return (hosts_.count() - 1) * (perRank_ ? 1 : 2); }
+  int hopFor(const Shape& shape) const {
+    const bool areHosts = hosts_.count() > 1 && Hosts::of(shape.groupOf, shape.size).count() > 1;
+    if (!areHosts || entries() > 1) return 0;
+    return hopOf(shape, messages());
+  }
+  // Iterations from one hand-over of a round to the next within a host.
   int behind() const { return hosts_.count() == 1 ? 1 : 0; }
   bool runsLane() const { return member_ < lanes_; }
   int local(int member) const { return hosts_.rankOf(host_, member); }
@@ -161,7 +183,7 @@ class Grid {
   void feed(int target, int entry) {
     forOtherLanes(+1, [&](int lane) {
       if (!has(lane, target, entry)) return;
-      builder_.at(segmentOf(lane, target, entry)).from(Operand::input()).toRank(local(lane));
+      builder_.at(segmentOf(lane, target, entry)).from(Operand::input()).toRank(local(lane)).lag(lag_);
     });
   }
 
@@ -169,7 +191,7 @@ class Grid {
   void pass(int k, int target, int entry, bool thenGather) {
     auto step = builder_.at(segmentOf(member_, target, entry));
     if (k > 0) step.fromRank(neighbour(-1));
-    step.lag(behind());
+    step.lag(lag_ + behind());
     for (int member = 0; member < members_; ++member) fromMember(step, member);
     if (k < hosts_.count() - 1) {
       step.toRank(neighbour(+1));
@@ -207,7 +229,7 @@ class Grid {
 
   void relay(int source, int entry, bool further) {
     auto step = builder_.at(segmentOf(member_, source, entry)).fromRank(neighbour(-1)).to(Operand::output());
-    step.directWrite();
+    step.directWrite().lag(lag_);
     if (further) step.toRank(neighbour(+1));
     toMembers(step, member_);
   }
@@ -224,7 +246,7 @@ class Grid {
     forOtherLanes(-1, [&](int lane) {
       const bool mine = perRank_ && source == host_ && ownerOf(lane, entry) == member_;
       if (mine || !has(lane, source, entry)) return;
-      builder_.at(segmentOf(lane, source, entry)).fromRank(local(lane)).to(Operand::output()).lag(takeBehind);
+      builder_.at(segmentOf(lane, source, entry)).fromRank(local(lane)).to(Operand::output()).lag(lag_ + takeBehind);
     });
   }
 
@@ -232,15 +254,22 @@ class Grid {
   const Hosts& hosts_;
   bool perRank_;
   int lanes_, host_, member_, members_;
+  int hop_;      // iterations that a round takes from one host to the next
+  int lag_ = 0;  // of what comes next
 };
 
 }  // namespace
+
+int hopOf(const Shape& shape, int messages) {
+  constexpr int kMost = 2;  // more was no faster (docs/decisions/0048)
+  return std::clamp((shape.depth - kDepthOfOne) / messages, 0, kMost);
+}
 
 Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts) {
   const bool perRank = shape.collective != Collective::kAllReduce && shape.collective != Collective::kBarrier;
   const int segments = perRank ? shape.size : hosts.smallest() * hosts.count();
   Builder builder(shape, rank, perRank ? SegmentMap::kPerRank : SegmentMap::kSplit, segments);
-  Grid grid(builder, hosts, perRank);
+  Grid grid(builder, shape, hosts, perRank);
   for (int entry = 0; entry < grid.entries(); ++entry) {
     if (!perRank || reduces(shape.collective)) {
       grid.reduceScatter(entry, !perRank);
@@ -249,8 +278,7 @@ Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts) {
     }
     if (!perRank || !reduces(shape.collective)) grid.gatherOthers(entry);
   }
-  if (hosts.count() == 1) return builder.finish(perRank ? 2 : 4);
-  return builder.finish(perRank && hosts.count() == 2 ? 1 : 2);
+  return builder.finish(grid.depth());
 }
 
 void addPartners(Workload& work, double bytes, const Scale& scale) {

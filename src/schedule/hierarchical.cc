@@ -8,6 +8,10 @@
 // Of h hosts each sends 2 (h - 1)/h of the message to others, over as many rings as it has ranks: what is sent within a
 // host never leaves it. 2 (h - 1) steps between hosts and two within them; with a root ⌈log2 h⌉ and one. Each of the m
 // ranks of a host sends 2 (m - 1)/m of the message to the others of it.
+//
+// Two hosts need no ring for an all-reduce: each lane's members send each other what their hosts have, and both add the
+// two. That is the message once, as along the ring, in one step instead of two; and twice the adding, of what a network
+// brings.
 #include <algorithm>
 
 #include "schedule/grid.h"
@@ -35,7 +39,73 @@ TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
   return team;
 }
 
+// A host's part of a lane's segment: the member's own, and what the others fed.
+class Exchange {
+ public:
+  Exchange(const Shape& shape, int rank, const Hosts& hosts)
+      : builder_(shape, rank, SegmentMap::kSplit, hosts.smallest()),
+        hosts_(hosts),
+        lanes_(hosts.smallest()),
+        host_(hosts.hostOf(rank)),
+        member_(hosts.memberOf(rank)),
+        hop_(hopOf(shape, 1)) {}
+
+  Schedule build() {
+    // Who is alone on its host lends the other one its input, and adds to it where that is its output.
+    if (std::min(hosts_.membersOf(0), hosts_.membersOf(1)) == 1) builder_.directOutOfPlaceOnly();
+    forOtherLanes(+1, [&](int lane) { builder_.at(lane).from(Operand::input()).toRank(local(lane)); });
+    if (member_ < lanes_) {
+      sumOfHost();
+      sumOfBoth();
+    }
+    forOtherLanes(-1, [&](int lane) { builder_.at(lane).fromRank(local(lane)).to(Operand::output()).lag(hop_); });
+    return builder_.finish(depth());
+  }
+
+ private:
+  int local(int member) const { return hosts_.rankOf(host_, member); }
+  int opposite() const { return hosts_.rankOf(1 - host_, member_); }
+  int depth() const { return 1 + hop_; }
+
+  template <class Visit>
+  void forOtherLanes(int direction, Visit visit) const {
+    for (int d = member_ < lanes_ ? 1 : 0; d < lanes_; ++d) visit((member_ % lanes_ + direction * d + lanes_) % lanes_);
+  }
+
+  void sumOfHost() {
+    auto step = builder_.at(member_);
+    for (int member = 0; member < hosts_.membersOf(host_); ++member) {
+      if (member == member_) {
+        step.from(Operand::input());
+      } else {
+        step.fromRank(local(member));
+      }
+    }
+    step.to(Operand::output()).toRank(opposite());
+  }
+
+  // In the same order on both, so that both have the same bits.
+  void sumOfBoth() {
+    auto step = builder_.at(member_).lag(hop_).finalise().directWrite();
+    for (int host = 0; host < 2; ++host) {
+      if (host == host_) {
+        step.from(Operand::output());
+      } else {
+        step.fromRank(opposite());
+      }
+    }
+    step.to(Operand::output());
+    for (int d = 1; d < hosts_.membersOf(host_); ++d) step.toRank(local((member_ + d) % hosts_.membersOf(host_)));
+  }
+
+  Builder builder_;
+  const Hosts& hosts_;
+  int lanes_, host_, member_, hop_;
+};
+
 Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
+  const bool split = shape.collective == Collective::kAllReduce || shape.collective == Collective::kBarrier;
+  if (split && hosts.count() == 2) return Exchange(shape, rank, hosts).build();
   if (!hasRoot(shape.collective)) return buildOnGrid(shape, rank, hosts);
   Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
   const TreeTeam team = teamOf(hosts, shape.root, rank);
@@ -66,7 +136,7 @@ bool stagesOfHierarchical(const Request& request, const Scale& scale, std::array
   if (!isOnHosts(scale)) return false;
   const bool split = request.collective == Collective::kAllReduce, rooted = hasRoot(request.collective);
   Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
-  Stage between{Algorithm::kRing, request, scale};
+  Stage between{split && scale.hosts == 2 ? Algorithm::kOneShot : Algorithm::kRing, request, scale};
   within.scale.ranks = scale.ranksPerHost, within.scale.hosts = 1;
   between.scale.ranks = scale.hosts, between.scale.ranksPerHost = 1, between.scale.ranksPerCore = 1;
   if (!split && !rooted) {

@@ -58,6 +58,9 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Network interfaces to use: beginnings of names; with = in front of the list whole names, with ^ all but these, "
      "with ^= both, as with NCCL. A = in front of one later name is for that name. Default: all."},
     {"TUTTI_SOCKET_FAMILY", For::kNetwork, Type::kText, "0", 0, 0, "4, 6, or 0 for both", "IPv4 or IPv6 only."},
+    {"TUTTI_TCP_CONGESTION", For::kNetwork, Type::kText, "", 0, 0, "cubic, reno, bbr, dctcp, whatever the system has",
+     "The congestion control of TCP links. Default: the system's, but where that is BBR, cubic (or reno): BBR holds "
+     "back messages of ranks that wait for each other."},
     {"TUTTI_PORT_RANGE", For::kNetwork, Type::kText, "", 0, 0, "first-last, or one port",
      "TCP ports to listen at, from 1 to 65535. Each rank of a host needs one for each communicator; rank 0, or the "
      "process that made the unique id, one more while the ranks join, which with TUTTI_ROOT is the one named there. "

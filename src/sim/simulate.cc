@@ -241,6 +241,7 @@ schedule::Shape shapeOf(Algorithm algorithm, const Cluster& cluster, const Messa
   shape.collective = message.collective;
   shape.size = cluster.ranks();
   shape.root = message.root;
+  shape.depth = static_cast<int>(cluster.depth);
   if (algorithm != Algorithm::kHierarchical) return shape;
   for (int rank = 0; rank < shape.size; ++rank) shape.groupOf.push_back(rank / cluster.ranksPerHost);
   return shape;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "device/network_slots.h"
+#include "net/congestion.h"
 #include "plan/plan.h"
 #include "plan/profile_file.h"
 #include "process/log.h"
@@ -35,6 +36,16 @@ EngineWish engineByName(const std::string& name) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("TUTTI_ENGINE={}: auto, kernel, copy or stream", name));
 }
 
+// The parsers serve the configuration as well: here their errors get the name of the variable.
+template <class Parse>
+auto parsed(settings::Name variable, Parse&& parse) {
+  try {
+    return parse(settings::text(variable));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", variable.text(), error.what()));
+  }
+}
+
 // What transports may be told, as it is or by default; of numbers, whether they may be is known then.
 constexpr settings::Name kNumbers[] = {
     "TUTTI_IB_GID_INDEX", "TUTTI_IB_QPS_PER_CONNECTION",   "TUTTI_IB_TC",        "TUTTI_IB_SL", "TUTTI_IB_TIMEOUT",
@@ -44,6 +55,7 @@ link::TransportSettings settingsOfTransports() {
   link::TransportSettings all;
   all.singleCopy = static_cast<link::SingleCopy>(settings::number("TUTTI_SINGLE_COPY"));
   all.plugins = settings::text("TUTTI_TRANSPORT_PLUGINS");
+  all.tcpCongestion = parsed("TUTTI_TCP_CONGESTION", checkedCongestion);
   all.values["TUTTI_IB_HCA"] = settings::text("TUTTI_IB_HCA");
   for (const settings::Name name : kNumbers) all.values[name.text()] = fmt::to_string(settings::number(name));
   return all;
@@ -54,16 +66,6 @@ constexpr int kNoneIsAsked = 0;
 link::TransportSettings onGpu(link::TransportSettings settings, int device) {
   settings.gpuSlots = device::slotSourceOf(device);
   return settings;
-}
-
-// The parsers serve the configuration as well: here their errors get the name of the variable.
-template <class Parse>
-auto parsed(settings::Name variable, Parse&& parse) {
-  try {
-    return parse(settings::text(variable));
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", variable.text(), error.what()));
-  }
 }
 
 }  // namespace

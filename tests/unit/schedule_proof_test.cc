@@ -30,7 +30,7 @@ void prove(Algorithm algorithm, const Shape& shape) {
   const Verdict verdict = verify(schedules, schedules[0].depth);
   EXPECT_TRUE(verdict.ok) << nameOf(shape.collective) << " " << nameOf(algorithm) << " of " << shape.size
                           << " ranks, root " << shape.root << ": " << verdict.problems[0];
-  EXPECT_LE(schedules[0].depth, 4);
+  EXPECT_LE(schedules[0].depth, slots::kDepth);
 }
 
 // From 0 (equal hosts) on, ever less regular ways to put ranks on hosts.

@@ -12,6 +12,7 @@
 #include "base/costs.h"
 #include "base/error.h"
 #include "link/edge_memory.h"
+#include "net/congestion.h"
 #include "process/fd.h"
 #include "process/link_sockets.h"
 #include "transports/tcp/address.h"
@@ -161,35 +162,46 @@ class TcpConnection : public Connection {
 
 class TcpSetup : public link::Setup {
  public:
-  TcpSetup(const Edge& edge, OobChannel& oob) : edge_(edge), oob_(oob) { oob.requestStream(link::StreamKind::kTcp); }
+  TcpSetup(const Edge& edge, OobChannel& oob, std::string congestion)
+      : edge_(edge), oob_(oob), congestion_(std::move(congestion)) {
+    oob.requestStream(link::StreamKind::kTcp);
+  }
   std::unique_ptr<Connection> advance() override {
     auto stream = oob_.pollStream();
     if (!stream) return nullptr;
     const int on = 1;
     if (::setsockopt(stream->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
       throw systemError("cannot switch off delays on a TCP stream (TCP_NODELAY)", errno);
+    setCongestion(stream->fd.get(), congestion_);
     return std::make_unique<TcpConnection>(edge_, std::move(*stream));
   }
 
  private:
   Edge edge_;
   OobChannel& oob_;
+  std::string congestion_;
 };
 
 class Tcp : public link::Transport {
  public:
+  explicit Tcp(std::string congestion) : congestion_(std::move(congestion)) {}
   std::string_view name() const noexcept override { return "tcp"; }
   link::Reachability reach(const topology::PeerInfo& self, const topology::PeerInfo& peer) const override {
     const auto& known = self.hostId == peer.hostId ? costs::kTcpLoopback : costs::kTcpNetwork;
     return {true, known.latencyUs, known.bandwidthGBs, ""};
   }
   std::unique_ptr<link::Setup> open(const Edge& edge, OobChannel& oob) override {
-    return std::make_unique<TcpSetup>(edge, oob);
+    return std::make_unique<TcpSetup>(edge, oob, congestion_);
   }
+
+ private:
+  std::string congestion_;
 };
 
 }  // namespace
 
-std::unique_ptr<link::Transport> makeTcp() { return std::make_unique<Tcp>(); }
+std::unique_ptr<link::Transport> makeTcp(std::string congestion) {
+  return std::make_unique<Tcp>(std::move(congestion));
+}
 
 }  // namespace tutti::transports

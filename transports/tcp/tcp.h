@@ -2,11 +2,13 @@
 // sealed when the stream comes with keys.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "link/transport.h"
 
 namespace tutti::transports {
 
-std::unique_ptr<link::Transport> makeTcp();
+// `congestion` as setCongestion takes it.
+std::unique_ptr<link::Transport> makeTcp(std::string congestion = {});
 
 }  // namespace tutti::transports

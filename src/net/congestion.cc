@@ -1,0 +1,59 @@
+#include "net/congestion.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "process/fd.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kMostLetters = 16;  // TCP_CA_NAME_MAX of linux/tcp.h
+
+bool set(int fd, std::string_view name) noexcept {
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
+}
+
+bool isPacedByMeasuring(int fd) noexcept {
+  std::array<char, kMostLetters> name{};
+  socklen_t bytes = name.size();
+  return ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) == 0 &&
+         std::string_view(name.data(), bytes).starts_with("bbr");
+}
+
+std::string allowedHere() {
+  std::ifstream file("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+  std::string line;
+  return std::getline(file, line) ? line : "not known";
+}
+
+}  // namespace
+
+std::string checkedCongestion(std::string name) {
+  if (name.empty()) return name;
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (name.size() < kMostLetters && (!socket || set(socket.get(), name))) return name;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("'{}' is no congestion control that TCP has here, or none that this process may use; those "
+                          "that it may use are: {}",
+                          name, allowedHere()));
+}
+
+void setCongestion(int fd, std::string_view checked) noexcept {
+  if (!checked.empty()) {
+    set(fd, checked);
+  } else if (isPacedByMeasuring(fd)) {
+    set(fd, "cubic") || set(fd, "reno");
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,16 @@
+// By which rules a TCP socket sends as much as the network takes.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+// As it is, where this system has such a congestion control and lets this process use it. Throws
+// Error(kInvalidArgument) that names those it may use. Empty: chosen.
+std::string checkedCongestion(std::string name);
+// Of a TCP socket. Chosen: the system's, unless it paces by what it has measured, as BBR does: ranks wait for each
+// other with little to send, which is measured too, and then the next long message is held back for tens of
+// milliseconds (docs/decisions/0048). Instead cubic, or reno, whichever this process may use.
+void setCongestion(int fd, std::string_view checked) noexcept;
+
+}  // namespace tutti
