@@ -125,7 +125,11 @@ class BusyThread {
 class Method {
  public:
   Method(Peer& peer, Meeting& meeting, const Arguments& arguments)
-      : peer_(peer), meeting_(meeting), budget_(arguments.budget), cells_(readCells(arguments.cells)) {
+      : peer_(peer),
+        meeting_(meeting),
+        budget_(arguments.budget),
+        batch_(arguments.busy ? kBusyBatch : kBatch),
+        cells_(readCells(arguments.cells)) {
     size_t most = 0;
     for (const Cell& cell : cells_) most = std::max(most, cell.whole(meeting.ranks()) * sizeOf(cell.type));
     for (std::byte*& area : areas_) {
@@ -148,8 +152,9 @@ class Method {
   }
 
  private:
-  static constexpr double kBatch = 0.008;          // seconds; a few ticks of the scheduler
-  static constexpr long kFewest = 3, kMost = 200;  // batches
+  // Seconds: a few ticks of the scheduler; beside busy threads as many slices of theirs, which are several ticks each.
+  static constexpr double kBatch = 0.008, kBusyBatch = 0.1;
+  static constexpr long kFewest = 3, kMost = 200;  // of them
 
   void measureCells() {
     for (size_t i = 0; i < cells_.size(); ++i) {
@@ -247,8 +252,8 @@ class Method {
   std::vector<double> batches(const Call& call) {
     long calls = 1;
     std::vector<double> results = twoBatches(call, calls);
-    while (quickest(results) * static_cast<double>(calls) < kBatch / 2) {
-      const double growth = std::clamp(kBatch / (quickest(results) * static_cast<double>(calls)), 2.0, 20.0);
+    while (quickest(results) * static_cast<double>(calls) < batch_ / 2) {
+      const double growth = std::clamp(batch_ / (quickest(results) * static_cast<double>(calls)), 2.0, 20.0);
       calls = std::lround(std::ceil(static_cast<double>(calls) * growth));
       results = twoBatches(call, calls);
     }
@@ -270,7 +275,7 @@ class Method {
 
   Peer& peer_;
   Meeting& meeting_;
-  double budget_;
+  double budget_, batch_;
   std::vector<Cell> cells_;
   std::byte* areas_[2] = {};
   FILE* file_ = nullptr;
