@@ -3,7 +3,8 @@
 namespace tutti::comm {
 namespace {
 
-// As long as a Waiter gives the core no pause. Who shares its core with others has nothing to gain from looking twice.
+// As long as a Waiter gives the core no pause, in looks at memory. Who shares its core with others has nothing to gain
+// from looking twice.
 uint32_t looksOf(HostState& state) noexcept {
   return state.team().ranksPerCore() > 1 || state.crowd().felt() ? 1 : engine::Waiter::kLooksBeforeRelaxing;
 }
@@ -46,7 +47,8 @@ Again runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
   begin(state, queue, call, begun);
   engine::Lane& lane = begun.plan->lanes.front();
   bool moved = false;
-  for (uint32_t looks = looksOf(state); looks > 0; --looks) {
+  const uint32_t most = looksOf(state);
+  for (uint32_t looks = 0; looks < most; looks += lane.askedTheSystem() ? engine::Waiter::kLooksOfASystemCall : 1) {
     const engine::LaneState now = lane.run(moved);
     if (now == engine::LaneState::kFailed) break;
     if (now == engine::LaneState::kBlocked) continue;

@@ -261,6 +261,10 @@ bool Task::overNetwork() const noexcept {
   return phase_ == Phase::kRunning && std::ranges::any_of(plan_->lanes, &engine::Lane::hasDrivers);
 }
 
+bool Task::askedTheSystem() const noexcept {
+  return phase_ == Phase::kRunning && std::ranges::any_of(plan_->lanes, &engine::Lane::askedTheSystem);
+}
+
 // For the flight recorder: how far the call is. A round is done when the steps are that lag furthest behind.
 void Task::note() noexcept {
   if (phase_ == Phase::kTurn || plan_ == nullptr) return;
@@ -322,6 +326,10 @@ bool onSockets(std::span<const Task> tasks) noexcept {
   return std::ranges::any_of(tasks, [](const Task& task) { return task.overNetwork(); });
 }
 
+bool askedTheSystem(std::span<const Task> tasks) noexcept {
+  return std::ranges::any_of(tasks, [](const Task& task) { return task.askedTheSystem(); });
+}
+
 // Sleeps until there may be news. True when there was some before it came to that.
 bool dozeOn(std::span<Task> tasks, engine::Sleeper& sleeper) noexcept {
   const bool sockets = onSockets(tasks);
@@ -353,7 +361,7 @@ void runTasks(std::span<Task> tasks) {
       waiter.reset();
       continue;
     }
-    if (!waiter.pause(onSockets(tasks))) continue;
+    if (!waiter.pause(onSockets(tasks), askedTheSystem(tasks))) continue;
     for (Task& task : tasks) task.check();
     if (waiter.mayDoze() && dozeOn(tasks, sleeper)) waiter.reset();
   }

@@ -41,7 +41,8 @@ class Task {
   void check() noexcept;
   HostState& state() const noexcept { return *state_; }
   std::string describe() const { return call_.describe(ticket_); }
-  bool overNetwork() const noexcept;  // some of its links have drivers
+  bool overNetwork() const noexcept;     // some of its links have drivers
+  bool askedTheSystem() const noexcept;  // the last advance() did, for what has come over them
   template <class Visit>
   void visitDrivers(Visit visit) const {
     if (phase_ == Phase::kRunning)

@@ -113,6 +113,7 @@ LaneState Lane::run(bool& moved) noexcept {
   // Once: a step that has posted to some of its links must not do so again.
   if (failure_.kind != LaneFailure::Kind::kNone) [[unlikely]]
     return LaneState::kFailed;
+  asked_ = false;
   const LaneState state = short_ ? runShort(moved) : goOn(moved);
   if (state == LaneState::kDone && lendableBytes_ >= binding_->leastEither) [[unlikely]]
     endLending();
@@ -189,6 +190,7 @@ size_t Lane::bytesOf(const Step& step, size_t round) const noexcept {
 }
 
 bool Lane::went(link::Progress how, const link::Driver& driver, int peer) noexcept {
+  asked_ = asked_ || driver.asksTheSystem();
   if (how != link::Progress::kFailed) return true;
   if (failure_.kind == LaneFailure::Kind::kNone) {
     failure_.kind = LaneFailure::Kind::kLink;

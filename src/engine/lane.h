@@ -106,6 +106,8 @@ class Lane {
   bool hasDrivers() const noexcept { return binding_->hasDrivers; }
   // Those of which all steps are done, those that lag furthest behind too.
   size_t roundsDone() const noexcept { return iteration_ - std::min<size_t>(iteration_, binding_->schedule->maxLag); }
+  // Whether the last run() looked by a system call.
+  bool askedTheSystem() const noexcept { return asked_; }
   // Changes with every step that is done.
   uint64_t position() const noexcept { return uint64_t{iteration_} << 24 ^ step_; }
   size_t rounds() const noexcept { return rounds_; }
@@ -213,6 +215,7 @@ class Lane {
   uint32_t step_ = 0;
   int waitingFor_ = -1;
   bool owesWakeups_ = false;
+  bool asked_ = false;
   bool lends_ = false;  // this call, to peers that read
   struct Places {
     bool input = false, output = false;  // in this process's window

@@ -54,28 +54,28 @@ Waiter::Waiter(double ranksPerCore, Crowd& crowd) noexcept
       yields_(static_cast<uint32_t>(std::clamp(ranksPerCore, 1.0, double(kYieldsUntil - kSpinsUntil)))),
       crowd_(crowd) {}
 
-bool Waiter::pause(bool onSockets) noexcept {
+bool Waiter::pause(bool onSockets, bool asked) noexcept {
   if (idle_ == 0 && crowd_.felt()) [[unlikely]]
     idle_ = kYieldsUntil;
   if (idle_ < first_) idle_ = first_;
-  if (idle_ < kSpinsUntil) return spin(onSockets);
-  if (!mayDoze()) giveWay(onSockets);
+  if (idle_ < kSpinsUntil) return spin(asked);
+  if (!mayDoze()) giveWay(asked || (onSockets && first_ != 0));
   return (idle_ & 63) == 0 || mayDoze();
 }
 
-bool Waiter::spin(bool onSockets) noexcept {
-  const uint32_t moved = onSockets ? kSpinsOfALookAtSockets : 1;
-  if (!onSockets && idle_ >= kLooksBeforeRelaxing) relax();
+bool Waiter::spin(bool asked) noexcept {
+  const uint32_t moved = asked ? kLooksOfASystemCall : 1;
+  if (!asked && idle_ >= kLooksBeforeRelaxing) relax();
   idle_ += moved;
   return (idle_ & 255) < moved;
 }
 
-void Waiter::giveWay(bool onSockets) noexcept {
+void Waiter::giveWay(bool fewTimes) noexcept {
   const uint64_t before = readTicks();
   ::sched_yield();
   const uint64_t now = readTicks();
   crowd_.judge(now, now - before);
-  const uint32_t one = onSockets ? (kYieldsUntil - kSpinsUntil) / kYieldsOnSockets : yields_;
+  const uint32_t one = fewTimes ? (kYieldsUntil - kSpinsUntil) / kYieldsOnSockets : yields_;
   idle_ = crowd_.felt() ? kYieldsUntil : idle_ + std::max(one, yields_);
 }
 

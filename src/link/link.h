@@ -67,6 +67,8 @@ class Driver {
     act();
     endTurn();
   }
+  // Whether each turn of it is a system call, which takes as long as some thirty looks at memory.
+  virtual bool asksTheSystem() const noexcept { return false; }
   // What to sleep on: a descriptor, and what to wait for there (POLLIN, POLLOUT); nothing where `events` is 0.
   struct Interest {
     int fd;

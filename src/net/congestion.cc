@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/plain_text.h"
 #include "process/fd.h"
 
 namespace tutti {
@@ -40,20 +41,20 @@ std::string allowedHere() {
 
 std::string checkedCongestion(std::string name) {
   if (name.empty()) return name;
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (name.size() < kMostLetters && (!socket || set(socket.get(), name))) return name;
+  if (name.size() < kMostLetters)
+    for (const int family : {AF_INET, AF_INET6}) {
+      const UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (socket && set(socket.get(), name)) return name;
+    }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("'{}' is no congestion control that TCP has here, or none that this process may use; those "
                           "that it may use are: {}",
-                          name, allowedHere()));
+                          plainText(name, 80), allowedHere()));
 }
 
-void setCongestion(int fd, std::string_view checked) noexcept {
-  if (!checked.empty()) {
-    set(fd, checked);
-  } else if (isPacedByMeasuring(fd)) {
-    set(fd, "cubic") || set(fd, "reno");
-  }
+bool setCongestion(int fd, std::string_view checked) noexcept {
+  if (!checked.empty()) return set(fd, checked);
+  return !isPacedByMeasuring(fd) || set(fd, "cubic") || set(fd, "reno");
 }
 
 }  // namespace tutti

@@ -10,7 +10,7 @@ namespace tutti {
 std::string checkedCongestion(std::string name);
 // Of a TCP socket. Chosen: the system's, unless it paces by what it has measured, as BBR does: ranks wait for each
 // other with little to send, which is measured too, and then the next long message is held back for tens of
-// milliseconds (docs/decisions/0048). Instead cubic, or reno, whichever this process may use.
-void setCongestion(int fd, std::string_view checked) noexcept;
+// milliseconds (docs/decisions/0048). Instead cubic, or reno, whichever this process may use. Returns whether it is so.
+bool setCongestion(int fd, std::string_view checked) noexcept;
 
 }  // namespace tutti

@@ -83,11 +83,11 @@ namespace {
 //
 // Without rings, in one group, a round is summed an iteration after it is fed, and its sums are taken an iteration
 // after that: a rank that is not running just now, as its core does something else, is no reason for the others to
-// stop. Along rings between hosts a round takes some iterations from each to the next: several are under way at once,
-// as many as a wire holds, and a rank whose turn on it comes later is no reason for the others of its host to send
-// nothing. Each way then has the messages of so many more iterations under way, and the same order shows that there is
-// no deadlock when there is room for these. Rounds go one by one where there is none, as a ring of many hosts has many
-// messages an iteration, and where links have unlike numbers of them: cells of several entries.
+// stop. Along rings that reach other hosts a round takes some iterations from each place to the next: several are under
+// way at once, as many as a wire holds, and a rank whose turn on it comes later is no reason for the others of its host
+// to send nothing. Each way then has the messages of so many more iterations under way, and the same order shows that
+// there is no deadlock when there is room for these. Rounds go one by one where there is none, as a ring of many hosts
+// has many messages an iteration, and where links have unlike numbers of them: cells of several entries.
 constexpr int kDepthOfOne = 2;  // along rings, where rounds go one by one
 
 class Grid {
@@ -155,8 +155,9 @@ class Grid {
   // Of each link along a ring, in an iteration, where no cell has several entries.
   int messages() const { return (hosts_.count() - 1) * (perRank_ ? 1 : 2); }
   int hopFor(const Shape& shape) const {
-    const bool areHosts = hosts_.count() > 1 && Hosts::of(shape.groupOf, shape.size).count() > 1;
-    if (!areHosts || entries() > 1) return 0;
+    const auto isElsewhere = [&](int group) { return group != shape.groupOf[0]; };
+    const bool areSeveral = hosts_.count() > 1 && std::ranges::any_of(shape.groupOf, isElsewhere);
+    if (!areSeveral || entries() > 1) return 0;
     return hopOf(shape, messages());
   }
   // Iterations from one hand-over of a round to the next within a host.

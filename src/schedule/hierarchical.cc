@@ -1,4 +1,5 @@
-// Hierarchical: directly within a host, along rings (one per lane) or trees between hosts. See grid.h and tree.h.
+// Hierarchical: directly within a host, along rings (one per lane) or trees between hosts, and two hosts in one
+// exchange. See grid.h and tree.h.
 //
 //   two hosts of two ranks    host A: 0 1     host B: 2 3
 //     within                  0 and 1 exchange halves: 0 has the host's sum of the first, 1 that of the second
@@ -11,7 +12,8 @@
 //
 // Two hosts need no ring for an all-reduce: each lane's members send each other what their hosts have, and both add the
 // two. That is the message once, as along the ring, in one step instead of two; and twice the adding, of what a network
-// brings.
+// brings. Who is alone on its host would lend the other one its input, and add to it where that is its output: then it
+// is the ring.
 #include <algorithm>
 
 #include "schedule/grid.h"
@@ -51,8 +53,6 @@ class Exchange {
         hop_(hopOf(shape, 1)) {}
 
   Schedule build() {
-    // Who is alone on its host lends the other one its input, and adds to it where that is its output.
-    if (std::min(hosts_.membersOf(0), hosts_.membersOf(1)) == 1) builder_.directOutOfPlaceOnly();
     forOtherLanes(+1, [&](int lane) { builder_.at(lane).from(Operand::input()).toRank(local(lane)); });
     if (member_ < lanes_) {
       sumOfHost();
@@ -105,7 +105,7 @@ class Exchange {
 
 Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
   const bool split = shape.collective == Collective::kAllReduce || shape.collective == Collective::kBarrier;
-  if (split && hosts.count() == 2) return Exchange(shape, rank, hosts).build();
+  if (split && hosts.count() == 2 && hosts.smallest() > 1) return Exchange(shape, rank, hosts).build();
   if (!hasRoot(shape.collective)) return buildOnGrid(shape, rank, hosts);
   Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
   const TreeTeam team = teamOf(hosts, shape.root, rank);
@@ -131,7 +131,8 @@ std::string objectionToHierarchical(const Scale& scale) {
   return scale.ranksPerHost <= 1 ? "every host has one rank only" : "";
 }
 
-// Inside the hosts two-shot or direct, between them a ring of one rank a host; parts of ranks travel host by host.
+// Inside the hosts two-shot or direct, between them a ring of one rank a host, or of two an exchange; parts of ranks
+// travel host by host.
 bool stagesOfHierarchical(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
   if (!isOnHosts(scale)) return false;
   const bool split = request.collective == Collective::kAllReduce, rooted = hasRoot(request.collective);

@@ -46,7 +46,7 @@ TEST(Congestion, ThatIsUnknownIsRefusedWithThoseThatAreThere) {
 TEST(Congestion, OfTheSystemStaysUnlessItPacesByWhatItMeasures) {
   const UniqueFd socket = tcpSocket();
   const std::string before = congestionOf(socket.get());
-  setCongestion(socket.get(), checkedCongestion(""));
+  if (!setCongestion(socket.get(), checkedCongestion(""))) GTEST_SKIP() << "only " << before << " may be used here";
   const std::string after = congestionOf(socket.get());
   EXPECT_FALSE(after.starts_with("bbr"));
   if (!before.starts_with("bbr")) {

@@ -15,6 +15,7 @@
 #include "net/congestion.h"
 #include "process/fd.h"
 #include "process/link_sockets.h"
+#include "process/log.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/receiver.h"
 #include "transports/tcp/sealed_sender.h"
@@ -66,6 +67,7 @@ class TcpDriver final : public link::Driver {
   Progress progress() noexcept override;
   Progress send() noexcept override;
   bool reachesBuffers() const noexcept override { return true; }
+  bool asksTheSystem() const noexcept override { return true; }
   void land(const link::Landing& landing) noexcept override { receiver_.land(landing); }
   void stopLanding() noexcept override { receiver_.stopLanding(); }
   bool sending() const noexcept override { return sender_.pending(); }
@@ -172,7 +174,9 @@ class TcpSetup : public link::Setup {
     const int on = 1;
     if (::setsockopt(stream->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
       throw systemError("cannot switch off delays on a TCP stream (TCP_NODELAY)", errno);
-    setCongestion(stream->fd.get(), congestion_);
+    if (!setCongestion(stream->fd.get(), congestion_))
+      log::info("the TCP link to rank {} goes by the system's congestion control: another one is not permitted",
+                edge_.peer);
     return std::make_unique<TcpConnection>(edge_, std::move(*stream));
   }
 
