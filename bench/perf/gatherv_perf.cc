@@ -12,8 +12,8 @@ Layout layout(size_t total, int ranks) {
 
 tuttiResult_t run(const Call& c) {
   const Parts& parts = Parts::of(c.count, c.place.ranks);
-  return tuttiGatherV(c.send, partOf(c.count, c.place.rank), c.receive, parts.counts.data(), parts.places.data(),
-                      c.type, c.place.root, c.comm, c.stream);
+  return tuttiGatherVConfig(c.send, partOf(c.count, c.place.rank), c.receive, parts.counts.data(), parts.places.data(),
+                            c.type, c.place.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) {

@@ -12,8 +12,8 @@ Layout layout(size_t total, int ranks) {
 
 tuttiResult_t run(const Call& c) {
   const Parts& parts = Parts::of(c.count, c.place.ranks);
-  return tuttiScatterV(c.send, parts.counts.data(), parts.places.data(), c.receive, partOf(c.count, c.place.rank),
-                       c.type, c.place.root, c.comm, c.stream);
+  return tuttiScatterVConfig(c.send, parts.counts.data(), parts.places.data(), c.receive, partOf(c.count, c.place.rank),
+                             c.type, c.place.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Piece> results(size_t count, const Place& place) {

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/plain_text.h"
+#include "base/trimmed.h"
 #include "process/fd.h"
 
 namespace tutti {
@@ -24,12 +25,15 @@ bool set(int fd, std::string_view name) noexcept {
   return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
 }
 
-bool isPacedByMeasuring(int fd) noexcept {
-  std::array<char, kMostLetters> name{};
-  socklen_t bytes = name.size();
-  return ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) == 0 &&
-         std::string_view(name.data(), bytes).starts_with("bbr");
+using Name = std::array<char, kMostLetters + 1>;
+Name nameOf(int fd) noexcept {
+  Name name{};
+  socklen_t bytes = kMostLetters;
+  ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes);
+  return name;
 }
+
+bool isPacedByMeasuring(int fd) noexcept { return std::string_view(nameOf(fd).data()).starts_with("bbr"); }
 
 std::string allowedHere() {
   std::ifstream file("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
@@ -39,7 +43,8 @@ std::string allowedHere() {
 
 }  // namespace
 
-std::string checkedCongestion(std::string name) {
+std::string checkedCongestion(std::string_view text) {
+  std::string name(trimmed(text));
   if (name.empty()) return name;
   if (name.size() < kMostLetters)
     for (const int family : {AF_INET, AF_INET6}) {
@@ -52,9 +57,14 @@ std::string checkedCongestion(std::string name) {
                           plainText(name, 80), allowedHere()));
 }
 
-bool setCongestion(int fd, std::string_view checked) noexcept {
-  if (!checked.empty()) return set(fd, checked);
-  return !isPacedByMeasuring(fd) || set(fd, "cubic") || set(fd, "reno");
+void setCongestion(int fd, std::string_view checked) noexcept {
+  if (!checked.empty()) {
+    set(fd, checked);
+  } else if (isPacedByMeasuring(fd)) {
+    set(fd, "cubic") || set(fd, "reno");
+  }
 }
+
+std::string congestionOf(int fd) { return nameOf(fd).data(); }
 
 }  // namespace tutti

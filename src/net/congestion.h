@@ -5,12 +5,14 @@
 
 namespace tutti {
 
-// As it is, where this system has such a congestion control and lets this process use it. Throws
+// Without the space around it, where this system has such a congestion control and lets this process use it. Throws
 // Error(kInvalidArgument) that names those it may use. Empty: chosen.
-std::string checkedCongestion(std::string name);
+std::string checkedCongestion(std::string_view text);
 // Of a TCP socket. Chosen: the system's, unless it paces by what it has measured, as BBR does: ranks wait for each
 // other with little to send, which is measured too, and then the next long message is held back for tens of
-// milliseconds (docs/decisions/0048). Instead cubic, or reno, whichever this process may use. Returns whether it is so.
-bool setCongestion(int fd, std::string_view checked) noexcept;
+// milliseconds (docs/decisions/0048). Instead cubic, or reno, whichever this process may use; if neither, it stays.
+void setCongestion(int fd, std::string_view checked) noexcept;
+// What it goes by; empty where that can not be asked.
+std::string congestionOf(int fd);
 
 }  // namespace tutti

@@ -72,6 +72,14 @@ class Names(Programs):
                     self.assertEqual("was not used" in outcome.errors, expected, outcome.explain("unexpected"))
 
 
+class Requests(Programs):
+    def test_every_program_makes_them(self):
+        for program in PROGRAMS:
+            job = Job(program, ranks=2, options=("-n", "3", "--persistent", "1"))
+            with self.subTest(job.command()):
+                self.good(job)
+
+
 class Reports(Programs):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

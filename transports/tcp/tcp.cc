@@ -174,9 +174,8 @@ class TcpSetup : public link::Setup {
     const int on = 1;
     if (::setsockopt(stream->fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
       throw systemError("cannot switch off delays on a TCP stream (TCP_NODELAY)", errno);
-    if (!setCongestion(stream->fd.get(), congestion_))
-      log::info("the TCP link to rank {} goes by the system's congestion control: another one is not permitted",
-                edge_.peer);
+    setCongestion(stream->fd.get(), congestion_);
+    log::info("the congestion control of the TCP link to rank {} is {}", edge_.peer, congestionOf(stream->fd.get()));
     return std::make_unique<TcpConnection>(edge_, std::move(*stream));
   }
 
