@@ -58,24 +58,24 @@ bool Waiter::pause(bool onSockets, bool asked) noexcept {
   if (idle_ == 0 && crowd_.felt()) [[unlikely]]
     idle_ = kYieldsUntil;
   if (idle_ < first_) idle_ = first_;
-  if (idle_ < kSpinsUntil) return spin(asked);
-  if (!mayDoze()) giveWay(asked || (onSockets && first_ != 0));
+  if (idle_ < kSpinsUntil) return spin(onSockets, asked);
+  if (!mayDoze()) giveWay(onSockets);
   return (idle_ & 63) == 0 || mayDoze();
 }
 
-bool Waiter::spin(bool asked) noexcept {
-  const uint32_t moved = asked ? kLooksOfASystemCall : 1;
+bool Waiter::spin(bool onSockets, bool asked) noexcept {
+  const uint32_t moved = asked ? kLooksOfASystemCall : onSockets ? kLooksWithDrivers : 1;
   if (!asked && idle_ >= kLooksBeforeRelaxing) relax();
   idle_ += moved;
   return (idle_ & 255) < moved;
 }
 
-void Waiter::giveWay(bool fewTimes) noexcept {
+void Waiter::giveWay(bool onSockets) noexcept {
   const uint64_t before = readTicks();
   ::sched_yield();
   const uint64_t now = readTicks();
   crowd_.judge(now, now - before);
-  const uint32_t one = fewTimes ? (kYieldsUntil - kSpinsUntil) / kYieldsOnSockets : yields_;
+  const uint32_t one = onSockets ? (kYieldsUntil - kSpinsUntil) / kYieldsOnSockets : yields_;
   idle_ = crowd_.felt() ? kYieldsUntil : idle_ + std::max(one, yields_);
 }
 

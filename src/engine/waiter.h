@@ -39,16 +39,16 @@ class Waiter {
  public:
   // Peers that keep step answer within a microsecond; a pause instruction alone can take a seventh of that.
   static constexpr uint32_t kLooksBeforeRelaxing = 200;
-  static constexpr uint32_t kLooksOfASystemCall = 30;
+  static constexpr uint32_t kLooksOfASystemCall = 30, kLooksWithDrivers = 4;  // so many
 
   Waiter(double ranksPerCore, Crowd& crowd) noexcept;
   // Something happened: start again from spinning.
   void reset() noexcept { idle_ = 0; }
   // Call after a look at all lanes that found nothing to do. Returns true when it is time for the slow checks (failure,
   // abort, deadline): seldom while spinning, always before a sleep.
-  // `asked`: the look was a system call, and counts as so many. `onSockets`: something may come over these. After the
-  // one, and on a shared core because of the other, it sleeps after a few yields: the system wakes it when that has
-  // come, and each yield would end with a look at the socket that finds nothing.
+  // `onSockets`: something may come over these. Then a look takes longer, and much longer if it `asked` the system, and
+  // it sleeps after a few yields: the system wakes it when something has come, and each yield would end with a look at
+  // the socket that finds nothing.
   bool pause(bool onSockets = false, bool asked = false) noexcept;
   // True when the thread has waited long enough to sleep.
   bool mayDoze() const noexcept { return idle_ >= kYieldsUntil; }
@@ -57,8 +57,8 @@ class Waiter {
   static constexpr uint32_t kSpinsUntil = 4000;   // about 100 us of pauses
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
   static constexpr uint32_t kYieldsOnSockets = 16;
-  bool spin(bool asked) noexcept;
-  void giveWay(bool fewTimes) noexcept;
+  bool spin(bool onSockets, bool asked) noexcept;
+  void giveWay(bool onSockets) noexcept;
   uint32_t first_;   // of the count below, after the first look
   uint32_t yields_;  // how far a yield moves it
   Crowd& crowd_;
