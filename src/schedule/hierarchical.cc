@@ -3,7 +3,7 @@
 //
 //   two hosts of two ranks    host A: 0 1     host B: 2 3
 //     within                  0 and 1 exchange halves: 0 has the host's sum of the first, 1 that of the second
-//     between                 0 <-> 2 and 1 <-> 3: rings of their own
+//     between                 0 <-> 2 and 1 <-> 3, rings of their own (of two hosts: an exchange)
 //     within                  each hands its half to the others of its host
 //
 // Of h hosts each sends 2 (h - 1)/h of the message to others, over as many rings as it has ranks: what is sent within a
@@ -41,7 +41,7 @@ TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
   return team;
 }
 
-// A host's part of a lane's segment: the member's own, and what the others fed.
+// An all-reduce of two hosts.
 class Exchange {
  public:
   Exchange(const Shape& shape, int rank, const Hosts& hosts)
@@ -72,6 +72,7 @@ class Exchange {
     for (int d = member_ < lanes_ ? 1 : 0; d < lanes_; ++d) visit((member_ % lanes_ + direction * d + lanes_) % lanes_);
   }
 
+  // Kept in the output meanwhile, where nobody else looks.
   void sumOfHost() {
     auto step = builder_.at(member_);
     for (int member = 0; member < hosts_.membersOf(host_); ++member) {
