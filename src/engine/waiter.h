@@ -39,7 +39,7 @@ class Waiter {
  public:
   // Peers that keep step answer within a microsecond; a pause instruction alone can take a seventh of that.
   static constexpr uint32_t kLooksBeforeRelaxing = 200;
-  static constexpr uint32_t kLooksOfASystemCall = 30, kLooksWithDrivers = 4;  // so many
+  static constexpr uint32_t kLooksOfASystemCall = 30, kLooksWithDrivers = 4;  // one of them counts as so many
 
   Waiter(double ranksPerCore, Crowd& crowd) noexcept;
   // Something happened: start again from spinning.

@@ -5,11 +5,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <fstream>
-#include <iterator>
 
 #include "base/error.h"
 #include "base/plain_text.h"

@@ -67,6 +67,9 @@ uint16_t Hosts::digest() const noexcept {
 
 namespace {
 
+constexpr int kDepthOfOne = 2;  // along rings, where rounds go one by one
+constexpr int kMostHop = 2;     // more was no faster (docs/decisions/0048)
+
 // A cell (lane, host) is the list of segments that the lane's ring ends (reduce-scatter) or starts (all-gather) with on
 // that host. A split message has one segment per cell; with a segment per rank the cell holds those of the host's
 // members lane, lane + lanes, ….
@@ -88,8 +91,6 @@ namespace {
 // to send nothing. Each way then has the messages of so many more iterations under way, and the same order shows that
 // there is no deadlock when there is room for these. Rounds go one by one where there is none, as a ring of many hosts
 // has many messages an iteration, and where links have unlike numbers of them: cells of several entries.
-constexpr int kDepthOfOne = 2;  // along rings, where rounds go one by one
-
 class Grid {
  public:
   Grid(Builder& builder, const Shape& shape, const Hosts& hosts, bool segmentPerRank)
@@ -100,6 +101,7 @@ class Grid {
         host_(hosts.hostOf(builder.rank())),
         member_(hosts.memberOf(builder.rank())),
         members_(hosts.membersOf(host_)),
+        exchanges_(exchangesOn(hosts, segmentPerRank)),
         hop_(hopFor(shape)) {}
 
   // The most entries that any cell has.
@@ -110,10 +112,26 @@ class Grid {
     return (most + lanes_ - 1) / lanes_;
   }
 
+  // Whether two hosts exchange their sums instead of handing them around. A host of one rank would lend the other its
+  // input, and add to it where that is its output.
+  static bool exchangesOn(const Hosts& hosts, bool segmentPerRank) {
+    return !segmentPerRank && hosts.count() == 2 && hosts.smallest() > 1;
+  }
+
   // The smallest depth of links with which all ranks finish.
   int depth() const {
     if (hosts_.count() == 1) return perRank_ ? 2 : 4;
-    return (perRank_ && hosts_.count() == 2 ? 1 : kDepthOfOne) + hop_ * messages();
+    const bool oneWay = exchanges_ || (perRank_ && hosts_.count() == 2);
+    return (oneWay ? 1 : kDepthOfOne) + hop_ * messages();
+  }
+
+  // Of an all-reduce, all of it.
+  void exchange() {
+    feed(host_, 0);
+    if (runsLane()) sumOfHost();
+    lag_ = hop_;
+    if (runsLane()) sumOfBoth();
+    take(host_, 0);
   }
 
   void reduceScatter(int entry, bool thenGather) {
@@ -153,12 +171,12 @@ class Grid {
 
  private:
   // Of each link along a ring, in an iteration, where no cell has several entries.
-  int messages() const { return (hosts_.count() - 1) * (perRank_ ? 1 : 2); }
+  int messages() const { return exchanges_ ? 1 : (hosts_.count() - 1) * (perRank_ ? 1 : 2); }
   int hopFor(const Shape& shape) const {
     const auto isElsewhere = [&](int group) { return group != shape.groupOf[0]; };
     const bool areSeveral = hosts_.count() > 1 && std::ranges::any_of(shape.groupOf, isElsewhere);
     if (!areSeveral || entries() > 1) return 0;
-    return hopOf(shape, messages());
+    return std::clamp((shape.depth - kDepthOfOne) / messages(), 0, kMostHop);
   }
   // Iterations from one hand-over of a round to the next within a host.
   int behind() const { return hosts_.count() == 1 ? 1 : 0; }
@@ -172,6 +190,7 @@ class Grid {
   bool ownsUnlaned(int entry) const { return !runsLane() && member_ / lanes_ == entry; }
   bool has(int lane, int host, int entry) const { return !perRank_ || ownerOf(lane, entry) < hosts_.membersOf(host); }
   int segmentOf(int lane, int host, int entry) const {
+    if (exchanges_) return lane;
     return perRank_ ? hosts_.rankOf(host, ownerOf(lane, entry)) : lane * hosts_.count() + host;
   }
 
@@ -206,6 +225,27 @@ class Grid {
     } else {
       step.toRank(local(ownerOf(member_, entry))).directWrite();
     }
+  }
+
+  // Kept in the output meanwhile, where nobody else looks.
+  void sumOfHost() {
+    auto step = builder_.at(member_);
+    for (int member = 0; member < members_; ++member) fromMember(step, member);
+    step.to(Operand::output()).toRank(neighbour(+1));
+  }
+
+  // In the same order on both hosts, so that both have the same bits.
+  void sumOfBoth() {
+    auto step = builder_.at(member_).lag(lag_).finalise().directWrite();
+    for (int host = 0; host < 2; ++host) {
+      if (host == host_) {
+        step.from(Operand::output());
+      } else {
+        step.fromRank(neighbour(+1));
+      }
+    }
+    step.to(Operand::output());
+    toMembers(step, member_);
   }
 
   void fromMember(Builder::Draft step, int member) {
@@ -255,22 +295,23 @@ class Grid {
   const Hosts& hosts_;
   bool perRank_;
   int lanes_, host_, member_, members_;
+  bool exchanges_;
   int hop_;      // iterations that a round takes from one host to the next
   int lag_ = 0;  // of what comes next
 };
 
 }  // namespace
 
-int hopOf(const Shape& shape, int messages) {
-  constexpr int kMost = 2;  // more was no faster (docs/decisions/0048)
-  return std::clamp((shape.depth - kDepthOfOne) / messages, 0, kMost);
-}
-
 Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts) {
   const bool perRank = shape.collective != Collective::kAllReduce && shape.collective != Collective::kBarrier;
-  const int segments = perRank ? shape.size : hosts.smallest() * hosts.count();
+  const bool exchanges = Grid::exchangesOn(hosts, perRank);
+  const int segments = perRank ? shape.size : hosts.smallest() * (exchanges ? 1 : hosts.count());
   Builder builder(shape, rank, perRank ? SegmentMap::kPerRank : SegmentMap::kSplit, segments);
   Grid grid(builder, shape, hosts, perRank);
+  if (exchanges) {
+    grid.exchange();
+    return builder.finish(grid.depth());
+  }
   for (int entry = 0; entry < grid.entries(); ++entry) {
     if (!perRank || reduces(shape.collective)) {
       grid.reduceScatter(entry, !perRank);

@@ -65,10 +65,6 @@ class Cube {
 // result at last.
 void addPartners(Workload& work, double bytes, const Scale& scale);
 
-// Iterations that a round takes from one host to the next, where `messages` go over each link between hosts in an
-// iteration: so many that a wire always has something to carry, and the links have room for them.
-int hopOf(const Shape& shape, int messages);
-
 // All-reduce, all-gather(-v) or reduce-scatter(-v) on the grid.
 Schedule buildOnGrid(const Shape& shape, int rank, const Hosts& hosts);
 

@@ -41,72 +41,7 @@ TreeTeam teamOf(const Hosts& hosts, int root, int rank) {
   return team;
 }
 
-// An all-reduce of two hosts.
-class Exchange {
- public:
-  Exchange(const Shape& shape, int rank, const Hosts& hosts)
-      : builder_(shape, rank, SegmentMap::kSplit, hosts.smallest()),
-        hosts_(hosts),
-        lanes_(hosts.smallest()),
-        host_(hosts.hostOf(rank)),
-        member_(hosts.memberOf(rank)),
-        hop_(hopOf(shape, 1)) {}
-
-  Schedule build() {
-    forOtherLanes(+1, [&](int lane) { builder_.at(lane).from(Operand::input()).toRank(local(lane)); });
-    if (member_ < lanes_) {
-      sumOfHost();
-      sumOfBoth();
-    }
-    forOtherLanes(-1, [&](int lane) { builder_.at(lane).fromRank(local(lane)).to(Operand::output()).lag(hop_); });
-    return builder_.finish(depth());
-  }
-
- private:
-  int local(int member) const { return hosts_.rankOf(host_, member); }
-  int opposite() const { return hosts_.rankOf(1 - host_, member_); }
-  int depth() const { return 1 + hop_; }
-
-  template <class Visit>
-  void forOtherLanes(int direction, Visit visit) const {
-    for (int d = member_ < lanes_ ? 1 : 0; d < lanes_; ++d) visit((member_ % lanes_ + direction * d + lanes_) % lanes_);
-  }
-
-  // Kept in the output meanwhile, where nobody else looks.
-  void sumOfHost() {
-    auto step = builder_.at(member_);
-    for (int member = 0; member < hosts_.membersOf(host_); ++member) {
-      if (member == member_) {
-        step.from(Operand::input());
-      } else {
-        step.fromRank(local(member));
-      }
-    }
-    step.to(Operand::output()).toRank(opposite());
-  }
-
-  // In the same order on both, so that both have the same bits.
-  void sumOfBoth() {
-    auto step = builder_.at(member_).lag(hop_).finalise().directWrite();
-    for (int host = 0; host < 2; ++host) {
-      if (host == host_) {
-        step.from(Operand::output());
-      } else {
-        step.fromRank(opposite());
-      }
-    }
-    step.to(Operand::output());
-    for (int d = 1; d < hosts_.membersOf(host_); ++d) step.toRank(local((member_ + d) % hosts_.membersOf(host_)));
-  }
-
-  Builder builder_;
-  const Hosts& hosts_;
-  int lanes_, host_, member_, hop_;
-};
-
 Schedule buildOnHosts(const Shape& shape, int rank, const Hosts& hosts) {
-  const bool split = shape.collective == Collective::kAllReduce || shape.collective == Collective::kBarrier;
-  if (split && hosts.count() == 2 && hosts.smallest() > 1) return Exchange(shape, rank, hosts).build();
   if (!hasRoot(shape.collective)) return buildOnGrid(shape, rank, hosts);
   Builder builder(shape, rank, SegmentMap::kSplit, kTrees);
   const TreeTeam team = teamOf(hosts, shape.root, rank);

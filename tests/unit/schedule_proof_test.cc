@@ -194,6 +194,20 @@ TEST(Verify, KnowsTheDepth) {
   EXPECT_FALSE(verify(boastful, 3).ok);
 }
 
+// Between hosts several rounds are under way, as many as the links' slots let be; within one they go one by one.
+TEST(Verify, RoundsOverlapBetweenHosts) {
+  Shape shape;
+  shape.size = 4;
+  const auto lagOf = [&](Algorithm algorithm) { return int{buildAll(algorithm, shape)[0].maxLag}; };
+  EXPECT_EQ(lagOf(Algorithm::kRing), 0);
+  shape.groupOf = {0, 1, 2, 3};
+  EXPECT_EQ(lagOf(Algorithm::kRing), 6);  // six hops, one iteration each
+  shape.groupOf = {0, 0, 1, 1};
+  EXPECT_EQ(lagOf(Algorithm::kHierarchical), 2);  // two iterations of the one between two hosts
+  shape.depth = 2;
+  EXPECT_EQ(lagOf(Algorithm::kHierarchical), 0);
+}
+
 TEST(Verify, SaysWhatIsWrong) {
   Shape shape;
   shape.size = 3;
