@@ -7,10 +7,10 @@
 namespace tutti::comm {
 namespace {
 
-Plans plansFor(Team& team, Links& links) {
+Plans plansFor(Team& team, Links& links, engine::Crowd& crowd) {
   const auto groups = groupsOf(team.infos(), team.config().groupSize);
   return Plans(team.rank(), team.size(), team.config(),
-               machineOf(team.infos(), groups, team.registry(), team.config().prices), groups, links);
+               machineOf(team.infos(), groups, team.registry(), team.config().prices), groups, links, crowd);
 }
 
 }  // namespace
@@ -18,10 +18,10 @@ Plans plansFor(Team& team, Links& links) {
 HostState::HostState(Team& team)
     : team_(team),
       links_(team.plane(), team.registry(), team.infos(), team.config().connectTimeout),
-      plans_(plansFor(team, links_)),
+      crowd_(team.ranksPerCore()),
+      plans_(plansFor(team, links_, crowd_)),
       sends_(static_cast<size_t>(team.size())),
       receives_(sends_.size()),
-      crowd_(team.ranksPerCore()),
       trace_(Trace::of(team)) {}
 
 bool HostState::idle() const noexcept {

@@ -35,10 +35,10 @@ class HostState {
  private:
   Team& team_;
   Links links_;
+  engine::Crowd crowd_;
   Plans plans_;
   TicketQueue collectives_;
   std::vector<TicketQueue> sends_, receives_;  // by peer
-  engine::Crowd crowd_;
   const std::unique_ptr<Trace> trace_;
 };
 

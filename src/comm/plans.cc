@@ -10,13 +10,14 @@
 namespace tutti::comm {
 
 Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf,
-             Links& links)
+             Links& links, engine::Crowd& crowd)
     : rank_(rank),
       size_(size),
       config_(config),
       machine_(machine),
       groupOf_(std::move(groupOf)),
       links_(links),
+      crowd_(crowd),
       sends_(static_cast<size_t>(size)),
       receives_(static_cast<size_t>(size)) {}
 
@@ -151,6 +152,8 @@ bool Plans::bind(BoundPlan& plan) {
     binding.singleCopy = config_.transportSettings.singleCopy;
     binding.directSlots = &directSlots_;
     binding.sharedSlots = links_.sharedSlots();
+    binding.crowd = &crowd_;
+    binding.fetched = isMessage ? nullptr : &fetched_;
     const int channel = isMessage ? Links::kMessageChannel : static_cast<int>(c);
     for (const int peer : schedule.inPeers) {
       link::Connection* connection = find(peer, channel);
@@ -160,7 +163,10 @@ bool Plans::bind(BoundPlan& plan) {
       link::Connection* connection = find(peer, channel);
       binding.outs.push_back(connection ? &connection->send : nullptr);
     }
-    if (complete) binding.prepare(plan.slotBytes);
+    if (!complete) continue;
+    const size_t before = fetched_.size();
+    binding.prepare(plan.slotBytes);
+    memoryBytes_.fetch_add(fetched_.size() - before, std::memory_order_relaxed);
   }
   plan.bound = complete;
   return complete;

@@ -53,7 +53,8 @@ engine::LaneWork workOf(const Call& call, const link::Fingerprint& mark, const B
 
 class Plans {
  public:
-  Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf, Links& links);
+  Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf, Links& links,
+        engine::Crowd& crowd);
 
   // The plan of a call; its links may still have to be made. Throws Error. Collectives: one thread at a time, in turn;
   // messages: one thread at a time for each peer and direction.
@@ -93,11 +94,13 @@ class Plans {
   plan::ClusterModel machine_;
   std::vector<int> groupOf_;
   Links& links_;
+  engine::Crowd& crowd_;
   std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};
   std::atomic<size_t> memoryBytes_{0};  // of schedules and scratch
   std::atomic<uint64_t> directSlots_{0};
   PlanCache<Key, BoundPlan> collectives_;
   std::vector<std::unique_ptr<BoundPlan>> sends_, receives_;  // by peer
+  std::vector<std::byte> fetched_;                            // engine::Binding::fetched of all collectives
 };
 
 }  // namespace tutti::comm

@@ -23,7 +23,7 @@ void Lane::holdBuffers() noexcept {
 
 // By all of them or by none: a step fills the slots of several links in one pass.
 bool Lane::hold(Stays where, std::optional<window::Lasting>& held) noexcept {
-  if (std::ranges::count(binding_->anyUse, where) == 0) return false;
+  if (std::ranges::count(binding_->lending, where) == 0) return false;
   const auto own = static_cast<uint32_t>(binding_->schedule->rank);
   const bool isInput = where == Stays::kInInput;
   const size_t bytes = (isInput ? work_.layout.inputExtent(own) : work_.layout.outputExtent(own)) * work_.elementBytes;

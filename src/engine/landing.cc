@@ -7,10 +7,9 @@ namespace tutti::engine {
 using schedule::Step;
 
 // Null: it goes through slots. What a driver takes it has read once the slot is released, which its receiver need not
-// know of: so, other than what the kernel reads for peers, it may be any copy of the input, also one that is going to
-// be added. That nothing is written over it before is proved as well (proof::DirectBy::kKernel, which lends the same).
+// know of. That nothing is written over it before is proved (proof::DirectBy::kLane).
 const std::byte* Lane::placeSent(const Step& step, size_t round, size_t bytes) const noexcept {
-  return bytes < kLeastPieceLent ? nullptr : placeOf(binding_->anyUse[step_], step, round);
+  return bytes < kLeastPieceLent ? nullptr : placeOf(binding_->lending[step_], step, round);
 }
 
 bool Lane::driveFor(const Lack& lack, const Step& step, size_t round, size_t bytes) noexcept {

@@ -19,8 +19,13 @@ namespace {
 // Who only sends, what slots have room for, is done before its peer begins, as programs have come to expect.
 bool flowsOneWay(Collective collective) {
   const Collective plain = plainOf(collective);
-  return plain == Collective::kSendRecv || plain == Collective::kBroadcast || plain == Collective::kGather ||
-         plain == Collective::kScatter || plain == Collective::kReduce;
+  return plain == Collective::kSendRecv || plain == Collective::kGather || plain == Collective::kScatter ||
+         plain == Collective::kReduce;
+}
+
+bool onlyExchanges(Collective collective) {
+  const Collective plain = plainOf(collective);
+  return plain == Collective::kAllGather || plain == Collective::kAllToAll;
 }
 
 size_t leastLentOf(const Binding& binding, size_t elsewhere) {
@@ -33,6 +38,19 @@ size_t leastLentOf(const Binding& binding, size_t elsewhere) {
 
 void Binding::prepare(uint32_t bytesPerSlot) {
   slotBytes = bytesPerSlot;
+  makeRoom();
+  early = earlyOf(*schedule);
+  hasRead.assign(schedule->steps.size(), 0);
+  postsEarly = postsEarlyOf(*schedule);
+  hasPosted.assign(schedule->steps.size(), 0);
+  again.reserve(*schedule);
+  triedShort = false;
+  findShared();
+  findDrivers();
+  findLending();
+}
+
+void Binding::makeRoom() {
   scratch.resize(size_t{schedule->scratches} * slotBytes);
   size_t widestFrom = 1, widestTo = 1;
   for (const Step& step : schedule->steps) {
@@ -43,7 +61,11 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   destinations.resize(widestTo);
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
-  lending.clear(), anyUse.clear();
+  if (fetched != nullptr && std::ranges::any_of(ins, [](auto* end) { return end->memory != nullptr; }))
+    fetched->resize(std::max(fetched->size(), widestFrom * slotBytes));
+}
+
+void Binding::findShared() {
   for (link::SendEnd* end : outs) end->goesShared = sharedSlots != nullptr && end->sharesSlots();
   const auto goesToMany = [&](const Step& step) {
     return slotBytes <= link::SharedSlots::kSlotBytes &&
@@ -51,34 +73,37 @@ void Binding::prepare(uint32_t bytesPerSlot) {
              return operand.isLink() && outs[operand.index()]->goesShared;
            }) > 1;
   };
-  early = earlyOf(*schedule);
-  hasRead.assign(schedule->steps.size(), 0);
-  postsEarly = postsEarlyOf(*schedule);
-  hasPosted.assign(schedule->steps.size(), 0);
   shares = std::make_unique<bool[]>(schedule->steps.size());
   std::ranges::transform(schedule->steps, shares.get(), goesToMany);
-  for (const Step& step : schedule->steps) {
-    lending.push_back(staysOf(*schedule, step));
-    anyUse.push_back(staysForAnyUse(*schedule, step));
-  }
-  const bool mayLend = singleCopy != link::SingleCopy::kNever &&
-                       std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; }) &&
-                       std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
-  const bool mayMap =
-      singleCopy != link::SingleCopy::kNever && std::ranges::any_of(outs, [](auto* end) { return end->lendsMapped(); });
-  allMap = mayMap && std::ranges::all_of(outs, [](auto* end) { return end->driver != nullptr || end->lendsMapped(); });
+}
+
+void Binding::findDrivers() {
+  const auto hasDriver = [](auto* end) { return end->driver != nullptr; };
+  hasDrivers = std::ranges::any_of(ins, hasDriver) || std::ranges::any_of(outs, hasDriver);
   sendsFromBuffers = singleCopy != link::SingleCopy::kNever &&
                      std::ranges::any_of(outs, [](auto* end) { return end->driver != nullptr && end->lends(); });
   holdsBuffers = sendsFromBuffers && std::ranges::any_of(outs, [](auto* end) {
                    return end->driver != nullptr && end->driver->holdsBuffers();
                  });
-  again.reserve(*schedule);
-  triedShort = false;
-  leastLent = mayLend ? leastLentOf(*this, LendingTrial::kLeastBytes) : SIZE_MAX;
+}
+
+void Binding::findLending() {
+  lending.clear();
+  handsOverOnce = true;
+  for (size_t i = 0; i < schedule->steps.size(); ++i) {
+    lending.push_back(staysOf(*schedule, schedule->steps[i]));
+    handsOverOnce = handsOverOnce && (lending[i] == Stays::kNowhere || postsEarly[i]);
+  }
+  const bool isPair = schedule->size == 2, may = singleCopy != link::SingleCopy::kNever;
+  const bool mayLend = may && std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; }) &&
+                       std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
+  const bool mayMap = may && std::ranges::any_of(outs, [](auto* end) { return end->lendsMapped(); });
+  allMap = mayMap && std::ranges::all_of(outs, [](auto* end) { return end->driver != nullptr || end->lendsMapped(); });
+  trial = LendingTrial(isPair && onlyExchanges(schedule->collective));
+  const size_t least = isPair ? LendingTrial::kLeastBytes : LendingTrial::kLeastAmongMany;
+  leastLent = mayLend ? leastLentOf(*this, least) : SIZE_MAX;
   leastMapped = mayMap ? leastLentOf(*this, kLeastMapped) : SIZE_MAX;
   leastEither = std::min({leastLent, leastMapped, holdsBuffers ? kLeastPieceLent : SIZE_MAX});
-  hasDrivers = std::any_of(ins.begin(), ins.end(), [](auto* end) { return end->driver != nullptr; }) ||
-               std::any_of(outs.begin(), outs.end(), [](auto* end) { return end->driver != nullptr; });
 }
 
 void Lane::start(Binding& binding, const LaneWork& work) noexcept {
@@ -160,11 +185,14 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
   if (!matches(step, bytes)) return false;
   if (lends_ || sendsFromBuffers_ || places_.input || places_.output) [[unlikely]]
     choosePlaces(step, round, bytes);
+  covered_ = 1;
+  if (lent_ != nullptr || lendsPlace_) cover(step, round, bytes);
   if (binding_->shares[step_]) takeShared(step, bytes);
   if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return false;
   execute(step, round, bytes);
   if ((fetched_ || readsMapped_) && !wasStillLent(step)) return false;
   finishStep(step, bytes);
+  if (covered_ > 1) copyCovered(step, round);
   return true;
 }
 
@@ -255,7 +283,7 @@ bool Lane::matches(const Step& step, size_t bytes) noexcept {
     if (!operand.isLink()) continue;
     const link::RecvEnd& end = *binding_->ins[operand.index()];
     const link::Said said = end.said();
-    if (said.fingerprint == work_.fingerprint && said.bytes == bytes) [[likely]]
+    if (said.fingerprint == work_.fingerprint && (said.bytes == bytes || end.roundsLeft != 0)) [[likely]]
       continue;
     differs(end.peer, said, bytes);
     return false;
@@ -374,6 +402,11 @@ void Lane::finishStep(const Step& step, size_t bytes) noexcept {
   for (const Operand operand : binding_->schedule->from(step)) {
     if (!operand.isLink()) continue;
     link::RecvEnd& end = *binding_->ins[operand.index()];
+    if (end.roundsLeft > 1) {
+      --end.roundsLeft, end.bytesTaken += bytes;
+      continue;
+    }
+    end.roundsLeft = end.bytesTaken = 0;
     end.releaseQuietly();
     owesWakeups_ |= end.wakeups.owe(end.peerBell, end.fifo.depth);
   }

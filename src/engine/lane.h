@@ -17,6 +17,7 @@
 #include "engine/lending.h"
 #include "engine/short_steps.h"
 #include "engine/stores.h"
+#include "engine/waiter.h"
 #include "kernels/host/combine.h"
 #include "kernels/walk.h"
 #include "link/link.h"
@@ -35,17 +36,17 @@ struct Binding {
   uint32_t slotBytes = 0;
   std::vector<const std::byte*> sources;  // room for the widest step
   std::vector<std::byte*> destinations;
-  std::unique_ptr<bool[]> around;        // of each destination whether it is written around the caches
-  std::vector<Stores> stores;            // of each step
-  bool hasDrivers = false;               // some link needs progress()
-  bool sendsFromBuffers = false;         // some driver, where that may be
-  bool holdsBuffers = false;             // one of them only from memory that it holds
-  std::vector<schedule::Stays> lending;  // what each step may lend instead of filling slots
-  std::vector<schedule::Stays> anyUse;  // the same to who does anything with it: drivers, and peers that have it mapped
-  std::vector<Early> early;             // whether each may read before its turn
-  std::vector<size_t> hasRead;          // bytes from its round on that it has so, in this call
-  std::vector<bool> postsEarly;         // whether each may post before its turn
-  std::vector<size_t> hasPosted;        // rounds that it has so, in this call
+  std::unique_ptr<bool[]> around;             // of each destination whether it is written around the caches
+  std::vector<Stores> stores;                 // of each step
+  bool hasDrivers = false;                    // some link needs progress()
+  bool sendsFromBuffers = false;              // some driver, where that may be
+  bool holdsBuffers = false;                  // one of them only from memory that it holds
+  std::vector<schedule::Stays> lending;       // what each step may lend instead of filling slots
+  std::vector<std::byte>* fetched = nullptr;  // where a step puts what the kernel reads for it, that it adds up
+  std::vector<Early> early;                   // whether each may read before its turn
+  std::vector<size_t> hasRead;                // bytes from its round on that it has so, in this call
+  std::vector<bool> postsEarly;               // whether each may post before its turn
+  std::vector<size_t> hasPosted;              // rounds that it has so, in this call
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
   size_t leastLent = SIZE_MAX;               // bytes over the longest link from which on a call may lend
   size_t leastMapped = SIZE_MAX;             // and lend what its peers have mapped
@@ -56,10 +57,18 @@ struct Binding {
   std::atomic<uint64_t>* directSlots =
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
-  ShortSteps again;         // of a call that is made again
-  bool triedShort = false;  // whether they are of this one
+  Crowd* crowd = nullptr;      // felt: calls that hand over once do so; null: nobody feels any
+  bool handsOverOnce = false;  // what is lent, in one post
+  ShortSteps again;            // of a call that is made again
+  bool triedShort = false;     // whether they are of this one
 
-  void prepare(uint32_t bytesPerSlot);  // sizes the rest once schedule, ins, outs and singleCopy are set
+  void prepare(uint32_t bytesPerSlot);  // the rest, once schedule, ins, outs, singleCopy and what others have are set
+
+ private:
+  void makeRoom();
+  void findShared();
+  void findDrivers();
+  void findLending();
 };
 
 // What a lane works on: one call's memory, arithmetic and identity.
@@ -134,6 +143,8 @@ class Lane {
   LaneState goOn(bool& moved) noexcept;
   bool runStep(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool postAhead(const schedule::Step& step, size_t round) noexcept;
+  void cover(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  void copyCovered(const schedule::Step& step, size_t round) noexcept;
   bool push(const schedule::Step& step) noexcept;
   bool decidesToLend() noexcept;
   void findPlaces() noexcept;
@@ -161,8 +172,10 @@ class Lane {
   void giveBackShared() noexcept;
   bool lands(const schedule::Step& step) const noexcept;
   bool fetch(const schedule::Step& step, size_t round, size_t bytes) noexcept;
-  bool fetchLent(const schedule::Step& step, size_t round, size_t bytes, link::RecvEnd& end,
-                 const link::Lent& lent) noexcept;
+  static bool goesOn(link::RecvEnd& end, link::Lent& lent, size_t bytes) noexcept;
+  bool fetchToOutput(const schedule::Step& step, size_t round, size_t bytes, link::RecvEnd& end,
+                     const link::Lent& lent) noexcept;
+  bool fetchApart(link::RecvEnd& end, const link::Lent& lent, size_t bytes, size_t number) noexcept;
   bool fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept;
   size_t fetchable(const schedule::Step& step, size_t round, size_t bytes, uint64_t lent) const noexcept;
   bool findShared(link::RecvEnd& end, uint64_t at, size_t bytes) noexcept;
@@ -226,6 +239,7 @@ class Lane {
   uint64_t lentPlace_ = 0;
   uint64_t slotsReadInPlace_ = 0;                          // by this call
   bool readsMapped_ = false;                               // the current step, in some peer's
+  uint64_t covered_ = 1, coveredBytes_ = 0;                // rounds that it lends at once
   bool sendsFromBuffers_ = false;                          // and to drivers
   size_t lendableBytes_ = 0;                               // over its longest link
   uint64_t startedTicks_ = 0;                              // of what may

@@ -27,8 +27,10 @@ bool Lane::decidesToLend() noexcept {
   const bool allMapped = lendsAllMapped();
   startedTicks_ = allMapped ? 0 : readTicks();
   // Also then: all ranks count the same calls.
-  const bool wishes =
-      binding_->singleCopy == link::SingleCopy::kAlways || binding_->trial.lends(lendableBytes_, !liesApart());
+  const bool isFaster = binding_->trial.lends(lendableBytes_, !liesApart());
+  // Who has to give way at each hand-over waits for a slice of somebody's time.
+  const bool isCrowded = binding_->handsOverOnce && binding_->crowd != nullptr && binding_->crowd->felt();
+  const bool wishes = isFaster || isCrowded || binding_->singleCopy == link::SingleCopy::kAlways;
   return wishes && !allMapped && !work_.scalesInput && maySharePlaces() && isReadable();
 }
 
@@ -78,8 +80,31 @@ void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
                    ? 0
                    : work_.layout.restFrom(step.segment, round, byInput(step)) * work_.elementBytes;
   sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
-  held_ = isHeld(binding_->anyUse[step_]) ? sent_ : nullptr;
-  lendsPlace_ = bytes >= kLeastPieceLent && findPlace(binding_->anyUse[step_], step, round);
+  held_ = isHeld(binding_->lending[step_]) ? sent_ : nullptr;
+  lendsPlace_ = bytes >= kLeastPieceLent && findPlace(binding_->lending[step_], step, round);
+}
+
+// How many rounds of a step one post can be of: where it is all that goes over its links, and all of it lies in the
+// input. Each hand-over between ranks that share a processor with others costs a turn of these.
+void Lane::cover(const Step& step, size_t round, size_t bytes) noexcept {
+  const auto isLent = [this](Operand to) {
+    return !to.isLink() || (binding_->outs[to.index()]->driver == nullptr && isLentOver(*binding_->outs[to.index()]));
+  };
+  const bool isAll = binding_->postsEarly[step_] && !work_.layout.inputCounts && !work_.layout.outputCounts &&
+                     std::ranges::all_of(binding_->schedule->to(step), isLent);
+  covered_ = 1, coveredBytes_ = bytes;
+  for (; isAll && round + covered_ < rounds_; ++covered_) {
+    const size_t next = bytesOf(step, round + covered_);
+    if (next < kLeastPieceLent) return;
+    coveredBytes_ += next;
+  }
+}
+
+// What the step puts into the own output, of the rounds that it has posted with the last.
+void Lane::copyCovered(const Step& step, size_t round) noexcept {
+  const size_t end = round + covered_;
+  binding_->hasPosted[step_] = end;
+  while (++round < end) execute(step, round, bytesOf(step, round));
 }
 
 const std::byte* Lane::placeOf(Stays where, const Step& step, size_t round) const noexcept {
@@ -116,10 +141,10 @@ void Lane::giveBackShared() noexcept {
 void Lane::post(link::SendEnd& end, uint32_t bytes) noexcept {
   if (goesShared(end)) return end.postSharedQuietly(work_.fingerprint, bytes, *shared_);
   if (isLentMapped(end)) {
-    end.lendMappedQuietly(work_.fingerprint, bytes, lentPlace_);
-    ++slotsReadInPlace_;
+    end.lendMappedQuietly(work_.fingerprint, bytes, lentPlace_, coveredBytes_, covered_);
+    slotsReadInPlace_ += covered_;
   } else if (const std::byte* const from = placeLentOver(end)) {
-    end.lendQuietly(work_.fingerprint, bytes, from, from == lent_ ? lentBytes_ : 0);
+    end.lendQuietly(work_.fingerprint, bytes, from, from == lent_ ? lentBytes_ : 0, covered_);
     if (end.driver != nullptr && end.driver->holdsBuffers()) ++slotsReadInPlace_;
   } else {
     return end.postQuietly(work_.fingerprint, bytes);
@@ -135,18 +160,22 @@ bool Lane::lands(const Step& step) const noexcept {
          std::ranges::count(binding_->schedule->to(step), Operand::output()) == 1;
 }
 
-// What has been lent by address is copied to the output: nothing else is lent so but what lands there. What has been
-// lent in a window is found.
+// What has been lent by address is copied: to the output where it only lands there, else to where the step finds it for
+// its sum. What has been lent in a window is found.
 bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
   fetched_ = readsMapped_ = false;
+  size_t number = 0;
   for (const Operand operand : binding_->schedule->from(step)) {
+    ++number;
     if (!operand.isLink()) continue;
     link::RecvEnd& end = *binding_->ins[operand.index()];
     const link::PayloadLocation carried = end.carried();
     const bool isLent = carried == link::PayloadLocation::kAtSender;
-    const link::Lent lent = isLent ? end.lent() : link::Lent();
+    link::Lent lent = isLent ? end.lent() : link::Lent();
+    if (isLent && !goesOn(end, lent, bytes)) return refuses(end.peer, kNotHere);
     if (isLent && lent.place.window == 0) {
-      if (!fetchLent(step, round, bytes, end, lent)) return false;
+      if (!(lands(step) ? fetchToOutput(step, round, bytes, end, lent) : fetchApart(end, lent, bytes, number - 1)))
+        return false;
       continue;
     }
     binding_->hasRead[step_] = 0;  // what comes in another way is taken as it comes
@@ -165,9 +194,17 @@ bool Lane::fetch(const Step& step, size_t round, size_t bytes) noexcept {
   return true;
 }
 
-bool Lane::fetchLent(const Step& step, size_t round, size_t bytes, link::RecvEnd& end,
-                     const link::Lent& lent) noexcept {
-  if (end.memory == nullptr || !lands(step)) return refuses(end.peer, kNotHere);
+// Where the payload of this round is, in what may be of several.
+bool Lane::goesOn(link::RecvEnd& end, link::Lent& lent, size_t bytes) noexcept {
+  if (end.roundsLeft == 0) end.roundsLeft = lent.rounds;
+  if (bytes + end.bytesTaken > std::max<uint64_t>(lent.bytes, bytes)) return false;
+  lent.place.at += end.bytesTaken;
+  lent.bytes -= end.bytesTaken;
+  return true;
+}
+
+bool Lane::fetchToOutput(const Step& step, size_t round, size_t bytes, link::RecvEnd& end,
+                         const link::Lent& lent) noexcept {
   fetched_ = true;
   size_t& hasRead = binding_->hasRead[step_];
   if (hasRead >= bytes) return hasRead -= bytes, true;
@@ -176,6 +213,15 @@ bool Lane::fetchLent(const Step& step, size_t round, size_t bytes, link::RecvEnd
   if (!fetchOne(end, work_.output + piece.output * work_.elementBytes, lent.place.at, all)) return false;
   hasRead = all - bytes;
   return true;
+}
+
+// The `number`th of the step's sources.
+bool Lane::fetchApart(link::RecvEnd& end, const link::Lent& lent, size_t bytes, size_t number) noexcept {
+  if (binding_->fetched == nullptr || bytes > binding_->slotBytes) return refuses(end.peer, kNotHere);
+  std::byte* const to = binding_->fetched->data() + number * binding_->slotBytes;
+  if (!fetchOne(end, to, lent.place.at, bytes)) return false;
+  end.mapped = to;
+  return readsMapped_ = true;
 }
 
 // How much of what the peer lends goes to where it belongs at once: whole pieces of the rounds from this one on.
@@ -189,6 +235,7 @@ size_t Lane::fetchable(const Step& step, size_t round, size_t bytes, uint64_t le
 }
 
 bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept {
+  if (end.memory == nullptr) return refuses(end.peer, kNotHere);
   if (end.memory->read(to, at, bytes)) return true;
   try {
     return refuses(end.peer, end.memory->error());

@@ -23,8 +23,13 @@ inline constexpr size_t kLeastMapped = size_t{8} << 10;
 // calls: what is compared is what it takes when all do alike.
 class LendingTrial {
  public:
-  // What is shorter stays in the caches, and a system call takes as long as a copy of it.
-  static constexpr size_t kLeastBytes = size_t{64} << 10;
+  // What is shorter stays in the caches, and a system call takes as long as a copy of it. Several who read the same
+  // find it in slots that one has filled.
+  static constexpr size_t kLeastBytes = size_t{16} << 10, kLeastAmongMany = size_t{64} << 10;
+
+  // Which way is taken until both have been tried.
+  LendingTrial() = default;
+  explicit LendingTrial(bool lendsFirst) : lendsFirst_(lendsFirst) {}
 
   // Of a call that moves so many bytes over its longest link: how it goes. In place there is less to copy, so neither
   // way takes what it takes elsewhere.
@@ -32,34 +37,40 @@ class LendingTrial {
     auto& sizes = sizes_[inPlace ? 1 : 0];
     now_ = &sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), sizes.size() - 1)];
     const uint32_t call = now_->calls++;
-    tries_ = call < kFirstTries || call % kTryEvery < 2;
-    lendsNow_ = tries_ ? call % 2 != 0 : lendingIsFaster();
+    const uint32_t turn = call < kUntried ? 2 * kRun + call : (call - kUntried) % kTryEvery;
+    const bool tries = turn < 2 * kRun;
+    counts_ = tries ? turn % kRun != 0 : turn > 2 * kRun;
+    lendsNow_ = tries ? turn / kRun % 2 != 0 : lendingIsFaster();
     return lendsNow_;
   }
   // How long that call took.
   void took(uint64_t ticks, size_t bytes) noexcept {
-    if (!tries_) return;
-    uint64_t& least = now_->least[lendsNow_ ? 1 : 0];
+    if (!counts_) return;
+    uint64_t& usual = now_->usual[lendsNow_ ? 1 : 0];
     const uint64_t now = ticks * kParts / (bytes / kLine) + 1;
-    // The least of late: what takes longer was interrupted, and what was true once is forgotten.
-    least = least == 0 ? now : std::min(now, least + least / 8);
+    // Of late. What takes much longer was interrupted.
+    usual = usual == 0 ? now : usual - usual / 4 + std::min(now, 2 * usual) / 4;
   }
 
  private:
-  static constexpr uint32_t kFirstTries = 8, kTryEvery = 64;
+  // Three calls in a row go one way, then three the other, and the first of each does not count: where slots are free a
+  // call leaves a part of its work to the next, and one that follows upon the other way has nothing left to it.
+  static constexpr uint32_t kUntried = 32, kRun = 3, kTryEvery = 64;
   static constexpr uint64_t kLine = 64, kParts = 16;  // times are of a line, in sixteenths of a tick
   struct OfSize {
     uint32_t calls = 0;
-    std::array<uint64_t, 2> least{};  // through slots, and lent
+    std::array<uint64_t, 2> usual{};  // through slots, and lent
   };
   bool lendingIsFaster() const noexcept {
-    const auto& [slots, lent] = now_->least;
-    return lent != 0 && lent + lent / 16 < slots;
+    const auto& [slots, lent] = now_->usual;
+    if (slots == 0 || lent == 0) return lendsFirst_;
+    return lent + lent / 32 < slots;
   }
 
+  bool lendsFirst_ = false;
   std::array<std::array<OfSize, 16>, 2> sizes_{};  // by powers of two, each out of place and in place
   OfSize* now_ = nullptr;
-  bool tries_ = false, lendsNow_ = false;
+  bool counts_ = false, lendsNow_ = false;
 };
 
 }  // namespace tutti::engine

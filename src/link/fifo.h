@@ -65,6 +65,9 @@ struct Lent {
   // By address alone: of how many bytes, from there on, the same call lends all until its end; not less than the
   // payload.
   uint64_t bytes = 0;
+  // On the host: how many rounds of its step it is the post of, whose payloads follow one another there. All but the
+  // last are as long as the slot's.
+  uint64_t rounds = 1;
 };
 static_assert(sizeof(Lent) <= kInlineBytes);
 

@@ -213,17 +213,19 @@ struct SendEnd {
   // Whether the peer has this rank's shared slots.
   bool sharesSlots() const noexcept { return driver == nullptr && (readsSender() & kShared) != 0; }
   // The payload stays at `from` until the slot is released; more than kInlineBytes. Needs lends(), and over a driver
-  // that holds buffers one that is held. `lent`: see Lent.
-  void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from, size_t lent = 0) noexcept {
-    lend(fingerprint, bytes, {{reinterpret_cast<uint64_t>(from), 0}, std::max<uint64_t>(lent, bytes)});
+  // that holds buffers one that is held. `lent`, `rounds`: see Lent.
+  void lendQuietly(const Fingerprint& fingerprint, uint32_t bytes, const std::byte* from, size_t lent = 0,
+                   uint64_t rounds = 1) noexcept {
+    lend(fingerprint, bytes, {{reinterpret_cast<uint64_t>(from), 0}, std::max<uint64_t>(lent, bytes), rounds});
   }
   // The same at a place in the window. Needs lendsMapped().
-  void lendMappedQuietly(const Fingerprint& fingerprint, uint32_t bytes, uint64_t place) noexcept {
-    lend(fingerprint, bytes, {{place, kWindow}, bytes});
+  void lendMappedQuietly(const Fingerprint& fingerprint, uint32_t bytes, uint64_t place, size_t lent = 0,
+                         uint64_t rounds = 1) noexcept {
+    lend(fingerprint, bytes, {{place, kWindow}, std::max<uint64_t>(lent, bytes), rounds});
   }
   // What lies in one of this rank's shared slots, which this post is told to. Needs sharesSlots().
   void postSharedQuietly(const Fingerprint& fingerprint, uint32_t bytes, SharedSlots::Slot& slot) noexcept {
-    lend(fingerprint, bytes, {{slot.place(), kSharedSlots}, bytes});
+    lend(fingerprint, bytes, {{slot.place(), kSharedSlots}, bytes, 1});
     slot.tell(*fifo.released, posted);
   }
   // What has been lent, and not given back, is not what it was any more: who has read it sees that, as this comes
@@ -269,6 +271,8 @@ struct RecvEnd {
   window::View* window = nullptr;     // null: nothing there is mapped
   const std::byte* shared = nullptr;  // the peer's shared slots; null: they are not mapped
   const std::byte* mapped = nullptr;  // where this slot's payload is, which the lane has found in one of these
+  uint64_t roundsLeft = 0;            // of this slot, if it is of several rounds (Lent::rounds)
+  uint64_t bytesTaken = 0;            // by those that were
 
   const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
   // Acquire: pairs with SendEnd::post.

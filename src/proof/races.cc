@@ -41,9 +41,7 @@ class Races {
   void take(int rank, const Step& step, int round, size_t place) {
     const Slot slot = slots_[place];
     if (slot.refersTo >= 0) read(rank, slot.refersTo, slot.input, slot.segment, round);
-    const bool lent = use_.by == DirectBy::kLane && slot.refersTo >= 0;
-    if ((slot.directWrite && !(storesAsItIs(rank, step, slot) && step.segment == slot.segment)) ||
-        (lent && !storesAsItIs(rank, step, slot)))
+    if (slot.directWrite && !(storesAsItIs(rank, step, slot) && step.segment == slot.segment))
       complain(rank, round, "takes a value that should land in its output, and does something else with it");
   }
 
@@ -97,7 +95,6 @@ class Races {
 
   Stays lentBy(const Schedule& schedule, const Step& step) const {
     if (use_.by == DirectBy::kLane) return staysOf(schedule, step);
-    if (use_.by == DirectBy::kMapped) return staysForAnyUse(schedule, step);
     const auto from = schedule.from(step);
     return from.size() == 1 && from[0] == Operand::input() && step.span == 1 ? Stays::kInInput : Stays::kNowhere;
   }

@@ -21,10 +21,9 @@ inline constexpr size_t kMostDirect = 256;
 enum class InPlace : uint8_t { kNobody, kSome, kAll };
 
 // Whose memory ranks use. Of GPUs a copy of the input is lent, and what lands is written to the receiver's output. On
-// the host (engine::Lane) the input is lent, and the output where it has what would land; nobody writes to a peer. What
-// the kernel reads there (kLane) lands; of what a peer has mapped (kMapped) it may make anything, so any copy of the
-// input is lent.
-enum class DirectBy : uint8_t { kKernel, kLane, kMapped };
+// the host (engine::Lane) any copy of the input is lent as well, of which its readers may make anything, and the output
+// where it has what would land; nobody writes to a peer.
+enum class DirectBy : uint8_t { kKernel, kLane };
 
 // Two rounds: they use memory of their own, so a second one only shows that they do not disturb each other's clocks.
 inline constexpr int kRoundsOfRaces = 2;

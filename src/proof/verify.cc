@@ -73,14 +73,14 @@ void checkDepth(std::span<const Schedule> schedules, const Wiring& wiring, int d
 void checkAllDirect(std::span<const Schedule> schedules, const Wiring& wiring, Problems& problems) {
   std::vector<InPlace> places{InPlace::kNobody, InPlace::kSome};
   if (schedules[0].directInPlace) places.push_back(InPlace::kAll);
-  std::vector<DirectUse> all, mapped;
+  std::vector<DirectUse> all, lanes;
   for (const InPlace inPlace : places) {
-    for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane, DirectBy::kMapped}) all.push_back({inPlace, by});
-    if (inPlace != InPlace::kSome) mapped.push_back({inPlace, DirectBy::kMapped});
+    for (const DirectBy by : {DirectBy::kKernel, DirectBy::kLane}) all.push_back({inPlace, by});
+    if (inPlace != InPlace::kSome) lanes.push_back({inPlace, DirectBy::kLane});
   }
   checkDirect(schedules, wiring, all, problems);
   const std::vector<Lengths> uneven = unevenOf(schedules[0], kRoundsOfRaces);
-  if (!uneven.empty()) checkDirect(schedules, wiring, mapped, problems, uneven[uneven.size() / 2]);
+  if (!uneven.empty()) checkDirect(schedules, wiring, lanes, problems, uneven[uneven.size() / 2]);
 }
 
 }  // namespace

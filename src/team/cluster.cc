@@ -41,16 +41,15 @@ PricedWay overNetwork(std::string_view name, std::span<const PeerInfo> infos, co
 
 void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, const std::vector<int>& groups) {
   std::map<int, int> ranksOf;
-  std::map<int, uint32_t> coresOf;
+  std::map<int, topology::CoreLoad> loadOf;
   for (size_t r = 0; r < groups.size(); ++r) {
     ++ranksOf[groups[r]];
-    coresOf[groups[r]] = std::max(coresOf[groups[r]], infos[r].cores);
+    loadOf[groups[r]].add(infos[r]);
   }
   machine.hosts = static_cast<int>(ranksOf.size());
-  for (const auto& [host, ranks] : ranksOf) {
-    machine.ranksPerHost = std::max(machine.ranksPerHost, ranks);
-    machine.ranksPerCore = std::max(machine.ranksPerCore, double(ranks) / std::max(1u, coresOf[host]));
-  }
+  for (const auto& [host, ranks] : ranksOf) machine.ranksPerHost = std::max(machine.ranksPerHost, ranks);
+  for (size_t r = 0; r < groups.size(); ++r)
+    machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[groups[r]].of(infos[r]));
 }
 
 }  // namespace

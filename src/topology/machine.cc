@@ -130,12 +130,12 @@ bool holdsOneOf(const std::vector<int>& cores, int node) {
 }  // namespace
 
 OwnCores ownCores() {
-  const std::vector<int> cores = affinityMask();
+  std::vector<int> cores = affinityMask();
   std::vector<int> nodes;
   for (const auto& [first, last] : rangesIn("/sys/devices/system/node/has_cpu"))
     for (int node = first; node <= last; ++node)
       if (holdsOneOf(cores, node)) nodes.push_back(node);
-  return {cores.size(), nodes.empty() ? 0 : nodes.size() == 1 ? nodes.front() : -1};
+  return {std::move(cores), nodes.empty() ? 0 : nodes.size() == 1 ? nodes.front() : -1};
 }
 
 HostMachine detectMachine() {

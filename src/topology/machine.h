@@ -26,11 +26,11 @@ struct HostMachine {
 // affinity mask.
 HostMachine detectMachine();
 
-// What a rank tells of itself: on how many cores the calling process may run, and the memory node that they are of; -1
+// What a rank tells of itself: on which cores the calling process may run, and the memory node that they are of; -1
 // where they are of several. From a file and one a memory node, since every process of a job asks as it starts. Throws
 // nothing, as detectMachine().
 struct OwnCores {
-  size_t count = 1;
+  std::vector<int> numbers;  // in ascending order; one at least
   int node = 0;
 };
 OwnCores ownCores();

@@ -21,8 +21,8 @@ namespace tutti::topology {
 namespace {
 
 constexpr uint32_t kMagic = 0x64726163;  // "card"
-constexpr uint8_t kVersion = 7;
-constexpr size_t kMaxName = 256, kMostLacks = 16, kMostReason = 400, kMostBusId = 32;
+constexpr uint8_t kVersion = 8;
+constexpr size_t kMaxName = 256, kMostLacks = 16, kMostReason = 400, kMostBusId = 32, kMostCoreBytes = 1024;
 
 // FNV-1a, for equality only.
 uint64_t hashOf(std::string_view text) noexcept {
@@ -75,6 +75,29 @@ uint32_t usableCores(size_t count, const std::string& root) {
   return static_cast<uint32_t>(std::max(1.0, std::min(cores, processorQuota(root).value_or(cores))));
 }
 
+std::vector<std::byte> bitsOf(const std::vector<int>& cores) {
+  std::vector<std::byte> bits;
+  for (const int core : cores) {
+    const auto place = static_cast<size_t>(core) / 8;
+    if (core < 0 || place >= kMostCoreBytes) return {};
+    if (bits.size() <= place) bits.resize(place + 1);
+    bits[place] |= std::byte{1} << (core % 8);
+  }
+  return bits;
+}
+
+template <class Visit>
+void forEachCore(const PeerInfo& rank, Visit visit) {
+  for (size_t core = 0; core < 8 * rank.coreBits.size(); ++core)
+    if ((rank.coreBits[core / 8] >> (core % 8) & std::byte{1}) != std::byte{0}) visit(core);
+}
+
+size_t countOfCores(const PeerInfo& rank) {
+  size_t count = 0;
+  forEachCore(rank, [&](size_t) { ++count; });
+  return count;
+}
+
 }  // namespace
 
 PeerInfo describeSelf(const std::string& root) {
@@ -86,20 +109,41 @@ PeerInfo describeSelf(const std::string& root) {
   info.pid = ::getpid();
   info.uid = ::getuid();
   const OwnCores own = coresOfThisProcess();
-  info.cores = usableCores(own.count, root);
+  info.cores = usableCores(own.numbers.size(), root);
+  info.coreBits = bitsOf(own.numbers);
   info.numaNode = own.node;
   return info;
 }
 
+void CoreLoad::add(const PeerInfo& rank) {
+  ++ranks_;
+  perCore_.resize(std::max(perCore_.size(), 8 * rank.coreBits.size()));
+  const double share = 1 / static_cast<double>(std::max<size_t>(countOfCores(rank), 1));
+  forEachCore(rank, [&](size_t core) { perCore_[core] += share; });
+}
+
+// Where nobody knows which they are, or less time is granted than they have, all ranks are taken to share it.
+double CoreLoad::of(const PeerInfo& rank) const {
+  const size_t count = countOfCores(rank);
+  if (count == 0 || rank.cores < count) return double(ranks_) / std::max(1u, rank.cores);
+  double sum = 0;
+  forEachCore(rank, [&](size_t core) { sum += core < perCore_.size() ? perCore_[core] : 0; });
+  return sum / static_cast<double>(count);
+}
+
 double ranksPerCore(std::span<const PeerInfo> infos, int rank) {
   const PeerInfo& self = infos[static_cast<size_t>(rank)];
-  return double(std::ranges::count(infos, self.hostId, &PeerInfo::hostId)) / std::max(1u, self.cores);
+  CoreLoad load;
+  for (const PeerInfo& one : infos)
+    if (one.hostId == self.hostId) load.add(one);
+  return load.of(self);
 }
 
 std::vector<std::byte> encode(const PeerInfo& info) {
   Writer out;
   out.value(kMagic).value(kVersion).text(info.hostName);
   out.value(info.hostId).value(info.processToken).value(info.pid).value(info.uid).value(info.cores);
+  out.block(info.coreBits);
   out.value(info.numaNode).value(info.device).value(info.gpu).text(info.gpuBusId).value(info.gpuBlocks);
   out.value(info.gpuQueues).value(info.gpuEngine).value<uint8_t>(info.unixSockets).value<uint8_t>(info.wantsPreflight);
   out.value(info.networkMegabits).value(info.rdmaMegabits);
@@ -123,6 +167,8 @@ PeerInfo decodePeerInfo(std::span<const std::byte> bytes) {
   info.pid = in.value<int32_t>();
   info.uid = in.value<uint32_t>();
   info.cores = in.value<uint32_t>();
+  const auto bits = in.block();
+  info.coreBits.assign(bits.begin(), bits.end());
   info.numaNode = in.value<int32_t>();
   info.device = in.value<int32_t>();
   info.gpu = in.value<uint64_t>();
@@ -143,7 +189,7 @@ PeerInfo decodePeerInfo(std::span<const std::byte> bytes) {
     plain = isPlain(name, kMaxName) && isPlain(why, kMostReason);
     info.lacks.emplace(std::move(name), std::move(why));
   }
-  if (!in.empty() || !plain || info.cores == 0)
+  if (!in.empty() || !plain || info.cores == 0 || info.coreBits.size() > kMostCoreBytes)
     throw Error(ErrorCode::kRemote, "a rank's card holds what no card holds: do all ranks run the same tutti?");
   return info;
 }

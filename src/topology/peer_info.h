@@ -16,7 +16,8 @@ struct PeerInfo {
   uint64_t processToken = 0;  // random, one per process: equal for ranks that are threads of one process
   int32_t pid = 0;
   uint32_t uid = 0;
-  uint32_t cores = 1;     // that this process may run on, or, if that is less, whose time it is granted
+  uint32_t cores = 1;               // that this process may run on, or, if that is less, whose time it is granted
+  std::vector<std::byte> coreBits;  // which, a bit each, from core 0 on; empty: not known
   int32_t numaNode = -1;  // of the cores it may run on, -1 when they are of several; of a rank on a GPU, that GPU's
   // Where the rank's buffers are: the number of its GPU in its process, or -1 for host memory.
   int32_t device = -1;
@@ -38,7 +39,19 @@ struct PeerInfo {
 // processorQuota() has it.
 PeerInfo describeSelf(const std::string& root = "");
 
-// How many ranks of this one's host share a core. Up to 1, each has one of its own: only then does spinning pay.
+// How many ranks share a core of a host: launchers keep ranks on cores of their own, or let all of them run on all.
+class CoreLoad {
+ public:
+  void add(const PeerInfo& rank);  // that runs there, on any of its cores alike
+  // On average over those that this one may run on. Up to 1, it has one of its own: only then does spinning pay.
+  double of(const PeerInfo& rank) const;
+
+ private:
+  std::vector<double> perCore_;
+  int ranks_ = 0;
+};
+
+// Of this rank, on its host.
 double ranksPerCore(std::span<const PeerInfo> infos, int rank);
 
 std::vector<std::byte> encode(const PeerInfo& info);

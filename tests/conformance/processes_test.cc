@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "link/edge_memory.h"
 #include "support/patience.h"
 #include "support/traffic_generator.h"
 #include "transports/p2p/p2p.h"

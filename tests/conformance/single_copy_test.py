@@ -52,6 +52,12 @@ class SingleCopy(unittest.TestCase):
                 with self.subTest(name, algorithm=algorithm):
                     self.is_right(name, "--ranks", "4", TUTTI_ALGO=algorithm)
 
+    def test_sums_of_pairs(self):
+        for name in ("all_reduce_perf", "reduce_scatter_perf", "reduce_perf"):
+            for kind in ("float", "bfloat16", "uint8", "double"):
+                with self.subTest(name, kind=kind):
+                    self.is_right(name, "--ranks", "2", "-d", kind, TUTTI_SINGLE_COPY="2")
+
     def test_several_channels(self):
         self.is_right("all_gather_perf", "--ranks", "2", TUTTI_CHANNELS="3")
 
@@ -60,7 +66,7 @@ class SingleCopy(unittest.TestCase):
             self.is_right(name, "-t", "3")
 
     def test_what_is_faster_is_tried(self):
-        self.is_right("all_gather_perf", "--ranks", "2", "-n", "40", TUTTI_SINGLE_COPY="1")
+        self.is_right("all_gather_perf", "--ranks", "2", "-n", "120", TUTTI_SINGLE_COPY="1")
 
     def test_memory_is_read(self):
         """Each read of data has two places, that of the data and that of the mark (set-up reads the mark alone): refused, a job that
@@ -69,7 +75,7 @@ class SingleCopy(unittest.TestCase):
             self.skipTest("ranks may not read each other here (kernel.yama.ptrace_scope)")
         for name in ("all_gather_perf", "all_reduce_perf", "alltoall_perf"):
             for setting, dies in (("2", True), ("1", True), ("0", False)):
-                status, said = self.run_program(name, *SIZES, "--ranks", "2", "-n", "8", TUTTI_SINGLE_COPY=setting,
+                status, said = self.run_program(name, *SIZES, "--ranks", "2", "-n", "60", TUTTI_SINGLE_COPY=setting,
                                                 before=lambda: refuse("process_vm_readv", 2, 2))
                 self.assertEqual(status != 0, dies, f"{name} {setting}\n{said}")
                 if dies:

@@ -205,20 +205,40 @@ TEST_F(Lenders, PiecesAreReadWhereTheyLie) {
   EXPECT_EQ(output_, input_);
 }
 
-// In one go, as far as they are lent: a call of the system each would take longer.
-TEST_F(Lenders, WhatIsLentAheadIsReadAtOnce) {
-  run(sender_);
+// One post is of all that may be lent; the last piece, a small one, has another.
+TEST_F(Lenders, OnePostCoversAllRounds) {
+  EXPECT_EQ(run(sender_), LaneState::kBlocked) << "all is posted, and nothing is read";
+  EXPECT_EQ(out_.posted, 2u);
+  EXPECT_EQ(in_.lent().rounds, 5u);
   EXPECT_EQ(in_.lent().bytes, kBytes);
-  run(receiver_);
-  EXPECT_EQ(output_, input_) << "two of six pieces have been posted";
-  std::ranges::fill(output_, std::byte{0});  // which are not read again
-  for (int turns = 0; turns < 10; ++turns) run(sender_), run(receiver_);
-  EXPECT_EQ(std::ranges::count(output_, std::byte{0}), std::ssize(output_) - 12) << "the last, which is in its slot";
+  EXPECT_EQ(run(receiver_), LaneState::kDone);
+  EXPECT_EQ(in_.received, 2u);
+  EXPECT_EQ(output_, input_);
+}
+
+// Its reader goes by it as far as it says, and no farther.
+TEST_F(Lenders, APostThatSaysItCoversMoreThanItLendsIsRefused) {
+  run(sender_);
+  link::Lent lent = in_.lent();
+  lent.bytes = 2 * kSlotBytes;
+  std::memcpy(in_.fifo.headers[0].inlined, &lent, sizeof lent);
+  EXPECT_EQ(run(receiver_), LaneState::kFailed);
+  EXPECT_NE(receiver_.failure().text.find("where this rank cannot read it"), std::string::npos);
+}
+
+// Whoever says nothing of rounds posts each.
+TEST_F(Lenders, APostOfNoRoundsIsOfOne) {
+  run(sender_);
+  link::Lent lent = in_.lent();
+  lent.rounds = 0, lent.bytes = kSlotBytes;
+  std::memcpy(in_.fifo.headers[0].inlined, &lent, sizeof lent);
+  EXPECT_EQ(run(receiver_), LaneState::kFailed) << "the next slot has the last piece, which is not the second";
+  EXPECT_EQ(receiver_.failure().kind, LaneFailure::Kind::kBytes);
+  EXPECT_EQ(in_.received, 1u);
 }
 
 TEST_F(Lenders, TheCallEndsWhenNobodyReadsItsBufferAnyMore) {
-  run(sender_), run(receiver_), run(sender_), run(receiver_), run(sender_);  // four of six pieces have been read
-  EXPECT_EQ(run(sender_), LaneState::kBlocked) << "all is posted, and two pieces are not read";
+  EXPECT_EQ(run(sender_), LaneState::kBlocked) << "all is posted, and nothing is read";
   EXPECT_EQ(sender_.waitingFor(), 1);
   EXPECT_EQ(run(receiver_), LaneState::kDone);
   EXPECT_EQ(run(sender_), LaneState::kDone);
@@ -282,22 +302,48 @@ TEST_F(Lenders, WhoCannotReadIsLentNothing) {
 
 // --- which way ---
 
-// Calls whose time is `slots` or `lent` by how they go: how often they lend at last.
-int lendsOf(uint64_t slots, uint64_t lent) {
-  LendingTrial trial;
+// Calls whose time is `slots` or `lent` by how they go: how many of 64 lend at last.
+int lendsOf(uint64_t slots, uint64_t lent, bool lendsFirst = false) {
+  LendingTrial trial(lendsFirst);
   int lends = 0;
-  for (int call = 0; call < 192; ++call) {
+  for (int call = 0; call < 224; ++call) {
     const bool now = trial.lends(1 << 20, false);
     trial.took(now ? lent : slots, 1 << 20);
-    if (call >= 128) lends += now;
+    if (call >= 160) lends += now;
   }
   return lends;
 }
 
 TEST(LendingTrial, TakesWhatIsFaster) {
-  EXPECT_EQ(lendsOf(100'000, 50'000), 63) << "one of 64 tries the other way";
-  EXPECT_EQ(lendsOf(50'000, 100'000), 1);
-  EXPECT_EQ(lendsOf(100'000, 99'000), 1) << "no difference";
+  EXPECT_EQ(lendsOf(100'000, 50'000), 61) << "three of 64 try the other way";
+  EXPECT_EQ(lendsOf(50'000, 100'000), 3);
+  EXPECT_EQ(lendsOf(100'000, 99'000), 3) << "no difference";
+}
+
+// What few calls make is not slowed down by trying.
+TEST(LendingTrial, BeginsAsItIsTold) {
+  for (const bool lendsFirst : {false, true}) {
+    LendingTrial trial(lendsFirst);
+    for (int call = 0; call < 32; ++call) {
+      EXPECT_EQ(trial.lends(1 << 20, false), lendsFirst);
+      trial.took(lendsFirst ? 100'000 : 50'000, 1 << 20);
+    }
+  }
+  EXPECT_EQ(lendsOf(100'000, 50'000, true), 61);
+  EXPECT_EQ(lendsOf(50'000, 100'000, true), 3) << "and goes over to what is faster";
+}
+
+// Of calls that differ by chance some that took long do not decide.
+TEST(LendingTrial, OneThatWasInterruptedDecidesNothing) {
+  LendingTrial trial;
+  bool lends = false;
+  for (int call = 0; call < 2000; ++call) {
+    lends = trial.lends(1 << 20, false);
+    trial.took(call % 50 == 0 ? 10'000'000 : lends ? 50'000 : 100'000, 1 << 20);
+    if (call > 200 && (call - 32) % 64 >= 8) {
+      EXPECT_TRUE(lends) << call;
+    }
+  }
 }
 
 TEST(LendingTrial, SizesAreApart) {

@@ -56,7 +56,7 @@ TEST(Machine, FollowsTheAffinityOfTheCallingThread) {
 TEST(Machine, OwnCoresAreThoseThatHwlocFinds) {
   const HostMachine machine = detectMachine();
   const OwnCores own = ownCores();
-  EXPECT_EQ(own.count, machine.cores.size());
+  EXPECT_EQ(own.numbers, machine.cores);
   EXPECT_EQ(own.node, machine.nodes.size() == 1 ? machine.nodes.front().number : -1);
 }
 

@@ -85,5 +85,40 @@ TEST_F(ProcessorQuota, OfLessThanACoreARankKeepsRanksFromSpinning) {
   EXPECT_EQ(describeSelf(root_).cores, cores);
 }
 
+// --- who shares cores ---
+
+PeerInfo boundTo(std::initializer_list<int> cores) {
+  PeerInfo info;
+  info.cores = static_cast<uint32_t>(cores.size());
+  info.coreBits.resize(16);
+  for (const int core : cores) info.coreBits[static_cast<size_t>(core) / 8] |= std::byte{1} << (core % 8);
+  return info;
+}
+
+// As launchers bind them: each has a core, of which the others know nothing.
+TEST(CoreLoad, RanksOnCoresOfTheirOwnShareNone) {
+  const std::vector own{boundTo({0}), boundTo({1}), boundTo({64}), boundTo({127})};
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(ranksPerCore(own, rank), 1);
+  const std::vector pairs{boundTo({0, 1}), boundTo({2, 3})};
+  EXPECT_EQ(ranksPerCore(pairs, 0), 0.5);
+}
+
+TEST(CoreLoad, RanksOnTheSameCoresShareThem) {
+  EXPECT_EQ(ranksPerCore(std::vector{boundTo({5}), boundTo({5}), boundTo({6})}, 0), 2);
+  EXPECT_EQ(ranksPerCore(std::vector{boundTo({5}), boundTo({5}), boundTo({6})}, 2), 1);
+  const std::vector all(8, boundTo({0, 1}));
+  EXPECT_EQ(ranksPerCore(all, 3), 4);
+  EXPECT_EQ(ranksPerCore(std::vector{boundTo({0}), boundTo({0, 1})}, 0), 1.5) << "the other one may be there";
+}
+
+TEST(CoreLoad, OfThisProcessIsOne) {
+  PeerInfo self = describeSelf();
+  EXPECT_EQ(self.coreBits, decodePeerInfo(encode(self)).coreBits);
+  EXPECT_LE(ranksPerCore(std::vector{self}, 0), 1);
+  self.coreBits.clear();
+  self.cores = 2;
+  EXPECT_EQ(ranksPerCore(std::vector(6, self), 0), 3) << "which they are is not known";
+}
+
 }  // namespace
 }  // namespace tutti::topology
