@@ -49,6 +49,38 @@ void sumTiny(std::byte* const* destinations, int destinationCount, const std::by
   }
 }
 
+template <class T>
+void sumTinyPair(std::byte* to, const std::byte* a, const std::byte* b, size_t count) {
+  for (size_t offset = 0; offset < count * sizeof(T); offset += sizeof(T)) {
+    T sum, value;
+    std::memcpy(&sum, a + offset, sizeof(T));
+    std::memcpy(&value, b + offset, sizeof(T));
+    sum += value;
+    if constexpr (std::is_floating_point_v<T>) sum = canonical(sum);
+    std::memcpy(to + offset, &sum, sizeof(T));
+  }
+}
+
+// What visit() makes of the type in which so few are added; null: there is none.
+template <class Visit>
+auto ofTinySum(const Arithmetic& arithmetic, size_t count, Visit visit) noexcept -> decltype(visit(float())) {
+  if (arithmetic.op != ReduceOp::kSum || count * sizeOf(arithmetic.type) > kTinyBytes) return nullptr;
+  switch (arithmetic.type) {
+    case DataType::kFloat32:
+      return visit(float());
+    case DataType::kFloat64:
+      return visit(double());
+    case DataType::kInt32:
+    case DataType::kUint32:
+      return visit(uint32_t());
+    case DataType::kInt64:
+    case DataType::kUint64:
+      return visit(uint64_t());
+    default:
+      return nullptr;
+  }
+}
+
 // Makes a block in the first destination, divides it there, and copies it to the others, while it is in the L1 cache.
 // (Stores to many places in turn would have their cache lines, often at equal offsets in a page, evict each other.)
 // Where the first destination is written around the caches, the block is made elsewhere, and copied to all. (Small
@@ -104,21 +136,11 @@ void combineInto(const Arithmetic& arithmetic, std::byte* const* destinations, i
 }  // namespace
 
 TinySum* tinySumOf(const Arithmetic& arithmetic, size_t count) noexcept {
-  if (arithmetic.op != ReduceOp::kSum || count * sizeOf(arithmetic.type) > kTinyBytes) return nullptr;
-  switch (arithmetic.type) {
-    case DataType::kFloat32:
-      return sumTiny<float>;
-    case DataType::kFloat64:
-      return sumTiny<double>;
-    case DataType::kInt32:
-    case DataType::kUint32:
-      return sumTiny<uint32_t>;
-    case DataType::kInt64:
-    case DataType::kUint64:
-      return sumTiny<uint64_t>;
-    default:
-      return nullptr;
-  }
+  return ofTinySum(arithmetic, count, []<class T>(T) -> TinySum* { return sumTiny<T>; });
+}
+
+TinyPairSum* tinyPairSumOf(const Arithmetic& arithmetic, size_t count) noexcept {
+  return ofTinySum(arithmetic, count, []<class T>(T) -> TinyPairSum* { return sumTinyPair<T>; });
 }
 
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,

@@ -32,6 +32,9 @@ using TinySum = void(std::byte* const* destinations, int destinationCount, const
                      int sourceCount, size_t count);
 // Null: combine() does it. A divisor is left out of account.
 TinySum* tinySumOf(const Arithmetic& arithmetic, size_t count) noexcept;
+// The same of two sources, into one destination.
+using TinyPairSum = void(std::byte* to, const std::byte* a, const std::byte* b, size_t count);
+TinyPairSum* tinyPairSumOf(const Arithmetic& arithmetic, size_t count) noexcept;
 
 // One number at a time, for tests and micro-benchmarks. Round to nearest even; NaN becomes the NaN of combine(). Any
 // thread.

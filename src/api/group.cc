@@ -217,6 +217,7 @@ void submitPlain(CallGuard& visit, comm::Call&& call, const Asked& asked, tuttiC
   one.call = std::move(call);
   one.readied = {};
   one.call.readied = &one.readied;
+  one.call.isKept = true;
   executor.run(one.call);
   one.holds = true;
 }

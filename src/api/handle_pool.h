@@ -3,6 +3,7 @@
 // which makes and ends things for ever does not grow.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -32,11 +33,10 @@ class HandlePool {
   // Whether this pointer, whatever it is, is or was a shell of this shelf's. Reads nothing through it. Shells are never
   // freed: what was one once needs no lock to be known again.
   bool holds(const Shell* shell) {
-    thread_local constinit std::array<const Shell*, 8> known{};
-    const Shell*& last = known[reinterpret_cast<uintptr_t>(shell) / sizeof(Shell) % known.size()];
-    if (shell == nullptr || shell == last) return shell != nullptr;
+    std::atomic<const Shell*>& last = known_[reinterpret_cast<uintptr_t>(shell) / sizeof(Shell) % known_.size()];
+    if (shell == nullptr || shell == last.load(std::memory_order_relaxed)) return shell != nullptr;
     if (!isOurs(shell)) return false;
-    last = shell;
+    last.store(shell, std::memory_order_relaxed);
     return true;
   }
 
@@ -60,6 +60,7 @@ class HandlePool {
     return shell;
   }
 
+  std::array<std::atomic<const Shell*>, 8> known_{};  // some that are: each at the place of its address
   static constexpr size_t kRemembered = 1024;
   fork::Mutex mutex_;                // guards what follows
   std::list<Shell*> ended_, spare_;  // spare_: a place in ended_ for each shell that is out

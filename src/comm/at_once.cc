@@ -9,22 +9,36 @@ uint32_t looksOf(HostState& state) noexcept {
   return state.team().ranksPerCore() > 1 || state.crowd().felt() ? 1 : engine::Waiter::kLooksBeforeRelaxing;
 }
 
+uint32_t looksTaken(const engine::Lane& lane) noexcept {
+  return lane.askedTheSystem() ? engine::Waiter::kLooksOfASystemCall : 1;
+}
+
+// Null: the call needs a Task from the begin on. One that is kept, and was the last of its plan, has been looked at.
 BoundPlan* planOf(HostState& state, const Call& call) noexcept {
   BoundPlan* kept = nullptr;
   BoundPlan*& plan = call.readied != nullptr ? call.readied->plan : kept;
+  if (plan != nullptr && plan->lastOf == &call) return plan;
+  if (call.onlyReadies || call.collective == Collective::kBarrier || state.trace() != nullptr) return nullptr;
   if (plan == nullptr) plan = state.plans().recall(call);
   const bool fits = plan != nullptr && plan->bound && plan->lanes.size() == 1;
-  return fits && RepeatKey::of(call).repeats(plan->last) ? plan : nullptr;
+  if (!fits || !RepeatKey::of(call).repeats(plan->last)) return nullptr;
+  plan->lastOf = call.isKept ? &call : nullptr;
+  return plan;
 }
 
-void begin(HostState& state, TicketQueue& queue, const Call& call, BegunCall& begun) noexcept {
-  begun.madeTicks = readTicks();
+void begin(TicketQueue& queue, const Call& call, BoundPlan& plan, BegunCall& begun) noexcept {
+  begun.plan = &plan;
   begun.ticket = queue.take();
-  begun.mark = begun.plan->lastMark;
+  begun.mark = plan.lastMark;
   begun.mark.operation = static_cast<uint32_t>(begun.ticket);
+  plan.lanes.front().startAgain(call.send, call.recv, begun.mark);
+}
+
+// Once its first look has posted what it can: whoever waits for that need not wait for this.
+void note(HostState& state, const Call& call, BegunCall& begun) noexcept {
+  begun.madeTicks = readTicks();
   begun.record = state.team().recorder().begin(call, begun.mark, true, begun.madeTicks, CallState::kRunning);
   state.plans().uses(*begun.plan);
-  begun.plan->lanes.front().startAgain(call.send, call.recv, begun.mark);
 }
 
 void end(HostState& state, TicketQueue& queue, const Call& call, const BegunCall& begun) noexcept {
@@ -39,23 +53,21 @@ void end(HostState& state, TicketQueue& queue, const Call& call, const BegunCall
 }  // namespace
 
 Again runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
-  if (call.onlyReadies || call.collective == Collective::kBarrier || state.trace() != nullptr) return Again::kNot;
   TicketQueue& queue = state.queueFor(call);
   if (!queue.idle() || state.team().broken()) return Again::kNot;
-  begun.plan = planOf(state, call);
-  if (begun.plan == nullptr) return Again::kNot;
-  begin(state, queue, call, begun);
-  engine::Lane& lane = begun.plan->lanes.front();
+  BoundPlan* const plan = planOf(state, call);
+  if (plan == nullptr) return Again::kNot;
+  begin(queue, call, *plan, begun);
+  engine::Lane& lane = plan->lanes.front();
   bool moved = false;
-  const uint32_t most = looksOf(state);
-  for (uint32_t looks = 0; looks < most; looks += lane.askedTheSystem() ? engine::Waiter::kLooksOfASystemCall : 1) {
-    const engine::LaneState now = lane.run(moved);
-    if (now == engine::LaneState::kFailed) break;
-    if (now == engine::LaneState::kBlocked) continue;
-    end(state, queue, call, begun);
-    return Again::kDone;
-  }
-  return Again::kGoesOn;
+  engine::LaneState now = lane.run(moved);
+  note(state, call, begun);
+  const uint32_t most = now == engine::LaneState::kBlocked ? looksOf(state) : 0;
+  for (uint32_t looks = looksTaken(lane); now == engine::LaneState::kBlocked && looks < most; looks += looksTaken(lane))
+    now = lane.run(moved);
+  if (now != engine::LaneState::kDone) return Again::kGoesOn;
+  end(state, queue, call, begun);
+  return Again::kDone;
 }
 
 }  // namespace tutti::comm

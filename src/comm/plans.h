@@ -40,8 +40,9 @@ struct BoundPlan {
   int waitingFor = -1;                    // while it is not bound: a peer whose link is still missing
   std::vector<engine::Binding> bindings;  // one a channel
   std::vector<engine::Lane> lanes;
-  RepeatKey last;              // of the call that its lanes started for
-  link::Fingerprint lastMark;  // and of that, as slots carry it, but for its number
+  RepeatKey last;                // of the call that its lanes started for
+  link::Fingerprint lastMark;    // and of that, as slots carry it, but for its number
+  const Call* lastOf = nullptr;  // and of that, if it is kept, which says all there is to ask of it
 };
 
 // Bytes of one segment that a slot carries. Throws Error(kInvalidUsage) where that is less than an element.

@@ -121,6 +121,7 @@ BoundPlan& Task::readiedPlan() {
 void Task::startLanes() noexcept {
   const RepeatKey now = RepeatKey::of(call_);
   plan_->lastMark = mark_;
+  plan_->lastOf = nullptr;
   if (now.repeats(std::exchange(plan_->last, now))) {
     for (auto& lane : plan_->lanes) lane.startAgain(call_.send, call_.recv, mark_);
     return;

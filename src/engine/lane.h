@@ -213,12 +213,8 @@ class Lane {
 
   bool isShort() noexcept;
   LaneState runShort(bool& moved) noexcept;
-  bool isReady(const ShortStep& step) noexcept;
   bool isExpected(const ShortStep& step) noexcept;
-  const std::byte* sourceOf(const ShortPlace& place, uint32_t bytes) const noexcept;
-  std::byte* destinationOf(const ShortPlace& place, uint32_t bytes) const noexcept;
-  void execute(const ShortStep& step) noexcept;
-  void finish(const ShortStep& step) noexcept;
+  void addUp(const ShortStep& step) noexcept;
 
   static constexpr std::string_view kNotHere = "it says that data is where this rank cannot read it";
   Binding* binding_ = nullptr;

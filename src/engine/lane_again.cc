@@ -11,11 +11,56 @@ using Kind = schedule::Operand::Kind;
 constexpr size_t kWord = 8;
 
 // By far the most are of a word, for which a call of memcpy takes longer than all else.
-void copyShort(std::byte* to, const std::byte* from, size_t bytes) noexcept {
+inline void copyShort(std::byte* to, const std::byte* from, size_t bytes) noexcept {
   if (bytes == kWord)
     std::memcpy(to, from, kWord);
   else if (to != from)
     std::memcpy(to, from, bytes);
+}
+
+// Of the caller's.
+struct Buffers {
+  const std::byte* input;
+  std::byte* output;
+};
+
+inline const std::byte* sourceOf(const ShortPlace& place, const Buffers& buffers, uint32_t bytes) noexcept {
+  if (place.kind == Kind::kLink) return place.in->payload(bytes);
+  if (place.kind == Kind::kScratch) return place.scratch;
+  return (place.kind == Kind::kInput ? buffers.input : buffers.output) + place.offset;
+}
+
+inline std::byte* destinationOf(const ShortPlace& place, const Buffers& buffers, uint32_t bytes) noexcept {
+  if (place.kind == Kind::kLink) return place.out->place(bytes);
+  return place.kind == Kind::kScratch ? place.scratch : buffers.output + place.offset;
+}
+
+// For whom the step has to wait; -1: for nobody.
+inline int waitsFor(const ShortStep& step) noexcept {
+  for (const link::RecvEnd* end : step.ins)
+    if (!end->ready()) return end->peer;
+  for (link::SendEnd* end : step.outs)
+    if (!end->hasRoom()) return end->peer;
+  return -1;
+}
+
+inline void copyOne(const ShortStep& step, const Buffers& buffers) noexcept {
+  const std::byte* const source = sourceOf(step.from[0], buffers, step.bytes);
+  for (const ShortPlace& to : step.to) copyShort(destinationOf(to, buffers, step.bytes), source, step.bytes);
+}
+
+// What is owed to whom it is told: true if it is anything.
+inline bool finish(const ShortStep& step, const link::Fingerprint& mark) noexcept {
+  bool owes = false;
+  for (link::RecvEnd* end : step.ins) {
+    end->releaseQuietly();
+    owes |= end->wakeups.owe(end->peerBell, end->fifo.depth);
+  }
+  for (link::SendEnd* end : step.outs) {
+    end->postQuietly(mark, step.bytes);
+    owes |= end->wakeups.owe(end->peerBell, end->fifo.depth);
+  }
+  return owes;
 }
 
 }  // namespace
@@ -51,24 +96,24 @@ void Lane::startAgain(const std::byte* input, std::byte* output, const link::Fin
 
 LaneState Lane::runShort(bool& moved) noexcept {
   const std::span<const ShortStep> steps = binding_->again.steps;
+  const Buffers buffers{work_.input, work_.output};
   for (; step_ < steps.size(); ++step_) {
     const ShortStep& step = steps[step_];
-    if (!isReady(step)) return LaneState::kBlocked;
-    if (!isExpected(step)) return LaneState::kFailed;
-    execute(step);
-    finish(step);
+    if (const int peer = waitsFor(step); peer >= 0) return waitingFor_ = peer, LaneState::kBlocked;
+    if (!isExpected(step)) [[unlikely]]
+      return LaneState::kFailed;
+    if (step.copies)
+      copyOne(step, buffers);
+    else if (step.sumsTwo != nullptr)
+      step.sumsTwo(destinationOf(step.to[0], buffers, step.bytes), sourceOf(step.from[0], buffers, step.bytes),
+                   sourceOf(step.from[1], buffers, step.bytes), step.count);
+    else
+      addUp(step);
+    owesWakeups_ |= finish(step, work_.fingerprint);
     moved = true;
   }
   iteration_ = iterations_;
   return LaneState::kDone;
-}
-
-bool Lane::isReady(const ShortStep& step) noexcept {
-  for (const link::RecvEnd* end : step.ins)
-    if (!end->ready()) return waitingFor_ = end->peer, false;
-  for (link::SendEnd* end : step.outs)
-    if (!end->hasRoom()) return waitingFor_ = end->peer, false;
-  return true;
 }
 
 bool Lane::isExpected(const ShortStep& step) noexcept {
@@ -83,43 +128,18 @@ bool Lane::isExpected(const ShortStep& step) noexcept {
   return true;
 }
 
-const std::byte* Lane::sourceOf(const ShortPlace& place, uint32_t bytes) const noexcept {
-  if (place.kind == Kind::kLink) return place.in->payload(bytes);
-  if (place.kind == Kind::kScratch) return place.scratch;
-  return (place.kind == Kind::kInput ? work_.input : work_.output) + place.offset;
-}
-
-std::byte* Lane::destinationOf(const ShortPlace& place, uint32_t bytes) const noexcept {
-  if (place.kind == Kind::kLink) return place.out->place(bytes);
-  return place.kind == Kind::kScratch ? place.scratch : work_.output + place.offset;
-}
-
-void Lane::execute(const ShortStep& step) noexcept {
-  if (step.copies) {
-    const std::byte* const source = sourceOf(step.from[0], step.bytes);
-    for (const ShortPlace& to : step.to) copyShort(destinationOf(to, step.bytes), source, step.bytes);
-    return;
-  }
+// Of several sources.
+void Lane::addUp(const ShortStep& step) noexcept {
+  const Buffers buffers{work_.input, work_.output};
   const std::byte** const sources = binding_->sources.data();
   std::byte** const destinations = binding_->destinations.data();
-  for (size_t i = 0; i < step.from.size(); ++i) sources[i] = sourceOf(step.from[i], step.bytes);
-  for (size_t i = 0; i < step.to.size(); ++i) destinations[i] = destinationOf(step.to[i], step.bytes);
+  for (size_t i = 0; i < step.from.size(); ++i) sources[i] = sourceOf(step.from[i], buffers, step.bytes);
+  for (size_t i = 0; i < step.to.size(); ++i) destinations[i] = destinationOf(step.to[i], buffers, step.bytes);
   const auto from = static_cast<int>(step.from.size()), to = static_cast<int>(step.to.size());
   if (step.sums != nullptr) return step.sums(destinations, to, sources, from, step.count);
   kernels::Arithmetic arithmetic = work_.arithmetic;
   if (!step.finalises) arithmetic.divisor = 1;
   kernels::combine(arithmetic, destinations, to, sources, from, step.count);
-}
-
-void Lane::finish(const ShortStep& step) noexcept {
-  for (link::RecvEnd* end : step.ins) {
-    end->releaseQuietly();
-    owesWakeups_ |= end->wakeups.owe(end->peerBell, end->fifo.depth);
-  }
-  for (link::SendEnd* end : step.outs) {
-    end->postQuietly(work_.fingerprint, step.bytes);
-    owesWakeups_ |= end->wakeups.owe(end->peerBell, end->fifo.depth);
-  }
 }
 
 }  // namespace tutti::engine

@@ -55,6 +55,8 @@ void add(const ShortMeans& means, const kernels::Layout& layout, const Step& ste
   const bool divides = now.finalises && arithmetic.divisor > 1;
   now.copies = step.fromCount == 1 && !divides;
   now.sums = divides ? nullptr : kernels::tinySumOf(arithmetic, run.count);
+  now.sumsTwo =
+      !divides && step.fromCount == 2 && step.toCount == 1 ? kernels::tinyPairSumOf(arithmetic, run.count) : nullptr;
   now.ins = std::span(all.ins).subspan(ins), now.outs = std::span(all.outs).subspan(outs);
   now.from = std::span(all.from).subspan(from), now.to = std::span(all.to).subspan(to);
   all.steps.push_back(now);

@@ -27,7 +27,8 @@ struct ShortStep {
   uint32_t count = 0, bytes = 0;  // of the payload of each slot
   bool copies = false;            // its one source is stored as it is
   bool finalises = false;
-  kernels::TinySum* sums = nullptr;  // what adds so few; null: combine() does
+  kernels::TinySum* sums = nullptr;         // what adds so few; null: combine() does
+  kernels::TinyPairSum* sumsTwo = nullptr;  // the same of two sources, for one destination; null: they are others
   // Each a part of the lists below.
   std::span<link::RecvEnd* const> ins;
   std::span<link::SendEnd* const> outs;

@@ -60,6 +60,7 @@ struct Call {
   int root = 0;                    // or the peer of a send or receive
   bool sends = false;              // kSendRecv: which side
   bool onlyReadies = false;        // moves nothing: what runs the call is made ready, and kept in `readied`
+  bool isKept = false;             // stays where it is, and the same, for as long as `readied` has its plan
   PlanWish wish;
   const std::byte* send = nullptr;
   std::byte* recv = nullptr;
