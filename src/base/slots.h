@@ -9,6 +9,10 @@ namespace tutti::slots {
 // --- links between ranks of hosts ---
 // docs/decisions/0006: eight, so that the sender reads the receiver's counter once in eight operations.
 inline constexpr uint32_t kBytes = 64 << 10, kDepth = 8;
+// What needs no such slot has more room in mapped memory, where there are so many header lines, each with a short slot:
+// a payload that fits into one of the two, or is lent where it lies. Ranks that share a core, or have little to say,
+// change places less often for it.
+inline constexpr uint32_t kLines = 64, kShortBytes = 1 << 10;
 
 // What slots of long messages leave free: a slot with its frame (96 bytes where it is sealed) fills one packet of the
 // loopback device and no second one. Such a packet carries up to 65464 bytes.

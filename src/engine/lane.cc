@@ -244,7 +244,7 @@ bool Lane::driveAll() noexcept {
 }
 
 // The first operand of the step that keeps it from running: a source that is not posted, a destination without room.
-Lane::Lack Lane::lackOf(const Step& step) noexcept {
+Lane::Lack Lane::lackOf(const Step& step, size_t round, size_t bytes) noexcept {
   int place = 0;
   for (const Operand operand : binding_->schedule->from(step)) {
     ++place;
@@ -256,7 +256,8 @@ Lane::Lack Lane::lackOf(const Step& step) noexcept {
     ++place;
     if (!operand.isLink()) continue;
     link::SendEnd& end = *binding_->outs[operand.index()];
-    if (!end.hasRoom()) return {place, end.peer, end.driver, nullptr};
+    if (!end.hasRoomFor(bytes) && !(end.hasLine() && needsNoSlot(step, round, bytes, end)))
+      return {place, end.peer, end.driver, nullptr};
   }
   return {};
 }
@@ -266,12 +267,12 @@ Lane::Lack Lane::lackOf(const Step& step) noexcept {
 // deliver what was posted without anyone's help (docs/decisions/0015), and the rank that this one waits for may be
 // waiting for just that. Another look follows at once.
 bool Lane::ready(const Step& step, size_t round, size_t bytes) noexcept {
-  for (Lack lack = lackOf(step); lack.place != 0;) {
+  for (Lack lack = lackOf(step, round, bytes); lack.place != 0;) {
     waitingFor_ = lack.peer;
     if (!binding_->hasDrivers) return false;
     if (lack.driver && !driveFor(lack, step, round, bytes)) return false;
     if (!pushAll(lack.driver)) return false;
-    const Lack next = lackOf(step);
+    const Lack next = lackOf(step, round, bytes);
     if (next.place == lack.place) return false;
     lack = next;
   }

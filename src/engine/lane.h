@@ -128,7 +128,8 @@ class Lane {
     link::Driver* driver = nullptr;
     const link::RecvEnd* source = nullptr;  // that is not posted
   };
-  Lack lackOf(const schedule::Step& step) noexcept;
+  Lack lackOf(const schedule::Step& step, size_t round, size_t bytes) noexcept;
+  bool needsNoSlot(const schedule::Step& step, size_t round, size_t bytes, const link::SendEnd& end) noexcept;
   bool ready(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool matches(const schedule::Step& step, size_t bytes) noexcept;
   bool tookAll() noexcept;

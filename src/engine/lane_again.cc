@@ -40,7 +40,7 @@ inline int waitsFor(const ShortStep& step) noexcept {
   for (const link::RecvEnd* end : step.ins)
     if (!end->ready()) return end->peer;
   for (link::SendEnd* end : step.outs)
-    if (!end->hasRoom()) return end->peer;
+    if (!end->hasRoomFor(step.bytes)) return end->peer;
   return -1;
 }
 

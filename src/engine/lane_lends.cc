@@ -26,11 +26,11 @@ constexpr std::string_view kTookBack = "its call failed while its buffer was rea
 bool Lane::decidesToLend() noexcept {
   const bool allMapped = lendsAllMapped();
   startedTicks_ = allMapped ? 0 : readTicks();
-  // Also then: all ranks count the same calls.
-  const bool isFaster = binding_->trial.lends(lendableBytes_, !liesApart());
   // Who has to give way at each hand-over waits for a slice of somebody's time.
   const bool isCrowded = binding_->handsOverOnce && binding_->crowd != nullptr && binding_->crowd->felt();
-  const bool wishes = isFaster || isCrowded || binding_->singleCopy == link::SingleCopy::kAlways;
+  // Also where it is not asked: all ranks count the same calls.
+  const bool isFaster = binding_->trial.lends(lendableBytes_, !liesApart(), isCrowded);
+  const bool wishes = isFaster || binding_->singleCopy == link::SingleCopy::kAlways;
   return wishes && !allMapped && !work_.scalesInput && maySharePlaces() && isReadable();
 }
 
@@ -82,6 +82,13 @@ void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
   sent_ = sendsFromBuffers_ ? placeSent(step, round, bytes) : nullptr;
   held_ = isHeld(binding_->lending[step_]) ? sent_ : nullptr;
   lendsPlace_ = bytes >= kLeastPieceLent && findPlace(binding_->lending[step_], step, round);
+}
+
+// Whether it lies elsewhere than in the slot of that link.
+bool Lane::needsNoSlot(const Step& step, size_t round, size_t bytes, const link::SendEnd& end) noexcept {
+  if (end.driver != nullptr || !(lends_ || places_.input || places_.output)) return false;
+  choosePlaces(step, round, bytes);
+  return isLentOver(end);
 }
 
 // How many rounds of a step one post can be of: where it is all that goes over its links, and all of it lies in the

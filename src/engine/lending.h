@@ -32,15 +32,16 @@ class LendingTrial {
   explicit LendingTrial(bool lendsFirst) : lendsFirst_(lendsFirst) {}
 
   // Of a call that moves so many bytes over its longest link: how it goes. In place there is less to copy, so neither
-  // way takes what it takes elsewhere.
-  bool lends(size_t bytes, bool inPlace) noexcept {
+  // way takes what it takes elsewhere. `crowded`: lending is known to be faster now, and taken to be for some calls.
+  bool lends(size_t bytes, bool inPlace, bool crowded = false) noexcept {
     auto& sizes = sizes_[inPlace ? 1 : 0];
     now_ = &sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), sizes.size() - 1)];
     const uint32_t call = now_->calls++;
     const uint32_t turn = call < kUntried ? 2 * kRun + call : (call - kUntried) % kTryEvery;
     const bool tries = turn < 2 * kRun;
     counts_ = tries ? turn % kRun != 0 : turn > 2 * kRun;
-    lendsNow_ = tries ? turn / kRun % 2 != 0 : lendingIsFaster();
+    if (crowded) now_->crowdedUntil = call + kBelieved;
+    lendsNow_ = tries ? turn / kRun % 2 != 0 : call < now_->crowdedUntil || lendingIsFaster();
     return lendsNow_;
   }
   // How long that call took.
@@ -55,10 +56,10 @@ class LendingTrial {
  private:
   // Three calls in a row go one way, then three the other, and the first of each does not count: where slots are free a
   // call leaves a part of its work to the next, and one that follows upon the other way has nothing left to it.
-  static constexpr uint32_t kUntried = 32, kRun = 3, kTryEvery = 64;
+  static constexpr uint32_t kUntried = 32, kRun = 3, kTryEvery = 64, kBelieved = 16;
   static constexpr uint64_t kLine = 64, kParts = 16;  // times are of a line, in sixteenths of a tick
   struct OfSize {
-    uint32_t calls = 0;
+    uint32_t calls = 0, crowdedUntil = 0;
     std::array<uint64_t, 2> usual{};  // through slots, and lent
   };
   bool lendingIsFaster() const noexcept {

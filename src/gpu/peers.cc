@@ -123,8 +123,13 @@ link::Fifo DevicePeers::fifo(Protocol protocol, uint32_t channel, int from, int 
   std::byte* const inbound = poolOf(to) + layout_.inbound(protocol, channel, from);
   auto* const headers = reinterpret_cast<link::SlotHeader*>(inbound);
   auto* const released = reinterpret_cast<link::Counter*>(poolOf(from) + layout_.released(protocol, channel, to));
-  return {reinterpret_cast<std::byte*>(headers + shape_.depth), headers, released, shape_.slotBytes[protocol],
-          shape_.depth};
+  return {reinterpret_cast<std::byte*>(headers + shape_.depth),
+          headers,
+          released,
+          shape_.slotBytes[protocol],
+          shape_.depth,
+          shape_.depth,
+          0};
 }
 
 // A process has one address space, also for its GPUs, and its ranks tell each other plain addresses in their slots.

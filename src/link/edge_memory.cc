@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -26,7 +27,10 @@ void check(const Edge& edge) {
 size_t aligned(size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Of one direction.
-size_t wholeBytes(const Edge& edge) { return check(edge), aligned(Fifo::bytesFor(edge.slotBytes, edge.depth)); }
+uint32_t linesOf(const Edge& edge) { return std::max(edge.lines, edge.depth); }
+size_t wholeBytes(const Edge& edge) {
+  return check(edge), aligned(Fifo::bytesFor(edge.slotBytes, edge.depth, linesOf(edge)));
+}
 size_t headBytes(const Edge& edge) { return check(edge), aligned(Fifo::bytesFor(0, edge.depth)); }
 size_t slotsBytes(const Edge& edge) { return check(edge), aligned(size_t{edge.slotBytes} * edge.depth); }
 
@@ -40,12 +44,17 @@ void connect(Connection& connection, const Edge& edge, const Fifo& upward, const
 
 }  // namespace
 
+Edge driven(Edge edge) noexcept {
+  edge.lines = edge.depth;
+  return edge;
+}
+
 size_t edgeMemoryBytes(const Edge& edge) { return 2 * wholeBytes(edge); }
 size_t headMemoryBytes(const Edge& edge) { return 2 * headBytes(edge); }
 size_t slotMemoryBytes(const Edge& edge) { return 2 * slotsBytes(edge); }
 
 void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell) {
-  const auto over = [&](std::byte* begin) { return Fifo::over(begin, edge.slotBytes, edge.depth); };
+  const auto over = [&](std::byte* begin) { return Fifo::over(begin, edge.slotBytes, edge.depth, linesOf(edge)); };
   connect(connection, edge, over(memory), over(memory + wholeBytes(edge)), peerBell);
   connection.memory = {memory, edgeMemoryBytes(edge)};
 }

@@ -10,6 +10,9 @@
 
 namespace tutti::link {
 
+// As a driver has it, which moves slots with their lines: one for each.
+Edge driven(Edge edge) noexcept;
+
 // Bytes of the region. Throws Error(kInvalidArgument) when slotBytes is 0 or depth is no power of two.
 size_t edgeMemoryBytes(const Edge& edge);
 

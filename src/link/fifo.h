@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/slots.h"
 #include "base/types.h"
 
 namespace tutti::link {
@@ -120,16 +121,42 @@ struct Fifo {
   SlotHeader* headers = nullptr;
   Counter* released = nullptr;
   uint32_t slotBytes = 0;
-  uint32_t depth = 0;  // a power of two
+  uint32_t depth = 0;  // slots: a power of two
+  uint32_t lines = 0;  // headers: as many, or more where a post may do without its slot; a power of two
+  // Of a short slot behind the headers, one a line, which takes what is no longer; 0: there is none.
+  uint32_t shortBytes = 0;
 
+  SlotHeader& line(uint64_t number) const noexcept { return headers[number & (lines - 1)]; }
+  std::byte* slot(uint64_t number) const noexcept { return slots + (number & (depth - 1)) * size_t{slotBytes}; }
+  // Where a payload of so many bytes is, or goes.
+  std::byte* place(uint64_t number, size_t bytes) const noexcept {
+    if (bytes <= kInlineBytes) return line(number).inlined;
+    if (bytes > shortBytes) return slot(number);
+    return reinterpret_cast<std::byte*>(headers + lines) + (number & (lines - 1)) * size_t{shortBytes};
+  }
+  // How many such payloads have room.
+  uint32_t roomFor(size_t bytes) const noexcept { return bytes <= kInlineBytes || bytes <= shortBytes ? lines : depth; }
+
+  static constexpr uint32_t shortBytesOf(uint32_t depth, uint32_t lines) noexcept {
+    return lines > depth ? slots::kShortBytes : 0;
+  }
+  static constexpr size_t bytesFor(uint32_t slotBytes, uint32_t depth, uint32_t lines) noexcept {
+    return sizeof(Counter) + lines * (sizeof(SlotHeader) + size_t{shortBytesOf(depth, lines)}) +
+           depth * size_t{slotBytes};
+  }
   static constexpr size_t bytesFor(uint32_t slotBytes, uint32_t depth) noexcept {
-    return sizeof(Counter) + depth * (sizeof(SlotHeader) + size_t{slotBytes});
+    return bytesFor(slotBytes, depth, depth);
   }
   // Lays a FIFO out in `memory` (bytesFor() bytes, zeroed, 128-byte aligned). Both ends do so, over the same memory.
-  static Fifo over(std::byte* memory, uint32_t slotBytes, uint32_t depth) noexcept {
+  static Fifo over(std::byte* memory, uint32_t slotBytes, uint32_t depth, uint32_t lines) noexcept {
     auto* released = reinterpret_cast<Counter*>(memory);
     auto* headers = reinterpret_cast<SlotHeader*>(memory + sizeof(Counter));
-    return {reinterpret_cast<std::byte*>(headers + depth), headers, released, slotBytes, depth};
+    const uint32_t shortBytes = shortBytesOf(depth, lines);
+    std::byte* const slots = reinterpret_cast<std::byte*>(headers + lines) + lines * size_t{shortBytes};
+    return {slots, headers, released, slotBytes, depth, lines, shortBytes};
+  }
+  static Fifo over(std::byte* memory, uint32_t slotBytes, uint32_t depth) noexcept {
+    return over(memory, slotBytes, depth, depth);
   }
 };
 

@@ -27,9 +27,9 @@ Driver::Interest Driver::interest() noexcept {
 void SendEnd::moveIntoSlots() noexcept {
   driver->alone([this] {
     for (uint64_t slot = fifo.released->value.load(std::memory_order_acquire); slot != posted; ++slot) {
-      SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
+      SlotHeader& line = fifo.line(slot);
       if (line.carried != PayloadLocation::kAtSender) continue;
-      std::memcpy(fifo.slots + (slot & (fifo.depth - 1)) * size_t{fifo.slotBytes}, placeSent(fifo, slot), line.bytes);
+      std::memcpy(fifo.slot(slot), placeSent(fifo, slot), line.bytes);
       line.carried = PayloadLocation::kInSlot;
     }
     driver->stopSendingBuffers();

@@ -169,9 +169,9 @@ inline Lent lentOf(const SlotHeader& line) noexcept {
 inline RemoteAddress lentAt(const SlotHeader& line) noexcept { return lentOf(line).place; }
 // Where the payload of such a slot is, or of one that is kInSlot and has more than kInlineBytes; for its sender.
 inline const std::byte* placeSent(const Fifo& fifo, uint64_t slot) noexcept {
-  const SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
+  const SlotHeader& line = fifo.line(slot);
   if (line.carried == PayloadLocation::kAtSender) return reinterpret_cast<const std::byte*>(lentAt(line).at);
-  return fifo.slots + (slot & (fifo.depth - 1)) * size_t{fifo.slotBytes};
+  return fifo.slot(slot);
 }
 
 struct SendEnd {
@@ -184,18 +184,15 @@ struct SendEnd {
   bool goesShared = false;  // what goes to several goes by this rank's shared slots: as sharesSlots() has found
   Wakeups wakeups{};
 
-  bool hasRoom() noexcept {
-    if (posted - knownReleased < fifo.depth) return true;
-    // Acquire: pairs with RecvEnd::release; the receiver has read the slot that is about to be overwritten.
-    knownReleased = fifo.released->value.load(std::memory_order_acquire);
-    return posted - knownReleased < fifo.depth;
-  }
+  // For a payload in its slot.
+  bool hasRoom() noexcept { return hasRoom(fifo.depth); }
+  // For one that is lent.
+  bool hasLine() noexcept { return hasRoom(fifo.lines); }
+  bool hasRoomFor(size_t bytes) noexcept { return hasRoom(fifo.roomFor(bytes)); }
   bool drained() noexcept { return fifo.released->value.load(std::memory_order_acquire) == posted; }
-  SlotHeader& header() noexcept { return fifo.headers[posted & (fifo.depth - 1)]; }
+  SlotHeader& header() noexcept { return fifo.line(posted); }
   // Where the payload of the next slot goes; needs hasRoom().
-  std::byte* place(size_t bytes) noexcept {
-    return bytes <= kInlineBytes ? header().inlined : fifo.slots + (posted & (fifo.depth - 1)) * size_t{fifo.slotBytes};
-  }
+  std::byte* place(size_t bytes) noexcept { return fifo.place(posted, bytes); }
   void post(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
     postQuietly(fingerprint, bytes);
     ring(peerBell);
@@ -231,8 +228,8 @@ struct SendEnd {
   // What has been lent, and not given back, is not what it was any more: who has read it sees that, as this comes
   // before whatever the caller does to that memory next.
   void takeBack() noexcept {
-    for (uint64_t slot = posted - std::min<uint64_t>(posted, fifo.depth); slot != posted; ++slot) {
-      SlotHeader& line = fifo.headers[slot & (fifo.depth - 1)];
+    for (uint64_t slot = posted - std::min<uint64_t>(posted, fifo.lines); slot != posted; ++slot) {
+      SlotHeader& line = fifo.line(slot);
       std::atomic_ref carried(line.carried);
       const bool lent = carried.load(std::memory_order_relaxed) == PayloadLocation::kAtSender;
       if (lent && link::lentAt(line).window != kSharedSlots)  // these are no caller's
@@ -244,6 +241,12 @@ struct SendEnd {
   void moveIntoSlots() noexcept;
 
  private:
+  bool hasRoom(uint32_t most) noexcept {
+    if (posted - knownReleased < most) return true;
+    // Acquire: pairs with RecvEnd::release; the receiver has read the slot that is about to be overwritten.
+    knownReleased = fifo.released->value.load(std::memory_order_acquire);
+    return posted - knownReleased < most;
+  }
   uint32_t readsSender() const noexcept { return fifo.released->readsSender.load(std::memory_order_relaxed); }
   void lend(const Fingerprint& fingerprint, uint32_t bytes, const Lent& lent) noexcept {
     std::memcpy(header().inlined, &lent, sizeof lent);
@@ -274,7 +277,7 @@ struct RecvEnd {
   uint64_t roundsLeft = 0;            // of this slot, if it is of several rounds (Lent::rounds)
   uint64_t bytesTaken = 0;            // by those that were
 
-  const SlotHeader& header() const noexcept { return fifo.headers[received & (fifo.depth - 1)]; }
+  const SlotHeader& header() const noexcept { return fifo.line(received); }
   // Acquire: pairs with SendEnd::post.
   bool ready() const noexcept { return header().sequence.load(std::memory_order_acquire) == received + 1; }
   // Needs ready().
@@ -297,10 +300,7 @@ struct RecvEnd {
     return carried() == PayloadLocation::kAtSender;
   }
   // Where so many bytes of payload are; needs ready(). As many as there must be, whatever the header says by now.
-  const std::byte* payload(size_t bytes) const noexcept {
-    return bytes <= kInlineBytes ? header().inlined
-                                 : fifo.slots + (received & (fifo.depth - 1)) * size_t{fifo.slotBytes};
-  }
+  const std::byte* payload(size_t bytes) const noexcept { return fifo.place(received, bytes); }
   void release() noexcept {
     releaseQuietly();
     ring(peerBell);

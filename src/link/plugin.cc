@@ -149,7 +149,7 @@ class PluginDriver final : public Driver {
   bool hasUnread() const noexcept { return isNext(recv_, recv_.released->value.load(std::memory_order_acquire)); }
   bool hasUnsent() const noexcept { return isNext(send_, send_.released->value.load(std::memory_order_acquire)); }
   static bool isNext(const Fifo& fifo, uint64_t slot) noexcept {
-    return fifo.headers[slot & (fifo.depth - 1)].sequence.load(std::memory_order_acquire) == slot + 1;
+    return fifo.line(slot).sequence.load(std::memory_order_acquire) == slot + 1;
   }
 
   const tuttiTransport& table_;
@@ -164,10 +164,10 @@ class PluginConnection final : public Connection {
   PluginConnection(const Edge& edge, const GpuSlotSource* source)
       : edge_(edge),
         slots_(source != nullptr ? source->make(slotMemoryBytes(edge)) : nullptr),
-        memory_(mapPrivate(slots_ ? headMemoryBytes(edge) : edgeMemoryBytes(edge))) {
+        memory_(mapPrivate(slots_ ? headMemoryBytes(edge) : edgeMemoryBytes(driven(edge)))) {
     gpuSlots = slots_.get();
     slots_ ? connectApart(*this, edge_, memory_.data(), slots_->data())
-           : connectOver(*this, edge_, memory_.data(), nullptr);
+           : connectOver(*this, driven(edge_), memory_.data(), nullptr);
     memoryBytes = memory_.bytes() + (slots_ ? slots_->bytes() : 0);
   }
 

@@ -242,7 +242,7 @@ TEST_F(StrangerTest, ClosesShmEarly) {
   EXPECT_NE(setupFailure(), "");
 }
 
-constexpr size_t kRegionBytes = 2 * link::Fifo::bytesFor(4096, 4);
+constexpr size_t kRegionBytes = 2 * link::Fifo::bytesFor(4096, 4, slots::kLines);
 constexpr transports::ShmGreeting kRightGreeting{
     transports::kShmMagic, transports::kShmVersion, 4096, 4, kRegionBytes, 0, 0, {}, 0};
 

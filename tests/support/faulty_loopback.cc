@@ -132,8 +132,8 @@ class FaultyDriver final : public link::Driver {
 class FaultyConnection : public Connection {
  public:
   FaultyConnection(const Edge& edge, std::unique_ptr<FaultyDriver> driver)
-      : memory_(link::mapPrivate(edgeMemoryBytes(edge))), driver_(std::move(driver)) {
-    connectOver(*this, edge, memory_.data(), nullptr);
+      : memory_(link::mapPrivate(edgeMemoryBytes(driven(edge)))), driver_(std::move(driver)) {
+    connectOver(*this, driven(edge), memory_.data(), nullptr);
     driver_->serve(*this);
     send.driver = recv.driver = driver_.get();
     memoryBytes = memory_.bytes();

@@ -333,6 +333,16 @@ TEST(LendingTrial, BeginsAsItIsTold) {
   EXPECT_EQ(lendsOf(50'000, 100'000, true), 3) << "and goes over to what is faster";
 }
 
+// Beside others that compute it is not waited for, and believed for a while.
+TEST(LendingTrial, InACrowdLendsAtOnce) {
+  LendingTrial trial;
+  EXPECT_FALSE(trial.lends(1 << 20, false));
+  EXPECT_TRUE(trial.lends(1 << 20, false, true));
+  for (int call = 2; call < 17; ++call) EXPECT_TRUE(trial.lends(1 << 20, false)) << call;
+  EXPECT_FALSE(trial.lends(1 << 20, false));
+  EXPECT_FALSE(trial.lends(1 << 20, true)) << "in place is apart";
+}
+
 // Of calls that differ by chance some that took long do not decide.
 TEST(LendingTrial, OneThatWasInterruptedDecidesNothing) {
   LendingTrial trial;

@@ -132,8 +132,8 @@ using SealedDriver = TcpDriver<SealedSender, Receiver<SealedFraming>>;
 
 class TcpConnection : public Connection {
  public:
-  TcpConnection(const Edge& edge, SecureSocket stream) : memory_(link::mapPrivate(edgeMemoryBytes(edge))) {
-    connectOver(*this, edge, memory_.data(), nullptr);
+  TcpConnection(const Edge& edge, SecureSocket stream) : memory_(link::mapPrivate(edgeMemoryBytes(driven(edge)))) {
+    connectOver(*this, driven(edge), memory_.data(), nullptr);
     const std::string peer =
         fmt::format("rank {} ({}, {})", edge.peer, edge.peerInfo.hostName, peerAddress(stream.fd.get()));
     memoryBytes = memory_.bytes();
