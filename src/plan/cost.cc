@@ -36,6 +36,13 @@ double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel&
   return std::max(1.0, std::ceil(bytes / 2 / machine.slotRoom));
 }
 
+// Broadcasts over sockets among ranks that share cores are priced as one of many: whoever has passed it on goes on with
+// the next, so how far away the last rank is delays nobody; what counts is what ranks have to do.
+bool isOneOfMany(const Request& request, const LinkCost& link, const ClusterModel& machine) {
+  return plainOf(request.collective) == Collective::kBroadcast && machine.hosts <= 1 && machine.ranksPerCore > 1 &&
+         link.latencyUs >= kNetworkLatencyUs;
+}
+
 double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1e3 * gigabytesPerSecond); }
 
 double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
@@ -49,6 +56,9 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double arrivalGBs = spread ? machine.local.bandwidthGBs : machine.local.bandwidthGBs / fanLoss;
   const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1), prices);
 
+  const bool oneOfMany = isOneOfMany(request, link, machine);
+  const double steps = oneOfMany ? 1 : work.steps;
+  const double gathered = oneOfMany && schedule::rowOf(algorithm).alongTheRow ? kGathered : 1;
   const double rounds = roundsOf(algorithm, request, machine);
   // Over memory that all have mapped, but for what is short (link::SharedSlots). Continuous, so that times grow with
   // size.
@@ -58,12 +68,12 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
     const double slots = std::max(rounds * load.messages, load.received / machine.slotRoom);
     return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
-           (network ? slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
+           (network ? gathered * slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
-  const double waiting = waitedFor(work, prices);
+  const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  return work.steps * link.latencyUs + work.steps * rounds * (crowd - 1) * prices.turnUs +
+  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs +
          cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }
