@@ -389,7 +389,8 @@ TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 /* recv[i] = op over ranks of send[i], i < count, on every rank. */
 TUTTI_API tuttiResult_t tuttiAllReduce(const void* send, void* recv, size_t count, tuttiDataType_t type,
                                        tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
-/* recv[i] = the root's send[i]. Only the root's send is read. */
+/* recv[i] = the root's send[i]. Only the root's send is read. Its root may return before the others have called, or
+ * wait until they have read: which of the two may differ from call to call. */
 TUTTI_API tuttiResult_t tuttiBroadcast(const void* send, void* recv, size_t count, tuttiDataType_t type, int root,
                                        tuttiComm_t comm, tuttiStream_t stream);
 /* As all-reduce, at the root only. Only the root's recv is written. */

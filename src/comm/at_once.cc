@@ -27,6 +27,7 @@ BoundPlan* planOf(HostState& state, const Call& call) noexcept {
 }
 
 void begin(TicketQueue& queue, const Call& call, BoundPlan& plan, BegunCall& begun) noexcept {
+  begun.madeTicks = readTicks();
   begun.plan = &plan;
   begun.ticket = queue.take();
   begun.mark = plan.lastMark;
@@ -34,9 +35,7 @@ void begin(TicketQueue& queue, const Call& call, BoundPlan& plan, BegunCall& beg
   plan.lanes.front().startAgain(call.send, call.recv, begun.mark);
 }
 
-// Once its first look has posted what it can: whoever waits for that need not wait for this.
 void note(HostState& state, const Call& call, BegunCall& begun) noexcept {
-  begun.madeTicks = readTicks();
   begun.record = state.team().recorder().begin(call, begun.mark, true, begun.madeTicks, CallState::kRunning);
   state.plans().uses(*begun.plan);
 }
@@ -60,8 +59,11 @@ Again runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
   begin(queue, call, *plan, begun);
   engine::Lane& lane = plan->lanes.front();
   bool moved = false;
+  // A short one posts first: whoever waits for that need not wait for the record. What may take long is on record
+  // before.
+  if (!lane.isOnShortWay()) note(state, call, begun);
   engine::LaneState now = lane.run(moved);
-  note(state, call, begun);
+  if (lane.isOnShortWay()) note(state, call, begun);
   const uint32_t most = now == engine::LaneState::kBlocked ? looksOf(state) : 0;
   for (uint32_t looks = looksTaken(lane); now == engine::LaneState::kBlocked && looks < most; looks += looksTaken(lane))
     now = lane.run(moved);

@@ -164,9 +164,7 @@ bool Plans::bind(BoundPlan& plan) {
       binding.outs.push_back(connection ? &connection->send : nullptr);
     }
     if (!complete) continue;
-    const size_t before = fetched_.size();
-    binding.prepare(plan.slotBytes);
-    memoryBytes_.fetch_add(fetched_.size() - before, std::memory_order_relaxed);
+    memoryBytes_.fetch_add(binding.prepare(plan.slotBytes), std::memory_order_relaxed);
   }
   plan.bound = complete;
   return complete;

@@ -36,9 +36,9 @@ size_t leastLentOf(const Binding& binding, size_t elsewhere) {
 
 }  // namespace
 
-void Binding::prepare(uint32_t bytesPerSlot) {
+size_t Binding::prepare(uint32_t bytesPerSlot) {
   slotBytes = bytesPerSlot;
-  makeRoom();
+  const size_t grown = makeRoom();
   early = earlyOf(*schedule);
   hasRead.assign(schedule->steps.size(), 0);
   postsEarly = postsEarlyOf(*schedule);
@@ -48,9 +48,10 @@ void Binding::prepare(uint32_t bytesPerSlot) {
   findShared();
   findDrivers();
   findLending();
+  return grown;
 }
 
-void Binding::makeRoom() {
+size_t Binding::makeRoom() {
   scratch.resize(size_t{schedule->scratches} * slotBytes);
   size_t widestFrom = 1, widestTo = 1;
   for (const Step& step : schedule->steps) {
@@ -61,8 +62,10 @@ void Binding::makeRoom() {
   destinations.resize(widestTo);
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
-  if (fetched != nullptr && std::ranges::any_of(ins, [](auto* end) { return end->memory != nullptr; }))
-    fetched->resize(std::max(fetched->size(), widestFrom * slotBytes));
+  if (fetched == nullptr || std::ranges::none_of(ins, [](auto* end) { return end->memory != nullptr; })) return 0;
+  const size_t before = fetched->size();
+  fetched->resize(std::max(before, widestFrom * slotBytes));
+  return fetched->size() - before;
 }
 
 void Binding::findShared() {
@@ -192,7 +195,10 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
   execute(step, round, bytes);
   if ((fetched_ || readsMapped_) && !wasStillLent(step)) return false;
   finishStep(step, bytes);
-  if (covered_ > 1) copyCovered(step, round);
+  if (covered_ > 1) {
+    if (owesWakeups_) settleWakeups();  // what follows may take long
+    copyCovered(step, round);
+  }
   return true;
 }
 

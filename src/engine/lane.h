@@ -62,10 +62,11 @@ struct Binding {
   ShortSteps again;            // of a call that is made again
   bool triedShort = false;     // whether they are of this one
 
-  void prepare(uint32_t bytesPerSlot);  // the rest, once schedule, ins, outs, singleCopy and what others have are set
+  // The rest, once schedule, ins, outs, singleCopy and what others have are set. Returns how many bytes `fetched` grew.
+  size_t prepare(uint32_t bytesPerSlot);
 
  private:
-  void makeRoom();
+  size_t makeRoom();
   void findShared();
   void findDrivers();
   void findLending();
@@ -113,6 +114,8 @@ class Lane {
       if (end->driver) visit(*end->driver);
   }
   bool hasDrivers() const noexcept { return binding_->hasDrivers; }
+  // What it started for: a few posts of a few bytes.
+  bool isOnShortWay() const noexcept { return short_; }
   // Those of which all steps are done, those that lag furthest behind too.
   size_t roundsDone() const noexcept { return iteration_ - std::min<size_t>(iteration_, binding_->schedule->maxLag); }
   // Whether the last run() looked by a system call.

@@ -20,7 +20,7 @@ inline constexpr size_t kLeastPieceLent = 4 << 10;
 inline constexpr size_t kLeastMapped = size_t{8} << 10;
 
 // Of one plan, by whoever runs it. All ranks of a collective try the same way in the same call, as they count the same
-// calls: what is compared is what it takes when all do alike.
+// calls (of a kind: in place or not): what is compared is what it takes when all do alike.
 class LendingTrial {
  public:
   // What is shorter stays in the caches, and a system call takes as long as a copy of it. Several who read the same

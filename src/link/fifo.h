@@ -63,8 +63,7 @@ struct RemoteAddress {
 // What a slot that is kAtSender says.
 struct Lent {
   RemoteAddress place;
-  // By address alone: of how many bytes, from there on, the same call lends all until its end; not less than the
-  // payload.
+  // Of how many bytes, from there on, the same call lends all until its end; not less than the payload.
   uint64_t bytes = 0;
   // On the host: how many rounds of its step it is the post of, whose payloads follow one another there. All but the
   // last are as long as the slot's.

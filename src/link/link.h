@@ -191,7 +191,7 @@ struct SendEnd {
   bool hasRoomFor(size_t bytes) noexcept { return hasRoom(fifo.roomFor(bytes)); }
   bool drained() noexcept { return fifo.released->value.load(std::memory_order_acquire) == posted; }
   SlotHeader& header() noexcept { return fifo.line(posted); }
-  // Where the payload of the next slot goes; needs hasRoom().
+  // Where the payload of the next slot goes; needs hasRoomFor() it.
   std::byte* place(size_t bytes) noexcept { return fifo.place(posted, bytes); }
   void post(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
     postQuietly(fingerprint, bytes);

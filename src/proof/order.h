@@ -68,10 +68,13 @@ class Order {
     return place;
   }
 
-  size_t post(int rank, uint32_t link) {
-    const size_t place = placeOf(link, flows_[link].posted++);
+  // `again`: the post of that link's first was of this round as well, and tells what its rank knew then.
+  size_t post(int rank, uint32_t link, bool again = false) {
+    Flow& flow = flows_[link];
+    const size_t place = placeOf(link, flow.posted++);
     Knowledge& known = known_[static_cast<size_t>(rank)];
-    told_[place] = {known.now(), known.tell()};
+    if (!again) flow.last = {known.now(), known.tell()};
+    told_[place] = flow.last;
     return place;
   }
 
@@ -81,11 +84,15 @@ class Order {
     std::shared_ptr<const VectorClock> clock;
   };
 
+  struct Flow : Simulator::Flow {
+    Told last;
+  };
+
   size_t placeOf(uint32_t link, uint64_t number) const { return link * depth_ + number % depth_; }
 
   size_t depth_;
   std::vector<Knowledge> known_;
-  std::vector<Simulator::Flow> flows_;
+  std::vector<Flow> flows_;
   std::vector<Told> told_;
 };
 

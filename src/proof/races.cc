@@ -62,6 +62,10 @@ class Races {
     slots_[place] = slot;
   }
 
+  bool isInPlace(int rank) const {
+    return use_.inPlace == InPlace::kAll || (use_.inPlace == InPlace::kSome && rank % 2 == 1);
+  }
+
  private:
   struct Slot {
     uint32_t segment = 0;
@@ -71,9 +75,6 @@ class Races {
     bool input = true;  // that buffer
   };
 
-  bool isInPlace(int rank) const {
-    return use_.inPlace == InPlace::kAll || (use_.inPlace == InPlace::kSome && rank % 2 == 1);
-  }
   // Whether peers may use its buffers.
   bool opens(int rank) const {
     return use_.inPlace != InPlace::kSome || !isInPlace(rank) || schedules_[rank].directInPlace;
@@ -143,19 +144,24 @@ class Races {
 class Run {
  public:
   Run(std::span<const Schedule> schedules, const Wiring& wiring, std::span<const DirectUse> uses, Problems& problems,
-      const Lengths& lengths)
-      : schedules_(schedules), wiring_(wiring), order_(schedules.size(), wiring.links.size(), schedules[0].depth) {
+      const Lengths& lengths, const Covered& covered)
+      : schedules_(schedules),
+        wiring_(wiring),
+        covered_(covered),
+        order_(schedules.size(), wiring.links.size(), schedules[0].depth) {
     for (const DirectUse use : uses) races_.emplace_back(schedules, order_, use, lengths, problems);
   }
 
   void execute(int rank, const Step& step, int round) {
     order_.step(rank);
     for (const Operand source : schedules_[rank].from(step)) take(rank, step, round, source);
+    const bool again = round > 0 && isCovered(rank, step);
     for (const Operand destination : schedules_[rank].to(step))
       if (destination == Operand::output())
-        for (Races& races : races_) races.writeOwn(rank, step, round);
+        for (Races& races : races_)
+          if (!again || !races.isInPlace(rank)) races.writeOwn(rank, step, round);
     for (const Operand destination : schedules_[rank].to(step))
-      if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()]);
+      if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()], again);
   }
 
  private:
@@ -166,13 +172,18 @@ class Run {
     for (Races& races : races_) races.take(rank, step, round, place);
   }
 
-  void post(int rank, const Step& step, int round, uint32_t link) {
-    const size_t place = order_.post(rank, link);
+  bool isCovered(int rank, const Step& step) const {
+    return !covered_.empty() && covered_[rank][static_cast<size_t>(&step - schedules_[rank].steps.data())];
+  }
+
+  void post(int rank, const Step& step, int round, uint32_t link, bool again) {
+    const size_t place = order_.post(rank, link, again);
     for (Races& races : races_) races.post(rank, step, round, wiring_.links[link].receiver, place);
   }
 
   std::span<const Schedule> schedules_;
   const Wiring& wiring_;
+  const Covered& covered_;
   Order order_;
   std::vector<Races> races_;
 };
@@ -180,8 +191,8 @@ class Run {
 }  // namespace
 
 void checkDirect(std::span<const Schedule> schedules, const Wiring& wiring, std::span<const DirectUse> uses,
-                 Problems& problems, const Lengths& lengths) {
-  Run run(schedules, wiring, uses, problems, lengths);
+                 Problems& problems, const Lengths& lengths, const Covered& covered) {
+  Run run(schedules, wiring, uses, problems, lengths, covered);
   Simulator simulator(schedules, wiring, schedules[0].depth, lengths);
   simulator.run([&](int rank, const Step& step, int round) {
     if (!problems.full()) run.execute(rank, step, round);

@@ -34,7 +34,7 @@ class Team {
   const std::vector<topology::PeerInfo>& infos() const noexcept { return infos_; }
   std::string rankName(int rank) const;  // "rank 3 (host n2, pid 411)"
   const link::Registry& registry() const noexcept { return registry_; }
-  double ranksPerCore() const noexcept { return ranksPerCore_; }  // of this rank's host
+  double ranksPerCore() const noexcept { return ranksPerCore_; }  // as many as share this rank's cores
   Recorder& recorder() noexcept { return *recorder_; }
   const Recorder& recorder() const noexcept { return *recorder_; }
   std::shared_ptr<const Recorder> sharedRecorder() const noexcept { return recorder_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <string_view>
 
@@ -128,7 +129,8 @@ double CoreLoad::of(const PeerInfo& rank) const {
   if (count == 0 || rank.cores < count) return double(ranks_) / std::max(1u, rank.cores);
   double sum = 0;
   forEachCore(rank, [&](size_t core) { sum += core < perCore_.size() ? perCore_[core] : 0; });
-  return sum / static_cast<double>(count);
+  constexpr double kExactly = 1 << 20;  // a sum of so many shares is not one more than it should be
+  return std::round(sum / static_cast<double>(count) * kExactly) / kExactly;
 }
 
 double ranksPerCore(std::span<const PeerInfo> infos, int rank) {

@@ -36,8 +36,8 @@ struct Memory {
     std::byte bytes[128];
   };
   explicit Memory(uint32_t slots)
-      : depth(slots), lines(link::Fifo::bytesFor(kSlotBytes, slots) / sizeof(Line)), fifo(over()) {}
-  link::Fifo over() { return link::Fifo::over(lines.front().bytes, kSlotBytes, depth); }
+      : depth(slots), lines(link::Fifo::bytesFor(kSlotBytes, slots, 2 * slots) / sizeof(Line)), fifo(over()) {}
+  link::Fifo over() { return link::Fifo::over(lines.front().bytes, kSlotBytes, depth, 2 * depth); }
   size_t bytes() const noexcept { return lines.size() * sizeof(Line); }
 
   uint32_t depth;
@@ -122,7 +122,7 @@ uint64_t placeFrom(Input& in) {
 }
 
 void post(link::RecvEnd& at, const link::Fingerprint& right, Input& in) {
-  link::SlotHeader& header = at.fifo.headers[at.received & (at.fifo.depth - 1)];
+  link::SlotHeader& header = at.fifo.line(at.received);
   const auto how = in.take<uint8_t>();
   header.fingerprint = right;
   header.bytes = lengthFrom(in);

@@ -24,7 +24,7 @@ using schedule::Algorithm;
 using window::OwnWindow;
 using window::View;
 
-inline constexpr uint32_t kSlotBytes = 8 << 10, kDepth = 4;
+inline constexpr uint32_t kSlotBytes = 8 << 10, kDepth = 4, kLines = 16;
 inline constexpr size_t kCount = 40'003;  // 32-bit integers: pieces are no whole slots
 
 inline std::shared_ptr<View> ownView() {
@@ -160,8 +160,8 @@ class Job {
   const link::Fifo& fifo(int from, int to) {
     auto& memory = links_[static_cast<size_t>(from * size_ + to)];
     if (memory.lines.empty()) {
-      memory.lines.resize(link::Fifo::bytesFor(kSlotBytes, kDepth) / sizeof(Line));
-      memory.fifo = link::Fifo::over(memory.lines.front().bytes, kSlotBytes, kDepth);
+      memory.lines.resize(link::Fifo::bytesFor(kSlotBytes, kDepth, kLines) / sizeof(Line));
+      memory.fifo = link::Fifo::over(memory.lines.front().bytes, kSlotBytes, kDepth, kLines);
     }
     return memory.fifo;
   }

@@ -111,6 +111,17 @@ TEST(CoreLoad, RanksOnTheSameCoresShareThem) {
   EXPECT_EQ(ranksPerCore(std::vector{boundTo({0}), boundTo({0, 1})}, 0), 1.5) << "the other one may be there";
 }
 
+// Shares are fractions, and one more than 1 would be a crowd.
+TEST(CoreLoad, AsManyRanksAsCoresShareNone) {
+  for (int count = 1; count <= 256; ++count) {
+    PeerInfo info;
+    info.cores = static_cast<uint32_t>(count);
+    info.coreBits.resize(32);
+    for (int core = 0; core < count; ++core) info.coreBits[static_cast<size_t>(core) / 8] |= std::byte{1} << (core % 8);
+    EXPECT_EQ(ranksPerCore(std::vector(static_cast<size_t>(count), info), 0), 1) << count;
+  }
+}
+
 TEST(CoreLoad, OfThisProcessIsOne) {
   PeerInfo self = describeSelf();
   EXPECT_EQ(self.coreBits, decodePeerInfo(encode(self)).coreBits);

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "engine/early.h"
 #include "proof/races.h"
 #include "proof/verify.h"
 #include "schedule/algorithm.h"
@@ -289,6 +290,34 @@ TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
       }
   }
   EXPECT_GT(outOfPlaceOnly, 0);
+}
+
+// One post of all rounds of a step, as lanes make it, tells no more than what was so when the first was posted.
+TEST(DirectLinks, AreRightWhereOnePostIsOfAllRounds) {
+  int covered = 0;
+  for (int c = 0; c < kCollectives; ++c) {
+    Shape shape;
+    shape.collective = static_cast<Collective>(c);
+    if (shape.collective == Collective::kSendRecv) continue;
+    for (const Algorithm algorithm : algorithmsFor(shape.collective))
+      for (const auto& groupOf : groupingsOfFew()) {
+        shape.groupOf = groupOf;
+        shape.size = static_cast<int>(groupOf.size());
+        const auto schedules = buildAll(algorithm, shape);
+        Covered early;
+        for (const Schedule& one : schedules) early.push_back(engine::postsEarlyOf(one));
+        for (const auto& steps : early) covered += static_cast<int>(std::ranges::count(steps, true));
+        std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}, {InPlace::kSome, DirectBy::kLane}};
+        if (schedules[0].directInPlace) uses.push_back({InPlace::kAll, DirectBy::kLane});
+        for (const int rounds : {2, 4}) {
+          Problems problems;
+          checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(rounds), early);
+          const auto found = problems.take();
+          EXPECT_TRUE(found.empty()) << nameOf(shape.collective) << " " << nameOf(algorithm) << ": " << found.front();
+        }
+      }
+  }
+  EXPECT_GT(covered, 1000);
 }
 
 // What lanes lend: where it is right in place by kernels, it is by lanes.
