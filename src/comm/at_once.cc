@@ -6,7 +6,7 @@ namespace {
 // As long as a Waiter gives the core no pause, in looks at memory. Who shares its core with others has nothing to gain
 // from looking twice.
 uint32_t looksOf(HostState& state) noexcept {
-  return state.team().ranksPerCore() > 1 || state.crowd().felt() ? 1 : engine::Waiter::kLooksBeforeRelaxing;
+  return state.team().ranksPerCore() > 1 ? 1 : engine::Waiter::kLooksBeforeRelaxing;
 }
 
 uint32_t looksTaken(const engine::Lane& lane) noexcept {

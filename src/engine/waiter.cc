@@ -55,9 +55,9 @@ Waiter::Waiter(double ranksPerCore, Crowd& crowd) noexcept
       crowd_(crowd) {}
 
 bool Waiter::pause(bool onSockets, bool asked) noexcept {
-  if (idle_ == 0 && crowd_.felt()) [[unlikely]]
-    idle_ = kYieldsUntil;
   if (idle_ < first_) idle_ = first_;
+  if (idle_ >= kSpinsInACrowd && idle_ < kYieldsUntil && crowd_.felt()) [[unlikely]]
+    idle_ = kYieldsUntil;
   if (idle_ < kSpinsUntil) return spin(onSockets, asked);
   if (!mayDoze()) giveWay(onSockets);
   return (idle_ & 63) == 0 || mayDoze();

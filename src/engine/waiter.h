@@ -1,7 +1,8 @@
 // How a thread waits when none of its lanes can go on: spin briefly, then yield, then sleep (see Sleeper). With more
 // ranks than cores it does not spin: the peer it waits for needs the core; and the more they are the fewer yields it
-// takes, each of which comes round to all of them. On a core where somebody computes (Crowd) it sleeps at once: whoever
-// is woken comes before those who have had their share, whoever gave way comes after them.
+// takes, each of which comes round to all of them. On a core where somebody computes (Crowd) it sleeps after a quarter
+// of the spinning, or at once where ranks share it: whoever is woken comes before those who have had their share,
+// whoever gave way comes after them.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -56,6 +57,8 @@ class Waiter {
  private:
   static constexpr uint32_t kSpinsUntil = 4000;   // about 100 us of pauses
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
+  // Ranks that have their turns at the same time answer each other sooner than one wakes the other.
+  static constexpr uint32_t kSpinsInACrowd = 1000;
   static constexpr uint32_t kYieldsOnSockets = 16;
   bool spin(bool onSockets, bool asked) noexcept;
   void giveWay(bool onSockets) noexcept;

@@ -320,6 +320,19 @@ TEST(DirectLinks, AreRightWhereOnePostIsOfAllRounds) {
   EXPECT_GT(covered, 1000);
 }
 
+// Of steps whose order does count it is seen that they could not do with one.
+TEST(DirectLinks, OnePostOfWhatComesStepByStepIsRefused) {
+  Shape shape;
+  shape.size = 3;
+  const auto schedules = buildAll(Algorithm::kTwoShot, shape);
+  Covered all;
+  for (const Schedule& one : schedules) all.emplace_back(one.steps.size(), true);
+  Problems problems;
+  const std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}};
+  checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(4), all);
+  EXPECT_FALSE(problems.take().empty());
+}
+
 // What lanes lend: where it is right in place by kernels, it is by lanes.
 TEST(DirectLinks, LanesLendWhatStays) {
   Shape shape;

@@ -44,12 +44,16 @@ TEST(CrowdedCore, RanksThatShareItWorkInTurn) {
   EXPECT_FALSE(shared.felt());
 }
 
-TEST(WaitingThread, SleepsAtOnceInACrowd) {
+// At once where ranks share the core, else after a while: without giving way to those who have their slice then.
+TEST(WaitingThread, SleepsSoonInACrowd) {
   Crowd crowd;
   crowd.judge(readTicks() + (uint64_t{1} << 40), kLong);
-  for (const double ranksPerCore : {1.0, 2.0}) {
+  for (const auto& [ranksPerCore, looks] : {std::pair(1.0, 1001), std::pair(2.0, 1)}) {
     Waiter waiter(ranksPerCore, crowd);
-    EXPECT_FALSE(waiter.mayDoze());
+    for (int look = 1; look < looks; ++look) {
+      waiter.pause();
+      ASSERT_FALSE(waiter.mayDoze()) << look;
+    }
     EXPECT_TRUE(waiter.pause());
     EXPECT_TRUE(waiter.mayDoze());
     waiter.reset();
