@@ -28,6 +28,12 @@ bool onlyExchanges(Collective collective) {
   return plain == Collective::kAllGather || plain == Collective::kAllToAll;
 }
 
+// Ranks of a schedule: more of them find in slots what they add up. What the kernel reads for a step takes a slot's
+// room for each of its sources.
+constexpr int kMostAddedUp = 16;
+
+bool goesWhereItLands(const Step& step) { return (step.flags & (schedule::kDirectWrite | schedule::kLands)) != 0; }
+
 size_t leastLentOf(const Binding& binding, size_t elsewhere) {
   if (!flowsOneWay(binding.schedule->collective)) return elsewhere;
   const link::Fifo& fifo = binding.outs.front()->fifo;
@@ -62,7 +68,8 @@ size_t Binding::makeRoom() {
   destinations.resize(widestTo);
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
-  if (fetched == nullptr || std::ranges::none_of(ins, [](auto* end) { return end->memory != nullptr; })) return 0;
+  if (fetched == nullptr || schedule->size > kMostAddedUp) return 0;
+  if (std::ranges::none_of(ins, [](auto* end) { return end->memory != nullptr; })) return 0;
   const size_t before = fetched->size();
   fetched->resize(std::max(before, widestFrom * slotBytes));
   return fetched->size() - before;
@@ -91,15 +98,18 @@ void Binding::findDrivers() {
 }
 
 void Binding::findLending() {
+  const bool byKernel = std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
+  const bool onlyLands = byKernel && schedule->size > kMostAddedUp;
   lending.clear();
   handsOverOnce = true;
   for (size_t i = 0; i < schedule->steps.size(); ++i) {
-    lending.push_back(staysOf(*schedule, schedule->steps[i]));
+    const Step& step = schedule->steps[i];
+    lending.push_back(onlyLands && !goesWhereItLands(step) ? Stays::kNowhere : staysOf(*schedule, step));
     handsOverOnce = handsOverOnce && (lending[i] == Stays::kNowhere || postsEarly[i]);
   }
   const bool isPair = schedule->size == 2, may = singleCopy != link::SingleCopy::kNever;
-  const bool mayLend = may && std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; }) &&
-                       std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
+  const bool mayLend =
+      may && byKernel && std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; });
   const bool mayMap = may && std::ranges::any_of(outs, [](auto* end) { return end->lendsMapped(); });
   allMap = mayMap && std::ranges::all_of(outs, [](auto* end) { return end->driver != nullptr || end->lendsMapped(); });
   trial = LendingTrial(isPair && onlyExchanges(schedule->collective));
