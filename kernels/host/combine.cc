@@ -49,6 +49,7 @@ void sumTiny(std::byte* const* destinations, int destinationCount, const std::by
   }
 }
 
+// Of two, as in nearly every step of a small call: no list is walked through.
 template <class T>
 void sumTinyPair(std::byte* to, const std::byte* a, const std::byte* b, size_t count) {
   for (size_t offset = 0; offset < count * sizeof(T); offset += sizeof(T)) {

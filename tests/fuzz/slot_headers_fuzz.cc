@@ -35,12 +35,11 @@ struct Memory {
   struct alignas(128) Line {
     std::byte bytes[128];
   };
-  explicit Memory(uint32_t slots)
-      : depth(slots), lines(link::Fifo::bytesFor(kSlotBytes, slots, 2 * slots) / sizeof(Line)), fifo(over()) {}
-  link::Fifo over() { return link::Fifo::over(lines.front().bytes, kSlotBytes, depth, 2 * depth); }
+  Memory(uint32_t slots, uint32_t headers)
+      : lines(link::Fifo::bytesFor(kSlotBytes, slots, headers) / sizeof(Line)),
+        fifo(link::Fifo::over(lines.front().bytes, kSlotBytes, slots, headers)) {}
   size_t bytes() const noexcept { return lines.size() * sizeof(Line); }
 
-  uint32_t depth;
   std::vector<Line> lines;
   link::Fifo fifo;
 };
@@ -90,14 +89,17 @@ std::shared_ptr<window::View> viewOfPeer() {
 }
 
 struct Links {
-  Links(const schedule::Schedule& schedule, uint32_t depth, bool mapped) : view(mapped ? viewOfPeer() : nullptr) {
+  // `spare`: more lines than slots, each with a short one.
+  Links(const schedule::Schedule& schedule, uint32_t depth, bool mapped, bool spare)
+      : view(mapped ? viewOfPeer() : nullptr) {
+    const uint32_t lines = spare ? 2 * depth : depth;
     for (const int peer : schedule.inPeers) {
-      auto& memory = ins.emplace_back(std::make_unique<Memory>(depth));
+      auto& memory = ins.emplace_back(std::make_unique<Memory>(depth, lines));
       recv.push_back(link::RecvEnd{memory->fifo, 0, nullptr, nullptr, peer});
       recv.back().window = view.get();
     }
     for (const int peer : schedule.outPeers) {
-      auto& memory = outs.emplace_back(std::make_unique<Memory>(depth));
+      auto& memory = outs.emplace_back(std::make_unique<Memory>(depth, lines));
       send.push_back(link::SendEnd{memory->fifo, 0, 0, nullptr, nullptr, peer});
     }
   }
@@ -164,7 +166,8 @@ void judge(engine::LaneState state, const engine::LaneFailure& failure, const li
 void runLane(Input in, bool restless) {
   comm::Call call;
   const schedule::Schedule schedule = scheduleFrom(in, call.collective);
-  Links links(schedule, std::bit_ceil<uint32_t>(std::max<uint32_t>(schedule.depth, 2)), in.take<uint8_t>() % 2 != 0);
+  const auto how = in.take<uint8_t>();
+  Links links(schedule, std::bit_ceil<uint32_t>(std::max<uint32_t>(schedule.depth, 2)), (how & 1) != 0, (how & 2) != 0);
   std::vector<std::byte> input(kCount * sizeof(int32_t) * static_cast<size_t>(schedule.size)), output(input.size());
   call.type = DataType::kInt32;
   call.count = kCount;
@@ -208,7 +211,7 @@ class End : public link::Connection {
 };
 
 void runSelfTest(Input in) {
-  Memory there(4), back(4);
+  Memory there(4, 4), back(4, 4);
   End ours(there.fifo, back.fifo), theirs(back.fifo, there.fifo);
   link::SelfTest test(ours, 0, 1), honest(theirs, 1, 0);
   bool changed = false;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -297,6 +298,33 @@ TEST(CombineRules, NanWinsOverAnyNumberOnEitherSide) {
     EXPECT_EQ(std::bit_cast<uint32_t>(combineFloats(op, nan, 1)), 0x7fffffffu) << nameOf(op);
     EXPECT_EQ(std::bit_cast<uint32_t>(combineFloats(op, 1, nan)), 0x7fffffffu) << nameOf(op);
   }
+}
+
+// What small calls of two ranks are added by is what all others are: bit for bit, whatever the bits.
+TEST(CombineRules, ATinyPairIsAddedAsInCombine) {
+  std::mt19937_64 random(7);
+  int types = 0;
+  for (int row = 0; row < kDataTypes; ++row) {
+    const Arithmetic sum{.type = static_cast<DataType>(row)};
+    TinyPairSum* const sums = tinyPairSumOf(sum, 1);
+    EXPECT_EQ(sums != nullptr, tinySumOf(sum, 1) != nullptr);
+    EXPECT_EQ(tinyPairSumOf({.type = sum.type, .op = ReduceOp::kMax}, 1), nullptr);
+    EXPECT_EQ(tinyPairSumOf(sum, 1000), nullptr);
+    if (sums == nullptr) continue;
+    ++types;
+    for (int turn = 0; turn < 200; ++turn) {
+      std::array<uint64_t, 4> a, b, expected{}, found{};
+      for (uint64_t& word : a) word = turn % 4 == 0 ? ~uint64_t{0} >> (turn % 13) : random();  // NaN among them
+      for (uint64_t& word : b) word = random();
+      const size_t count = 1 + static_cast<size_t>(turn) % (sizeof a / sizeOf(sum.type));
+      const std::byte* sources[] = {reinterpret_cast<std::byte*>(a.data()), reinterpret_cast<std::byte*>(b.data())};
+      std::byte* to = reinterpret_cast<std::byte*>(expected.data());
+      combine(sum, &to, 1, sources, 2, count);
+      sums(reinterpret_cast<std::byte*>(found.data()), sources[0], sources[1], count);
+      EXPECT_EQ(found, expected) << row << " " << count;
+    }
+  }
+  EXPECT_EQ(types, 6);
 }
 
 TEST(CombineRules, OfZerosTheEarlierOneStays) {

@@ -267,9 +267,9 @@ std::vector<std::vector<int>> groupingsOfFew() {
   return all;
 }
 
-// A builder that says that its direct links are right out of place only is right about that: it loses nothing.
-TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
-  int outOfPlaceOnly = 0;
+// The schedules of every algorithm of every collective among these.
+template <class Visit>
+void forSchedulesOfFew(Visit visit) {
   for (int c = 0; c < kCollectives; ++c) {
     Shape shape;
     shape.collective = static_cast<Collective>(c);
@@ -278,45 +278,43 @@ TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
       for (const auto& groupOf : groupingsOfFew()) {
         shape.groupOf = groupOf;
         shape.size = static_cast<int>(groupOf.size());
-        const auto schedules = buildAll(algorithm, shape);
-        const bool right = racesOf(schedules, InPlace::kAll).empty();
-        EXPECT_TRUE(racesOf(schedules, InPlace::kSome).empty()) << nameOf(shape.collective) << " " << nameOf(algorithm);
-        EXPECT_EQ(schedules[0].directInPlace, right) << nameOf(shape.collective) << " " << nameOf(algorithm);
-        for (const InPlace inPlace : {InPlace::kNobody, InPlace::kSome, right ? InPlace::kAll : InPlace::kNobody})
-          EXPECT_TRUE(racesOf(schedules, inPlace, DirectBy::kLane).empty())
-              << nameOf(shape.collective) << " " << nameOf(algorithm);
-        EXPECT_TRUE(verify(schedules, schedules[0].depth).ok) << nameOf(shape.collective) << " " << nameOf(algorithm);
-        outOfPlaceOnly += !right;
+        SCOPED_TRACE(std::string(nameOf(shape.collective)) + " " + std::string(nameOf(algorithm)));
+        visit(buildAll(algorithm, shape));
       }
   }
+}
+
+// A builder that says that its direct links are right out of place only is right about that: it loses nothing.
+TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
+  int outOfPlaceOnly = 0;
+  forSchedulesOfFew([&](const std::vector<Schedule>& schedules) {
+    const bool right = racesOf(schedules, InPlace::kAll).empty();
+    EXPECT_TRUE(racesOf(schedules, InPlace::kSome).empty());
+    EXPECT_EQ(schedules[0].directInPlace, right);
+    for (const InPlace inPlace : {InPlace::kNobody, InPlace::kSome, right ? InPlace::kAll : InPlace::kNobody})
+      EXPECT_TRUE(racesOf(schedules, inPlace, DirectBy::kLane).empty());
+    EXPECT_TRUE(verify(schedules, schedules[0].depth).ok);
+    outOfPlaceOnly += !right;
+  });
   EXPECT_GT(outOfPlaceOnly, 0);
 }
 
 // One post of all rounds of a step, as lanes make it, tells no more than what was so when the first was posted.
 TEST(DirectLinks, AreRightWhereOnePostIsOfAllRounds) {
   int covered = 0;
-  for (int c = 0; c < kCollectives; ++c) {
-    Shape shape;
-    shape.collective = static_cast<Collective>(c);
-    if (shape.collective == Collective::kSendRecv) continue;
-    for (const Algorithm algorithm : algorithmsFor(shape.collective))
-      for (const auto& groupOf : groupingsOfFew()) {
-        shape.groupOf = groupOf;
-        shape.size = static_cast<int>(groupOf.size());
-        const auto schedules = buildAll(algorithm, shape);
-        Covered early;
-        for (const Schedule& one : schedules) early.push_back(engine::postsEarlyOf(one));
-        for (const auto& steps : early) covered += static_cast<int>(std::ranges::count(steps, true));
-        std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}, {InPlace::kSome, DirectBy::kLane}};
-        if (schedules[0].directInPlace) uses.push_back({InPlace::kAll, DirectBy::kLane});
-        for (const int rounds : {2, 4}) {
-          Problems problems;
-          checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(rounds), early);
-          const auto found = problems.take();
-          EXPECT_TRUE(found.empty()) << nameOf(shape.collective) << " " << nameOf(algorithm) << ": " << found.front();
-        }
-      }
-  }
+  forSchedulesOfFew([&](const std::vector<Schedule>& schedules) {
+    Covered early;
+    for (const Schedule& one : schedules) early.push_back(engine::postsEarlyOf(one));
+    for (const auto& steps : early) covered += static_cast<int>(std::ranges::count(steps, true));
+    std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}, {InPlace::kSome, DirectBy::kLane}};
+    if (schedules[0].directInPlace) uses.push_back({InPlace::kAll, DirectBy::kLane});
+    for (const int rounds : {2, 4}) {
+      Problems problems;
+      checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(rounds), early);
+      const auto found = problems.take();
+      EXPECT_TRUE(found.empty()) << found.front();
+    }
+  });
   EXPECT_GT(covered, 1000);
 }
 
