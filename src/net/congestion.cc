@@ -54,12 +54,12 @@ std::string checkedCongestion(std::string_view text) {
                           plainText(name, 80), allowedHere()));
 }
 
+void chooseCongestion(int fd) noexcept {
+  if (isPacedByMeasuring(fd)) set(fd, "cubic") || set(fd, "reno");
+}
+
 void setCongestion(int fd, std::string_view checked) noexcept {
-  if (!checked.empty()) {
-    set(fd, checked);
-  } else if (isPacedByMeasuring(fd)) {
-    set(fd, "cubic") || set(fd, "reno");
-  }
+  if (!checked.empty()) set(fd, checked);
 }
 
 std::string congestionOf(int fd) { return nameOf(fd).data(); }

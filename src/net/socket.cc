@@ -16,6 +16,8 @@
 #include <memory>
 #include <thread>
 
+#include "net/congestion.h"
+
 namespace tutti {
 namespace {
 
@@ -130,6 +132,7 @@ UniqueFd listenTcp(const Address& address, bool dual) noexcept {
   if (!fd) return {};
   // A port that lately served another job may be taken over; two listeners at once still exclude each other.
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  chooseCongestion(fd.get());
   if (address.v6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, dual ? 0 : 1);
   return listenAt(std::move(fd), nameOf(address));
 }
@@ -146,7 +149,9 @@ UniqueFd listenUnix(const std::string& text) noexcept {
 
 UniqueFd dialTcp(const Address& address) noexcept {
   UniqueFd fd(::socket(address.v6 ? AF_INET6 : AF_INET, kStreamType, 0));
-  if (fd) setNoDelay(fd.get());
+  if (!fd) return {};
+  setNoDelay(fd.get());
+  chooseCongestion(fd.get());
   return dialAt(std::move(fd), nameOf(address));
 }
 

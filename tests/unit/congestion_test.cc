@@ -3,17 +3,26 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <string>
 
 #include "base/error.h"
+#include "net/socket.h"
 #include "process/fd.h"
 
 namespace tutti {
 namespace {
 
 UniqueFd tcpSocket() { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+Address loopback(uint16_t port) {
+  Address address;
+  address.ip = {127, 0, 0, 1};
+  address.port = port;
+  return address;
+}
 
 TEST(Congestion, ThatIsNamedIsTaken) {
   const UniqueFd socket = tcpSocket();
@@ -39,14 +48,32 @@ TEST(Congestion, ThatPacesByWhatItMeasuresIsReplaced) {
   setCongestion(socket.get(), "bbr");
   if (congestionOf(socket.get()) != "bbr") GTEST_SKIP() << "there is no BBR here, or it may not be used";
   setCongestion(socket.get(), checkedCongestion(" "));
+  EXPECT_EQ(congestionOf(socket.get()), "bbr");
+  chooseCongestion(socket.get());
   const std::string after = congestionOf(socket.get());
   EXPECT_TRUE(after == "cubic" || after == "reno") << after;
+}
+
+// Later it would be too late: the system paces on.
+TEST(Congestion, IsChosenBeforeASocketIsConnected) {
+  const UniqueFd plain = tcpSocket();
+  if (!congestionOf(plain.get()).starts_with("bbr")) GTEST_SKIP() << "this system does not go by BBR";
+  const UniqueFd listener = listenTcp(loopback(0), false);
+  ASSERT_TRUE(listener);
+  const UniqueFd dialled = dialTcp(loopback(portOf(listener.get())));
+  ASSERT_TRUE(dialled);
+  EXPECT_FALSE(congestionOf(dialled.get()).starts_with("bbr"));
+  pollfd comes{listener.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&comes, 1, 10'000), 1);
+  const UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted);
+  EXPECT_FALSE(congestionOf(accepted.get()).starts_with("bbr"));
 }
 
 TEST(Congestion, AnyOtherStays) {
   const UniqueFd socket = tcpSocket();
   setCongestion(socket.get(), "reno");
-  setCongestion(socket.get(), checkedCongestion(""));
+  chooseCongestion(socket.get());
   EXPECT_EQ(congestionOf(socket.get()), "reno");
 }
 
