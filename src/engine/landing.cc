@@ -13,19 +13,20 @@ const std::byte* Lane::placeSent(const Step& step, size_t round, size_t bytes) c
 }
 
 bool Lane::driveFor(const Lack& lack, const Step& step, size_t round, size_t bytes) noexcept {
-  if (!mayLand(lack, step, bytes)) return went(lack.driver->drive(), *lack.driver, lack.peer);
-  std::byte* const to =
-      work_.output + work_.layout.piece(step.segment, round, byInput(step)).output * work_.elementBytes;
-  landing_ = {lack.source->received, work_.fingerprint, static_cast<uint32_t>(bytes), to};
+  if (lack.source == nullptr || !lack.driver->reachesBuffers())
+    return went(lack.driver->drive(), *lack.driver, lack.peer);
+  const link::Landing expected{lack.source->received, work_.fingerprint, static_cast<uint32_t>(bytes), nullptr};
+  if (!mayLand(step, bytes)) return went(lack.driver->drive(expected), *lack.driver, lack.peer);
+  landing_ = expected;
+  landing_.to = work_.output + work_.layout.piece(step.segment, round, byInput(step)).output * work_.elementBytes;
   landingAt_ = lack.source;
   return went(lack.driver->drive(landing_), *lack.driver, lack.peer);
 }
 
 // The step's turn has come but for what it waits for: it may as well be written now. That is what is proved, too, where
 // the step's write is ordered by all steps before it and by the post of what it receives.
-bool Lane::mayLand(const Lack& lack, const Step& step, size_t bytes) const noexcept {
-  return lack.source != nullptr && bytes >= kLeastPieceLent && binding_->singleCopy != link::SingleCopy::kNever &&
-         lands(step) && lack.driver->reachesBuffers();
+bool Lane::mayLand(const Step& step, size_t bytes) const noexcept {
+  return bytes >= kLeastPieceLent && binding_->singleCopy != link::SingleCopy::kNever && lands(step);
 }
 
 void Lane::stopLanding() noexcept {

@@ -201,7 +201,7 @@ class Lane {
   bool pushAll(const link::Driver* driven) noexcept;
   bool driveAll() noexcept;
   // Over drivers that reach buffers; in landing.cc.
-  bool mayLand(const Lack& lack, const schedule::Step& step, size_t bytes) const noexcept;
+  bool mayLand(const schedule::Step& step, size_t bytes) const noexcept;
   bool hasLanded(const link::RecvEnd& end) const noexcept {
     return landingAt_ == &end && landing_.slot == end.received && end.carried() == link::PayloadLocation::kAtReceiver;
   }

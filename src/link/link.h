@@ -24,8 +24,9 @@ enum class Progress : uint8_t { kIdle, kAdvanced, kFailed };
 struct Landing {
   uint64_t slot = 0;  // its number
   Fingerprint fingerprint;
-  uint32_t bytes = 0;  // more than kInlineBytes
-  std::byte* to = nullptr;
+  uint32_t bytes = 0;
+  std::byte* to =
+      nullptr;  // null: it stays in its slot, and only how long it is is told; else for more than kInlineBytes
 };
 
 // Moves what was posted, where the FIFO is not mapped into both ranks. Mapped memory has no driver.

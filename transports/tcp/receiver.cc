@@ -12,8 +12,7 @@ namespace tutti::transports {
 template <class Framing>
 std::byte* Receiver<Framing>::slot() const noexcept {
   link::SlotHeader& line = header();
-  return line.bytes <= link::kInlineBytes ? line.inlined
-                                          : fifo_.slots + (arrived_ & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
+  return line.bytes <= link::kInlineBytes ? line.inlined : longSlot();
 }
 
 template <class Framing>
@@ -118,9 +117,26 @@ bool Receiver<Framing>::endSlot(StreamResult& result) noexcept {
   return true;
 }
 
-// Where the next bytes go: the rest of a payload and what follows it, or only the buffer.
+// As long as it was said to be, or as the one before.
 template <class Framing>
-int Receiver<Framing>::destinations(iovec* parts) noexcept {
+auto Receiver<Framing>::guess() const noexcept -> Guess {
+  if (inPayload_ || end_ >= Framing::kHeadBytes) return {};
+  const bool told = landing_.slot == arrived_ && landing_.bytes != 0;
+  const uint32_t bytes = std::min({told ? landing_.bytes : following_, fifo_.slotBytes, slots::kBytes});
+  if (bytes < std::min(fifo_.slotBytes, slots::kBytes) / kLeastGuessed) return {};
+  return {told && landing_.to != nullptr ? landing_.to : longSlot(), bytes};
+}
+
+// Where the next bytes go: the rest of a payload and what follows it, or a head and what it is likely to bring, or only
+// the buffer.
+template <class Framing>
+int Receiver<Framing>::destinations(const Guess& guess, iovec* parts) noexcept {
+  if (guess.to != nullptr) {
+    parts[0] = {ahead_.data() + end_, Framing::kHeadBytes - end_};
+    parts[1] = {guess.to, guess.bytes};
+    parts[2] = {ahead_.data() + Framing::kHeadBytes, kTrailingBytes};
+    return 3;
+  }
   int count = 0;
   size_t room = kAheadBytes;
   if (inPayload_ && filled_ < following_) {
@@ -140,16 +156,20 @@ bool Receiver<Framing>::read(StreamResult& result) noexcept {
     end_ -= begin_;
     begin_ = 0;
   }
-  iovec parts[2];
+  if (end_ >= kAheadBytes) return true;  // full of slots, for which there is room by now
+  const Guess guessed = guess();
+  iovec parts[3]{};
   msghdr message{};
   message.msg_iov = parts;
-  message.msg_iovlen = static_cast<size_t>(destinations(parts));
-  const size_t wanted = parts[0].iov_len + (message.msg_iovlen > 1 ? parts[1].iov_len : 0);
+  message.msg_iovlen = static_cast<size_t>(destinations(guessed, parts));
+  const size_t wanted = parts[0].iov_len + parts[1].iov_len + parts[2].iov_len;
   const ssize_t n = ::recvmsg(socket_, &message, MSG_DONTWAIT);
   if (n > 0) {
-    account(static_cast<size_t>(n));
     result.moved = true;
-    return static_cast<size_t>(n) == wanted;
+    const auto bytes = static_cast<size_t>(n);
+    if (guessed.to != nullptr) return takeGuessed(bytes, guessed, result) && bytes == wanted;
+    account(bytes);
+    return bytes == wanted;
   }
   if (n == 0) {
     ended_ = true;
@@ -158,6 +178,27 @@ bool Receiver<Framing>::read(StreamResult& result) noexcept {
     result.errorNumber = errno;
   }
   return false;
+}
+
+// What was read to the place of a payload that is none of that place, or is shorter, belongs behind its head. False
+// after a bad frame.
+template <class Framing>
+bool Receiver<Framing>::takeGuessed(size_t bytes, const Guess& guess, StreamResult& result) noexcept {
+  const size_t head = std::min(bytes, Framing::kHeadBytes - end_);
+  end_ += head;
+  if (end_ < Framing::kHeadBytes) return true;
+  if (!beginSlot(result)) return false;
+  const size_t there = std::min(bytes - head, guess.bytes), behind = bytes - head - there;
+  std::byte* const next = ahead_.data() + begin_;
+  end_ += behind;
+  if (place() == guess.to && following_ >= there) {
+    filled_ = there;
+    return true;
+  }
+  std::memmove(next + there, next, behind);
+  std::memcpy(next, guess.to, there);
+  end_ += there;
+  return true;
 }
 
 template <class Framing>

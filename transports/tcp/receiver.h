@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/slots.h"
 #include "link/link.h"
 #include "transports/tcp/framing.h"
 #include "transports/tcp/stream_result.h"
@@ -26,7 +27,7 @@ class Receiver {
   // it brought finds that out by pump().
   bool wantsMore() const noexcept { return !ended_ && (inPayload_ || hasFreeSlot()); }
   // Of the next slot, or one to come, from now on until it has arrived. What has been read of it already goes there,
-  // too.
+  // too. Without a place it says how long that slot will be.
   void land(const link::Landing& landing) noexcept;
   // What has landed in part goes on in its slot.
   void stopLanding() noexcept;
@@ -35,8 +36,15 @@ class Receiver {
   // Small frames come several to a system call, through this buffer. A long payload is read straight into its slot.
   static constexpr size_t kAheadBytes = 16 << 10;
   // Behind a long payload only so much is read ahead: the next frame, but little of its payload, which would have to
-  // be copied.
-  static constexpr size_t kTrailingBytes = 512;
+  // be copied, or a short one whole.
+  static constexpr size_t kTrailingBytes = 2 << 10;
+  // A long payload whose length is likely known before its head has come: it is read to its place together with that.
+  struct Guess {
+    std::byte* to = nullptr;  // null: none
+    size_t bytes = 0;
+  };
+  // From this part of a slot on: shorter ones come several to a system call.
+  static constexpr uint32_t kLeastGuessed = 16;
 
   bool hasFreeSlot() const noexcept {
     // Acquire: pairs with RecvEnd::release; the slot that is about to be overwritten has been read.
@@ -51,7 +59,12 @@ class Receiver {
   bool beginSlot(StreamResult& result) noexcept;
   bool endSlot(StreamResult& result) noexcept;
   bool read(StreamResult& result) noexcept;
-  int destinations(iovec* parts) noexcept;
+  std::byte* longSlot() const noexcept {
+    return fifo_.slots + (arrived_ & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
+  }
+  Guess guess() const noexcept;
+  int destinations(const Guess& guess, iovec* parts) noexcept;
+  bool takeGuessed(size_t bytes, const Guess& guess, StreamResult& result) noexcept;
   void account(size_t bytes) noexcept;
   void endOfStream(StreamResult& result) noexcept;
 
@@ -67,7 +80,8 @@ class Receiver {
   uint32_t following_ = 0;   // bytes of the current payload that come behind the head
   size_t filled_ = 0;        // of these
   size_t begin_ = 0, end_ = 0;
-  std::array<std::byte, kAheadBytes> ahead_;
+  // What was guessed wrongly has room here as well.
+  std::array<std::byte, Framing::kHeadBytes + slots::kBytes + kTrailingBytes> ahead_;
 };
 
 extern template class Receiver<ClearFraming>;
