@@ -26,12 +26,13 @@ inline constexpr double kHotBytes = 1 << 20;
 
 // --- links, judgements ---
 // Latency is one slot of a few bytes from post to ready, beside what the message costs the core; bandwidth a long
-// message in one direction.
+// message in one direction. Over loopback TCP both are a fit to all operations but broadcasts of 2, 4 and 8 ranks on
+// two cores (docs/measurements/2026-11-28-sockets.md).
 struct Link {
   double latencyUs, bandwidthGBs;
   friend bool operator==(const Link&, const Link&) = default;
 };
-inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{4.0, 3.0}, kTcpNetwork{20.0, 1.2};
+inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{3.0, 5.0}, kTcpNetwork{20.0, 1.2};
 
 // Ratio, a judgement. What of a network interface's rate TCP leaves to messages: of a frame of 1538 bytes, gap and
 // preamble included, 1448.
@@ -72,8 +73,9 @@ inline constexpr double kTurnUs = 1.03;
 // against 115 us; 1 MiB: 320 against 396 us unpipelined; pipelined two-shot is ahead from 4 MiB).
 inline constexpr double kSkew = 0.35;
 
-// Ratio, a judgement. Loss of a network's bandwidth for every further peer that sends to one receiver at the same time
-// (full switch queues): why rings are used for long messages over TCP though their bytes are those of two-shot.
+// Ratio, a judgement. Loss of bandwidth between hosts for every further peer that sends to one receiver at the same
+// time (full switch queues): why rings are used for long messages over a network though their bytes are those of
+// two-shot. Loopback has no such queue.
 inline constexpr double kFanLoss = 0.02;
 
 // Links, a judgement. Algorithms in which every rank has a link to every other are left out above this many links a

@@ -52,8 +52,7 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const LinkCost& link = spread ? machine.remote : machine.local;
   const bool network = link.latencyUs >= kNetworkLatencyUs;
   const double crowd = std::max(1.0, machine.ranksPerCore);
-  const double fanLoss = network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
-  const double arrivalGBs = spread ? machine.local.bandwidthGBs : machine.local.bandwidthGBs / fanLoss;
+  const double fanLoss = spread && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
   const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1), prices);
 
   const bool oneOfMany = isOneOfMany(request, link, machine);
@@ -66,7 +65,7 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const auto busyUs = [&](const Load& load) {
     const double stored = load.sent - shared * load.repeated;
     const double slots = std::max(rounds * load.messages, load.received / machine.slotRoom);
-    return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, arrivalGBs) +
+    return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, machine.local.bandwidthGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
            (network ? gathered * slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
