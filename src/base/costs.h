@@ -32,7 +32,7 @@ struct Link {
   double latencyUs, bandwidthGBs;
   friend bool operator==(const Link&, const Link&) = default;
 };
-inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{3.0, 5.0}, kTcpNetwork{20.0, 1.2};
+inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{2.5, 5.0}, kTcpNetwork{20.0, 1.2};
 
 // Ratio, a judgement. What of a network interface's rate TCP leaves to messages: of a frame of 1538 bytes, gap and
 // preamble included, 1448.
@@ -49,11 +49,14 @@ inline constexpr double kMappedMessageUs = 0.06;
 // Bytes. What is longer is stored once for several links (engine::Lane::takeShared).
 inline constexpr double kLeastShared = 4 << 10;
 
-// Microseconds, a fit and a judgement. What one more message costs through the kernel. Over loopback TCP, ranks on
-// cores of their own (a Xeon of 16 cores, docs/measurements/2026-11-27-sixteen-cores.md), an exchange between two ranks
-// takes 7.3; three messages at once take 14.5, each received by a step of its own, and 20, summed in one step; seven 26
-// and 75. Half of an exchange by busy polling is 3.1.
-inline constexpr double kNetworkMessageUs = 4.5;
+// Microseconds, a fit, together with kTcpLoopback. What one more message costs through the kernel. Half of an exchange
+// by busy polling over loopback is 1.6 to 3.1.
+inline constexpr double kNetworkMessageUs = 3.5;
+
+// Microseconds, a judgement. What a round costs that ranks wait for before the next, beyond those that links have slots
+// for, where they take turns on their cores, or are woken by the kernel: little as long as nobody else wants the cores
+// (10 over loopback TCP), and 800 where threads compute on them (docs/measurements/2026-11-28-sockets.md).
+inline constexpr double kRoundUs = 25;
 
 // Ratio, a fit. What messages that follow one another cost along a row of ranks that share cores: who has its turn
 // reads what has gathered, and passes it on, by few calls of the system. Broadcasts of 8 bytes over loopback TCP on two

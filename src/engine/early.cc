@@ -39,28 +39,51 @@ bool onlyLands(const Schedule& schedule, const Step& step) {
          to.size() == 1 && to[0] == Operand::output();
 }
 
+// Of a step that posts what is there.
+bool copiesToLinks(const Schedule& schedule, const Step& step, const Uses& outputs) {
+  const auto from = schedule.from(step), to = schedule.to(step);
+  if (step.span != 1 || (step.flags & schedule::kFinalise) != 0 || from.size() != 1) return false;
+  if (std::ranges::none_of(to, &Operand::isLink)) return false;
+  const bool isInput = from[0] == Operand::input(), onlyPosts = std::ranges::all_of(to, &Operand::isLink);
+  const uint32_t touching = outputs.of(step.segment);
+  return onlyPosts ? isInput || (from[0] == Operand::output() && touching == 2)
+                   : isInput && touching == 1 && std::ranges::count(to, Operand::output()) == 1;
+}
+
+// Whichever of two steps has the smaller lag is so many rounds further. Where they have the same, each is between two
+// rounds of the other.
+void keepOrder(const Step& step, const std::vector<const Step*>& others, Ahead& ahead) {
+  for (const Step* other : others) {
+    if (other == &step) continue;
+    if (other->lag >= step.lag)
+      ahead.before = std::min<size_t>(ahead.before, other->lag - step.lag);
+    else
+      ahead.after = std::min<size_t>(ahead.after, step.lag - other->lag);
+  }
+}
+
 }  // namespace
 
-std::vector<bool> postsEarlyOf(const Schedule& schedule) {
+std::vector<Ahead> postsAheadOf(const Schedule& schedule) {
   Uses outputs(schedule);
-  std::vector<uint32_t> posts(schedule.outPeers.size());
+  std::vector<std::vector<const Step*>> posting(schedule.outPeers.size()), writing(schedule.segments);
   for (const Step& step : schedule.steps) {
     if (touchesOutput(schedule, step)) outputs.add(step);
-    for (const Operand to : schedule.to(step))
-      if (to.isLink()) ++posts[static_cast<size_t>(to.index())];
+    for (const Operand to : schedule.to(step)) {
+      if (to.isLink()) posting[static_cast<size_t>(to.index())].push_back(&step);
+      if (to == Operand::output() && step.span == 1) writing[step.segment].push_back(&step);
+    }
   }
-  const auto isItsOwn = [&](const Step& step, Operand to) {
-    return to.isLink() ? posts[static_cast<size_t>(to.index())] == 1
-                       : to == Operand::output() && outputs.of(step.segment) == 1;
-  };
-  std::vector<bool> early;
+  std::vector<Ahead> ahead;
   for (const Step& step : schedule.steps) {
-    const auto from = schedule.from(step), to = schedule.to(step);
-    early.push_back(step.span == 1 && (step.flags & schedule::kFinalise) == 0 && from.size() == 1 &&
-                    from[0] == Operand::input() && std::ranges::any_of(to, &Operand::isLink) &&
-                    std::ranges::all_of(to, [&](Operand operand) { return isItsOwn(step, operand); }));
+    Ahead& one = ahead.emplace_back();
+    one.may = copiesToLinks(schedule, step, outputs);
+    if (!one.may) continue;
+    if (schedule.from(step)[0] == Operand::output()) keepOrder(step, writing[step.segment], one);
+    for (const Operand to : schedule.to(step))
+      if (to.isLink()) keepOrder(step, posting[static_cast<size_t>(to.index())], one);
   }
-  return early;
+  return ahead;
 }
 
 std::vector<Early> earlyOf(const Schedule& schedule) {

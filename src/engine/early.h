@@ -1,6 +1,8 @@
 // Which steps may go on before their turn: one system call for many slots takes less than one for each, and a rank that
 // shares its core does more in each of its turns.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,9 +20,24 @@ enum class Early : uint8_t {
 // link to the output, of which no other step touches that segment.
 std::vector<Early> earlyOf(const schedule::Schedule& schedule);
 
-// Of each step: whether it may post later rounds as far as its links have room. Those that copy the input to links
-// which no other step posts to, and perhaps to a segment of the output which no other step touches: each link carries
-// the same then, nothing that is written is read by others, and the input is there from the begin on.
-std::vector<bool> postsEarlyOf(const schedule::Schedule& schedule);
+// How far a step may post later rounds, as far as its links have room: as long as no other step would post to one of
+// these links meanwhile, and what it posts is there.
+struct Ahead {
+  static constexpr size_t kAll = SIZE_MAX;
+  bool may = false;
+  size_t before = kAll;  // rounds of it that are posted before another step posts to one of its links
+  size_t after = kAll;   // rounds that those which do so before it, or make what it posts, are further than it
+
+  // How many rounds it may post at once in that round, of so many: that one at least.
+  size_t roundsFrom(size_t round, size_t rounds) const noexcept {
+    const bool isAlone = after >= rounds - round;
+    return may && isAlone && before > round ? std::min(rounds, before) - round : 1;
+  }
+};
+
+// Of each step. Those may that copy the input, or a segment of the output that only one other step writes, to links,
+// and perhaps the input to a segment of the output which no other step touches: each link carries the same then, and
+// nothing that is written is read by others.
+std::vector<Ahead> postsAheadOf(const schedule::Schedule& schedule);
 
 }  // namespace tutti::engine

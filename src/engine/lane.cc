@@ -47,7 +47,7 @@ size_t Binding::prepare(uint32_t bytesPerSlot) {
   const size_t grown = makeRoom();
   early = earlyOf(*schedule);
   hasRead.assign(schedule->steps.size(), 0);
-  postsEarly = postsEarlyOf(*schedule);
+  ahead = postsAheadOf(*schedule);
   hasPosted.assign(schedule->steps.size(), 0);
   again.reserve(*schedule);
   triedShort = false;
@@ -101,11 +101,9 @@ void Binding::findLending() {
   const bool byKernel = std::ranges::any_of(outs, [](auto* end) { return end->driver == nullptr && end->lends(); });
   const bool onlyLands = byKernel && schedule->size > kMostAddedUp;
   lending.clear();
-  handsOverOnce = true;
   for (size_t i = 0; i < schedule->steps.size(); ++i) {
     const Step& step = schedule->steps[i];
     lending.push_back(onlyLands && !goesWhereItLands(step) ? Stays::kNowhere : staysOf(*schedule, step));
-    handsOverOnce = handsOverOnce && (lending[i] == Stays::kNowhere || postsEarly[i]);
   }
   const bool isPair = schedule->size == 2, may = singleCopy != link::SingleCopy::kNever;
   const bool mayLend =
@@ -180,7 +178,7 @@ LaneState Lane::goOn(bool& moved) noexcept {
         return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
       if (!runStep(step, round, bytes)) return LaneState::kFailed;
       moved = true;
-      if (sendsFromBuffers_ && binding_->postsEarly[step_] && !postAhead(step, round)) return LaneState::kFailed;
+      if (sendsFromBuffers_ && !postAhead(step, round)) return LaneState::kFailed;
       if (binding_->hasDrivers && !push(step)) return LaneState::kFailed;
     }
   }
@@ -220,7 +218,8 @@ bool Lane::postAhead(const Step& step, size_t round) noexcept {
     link::SendEnd& end = *binding_->outs[to.index()];
     return end.driver != nullptr && placeLentOver(end) != nullptr && end.hasRoom();
   };
-  while (++round < rounds_ && std::ranges::all_of(binding_->schedule->to(step), mayPost)) {
+  const size_t end = round + binding_->ahead[step_].roundsFrom(round, rounds_);
+  while (++round < end && std::ranges::all_of(binding_->schedule->to(step), mayPost)) {
     const size_t bytes = bytesOf(step, round);
     if (bytes == 0) break;
     if (!runStep(step, round, bytes)) return false;

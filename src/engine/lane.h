@@ -45,7 +45,7 @@ struct Binding {
   std::vector<std::byte>* fetched = nullptr;  // where a step puts what the kernel reads for it, that it adds up
   std::vector<Early> early;                   // whether each may read before its turn
   std::vector<size_t> hasRead;                // bytes from its round on that it has so, in this call
-  std::vector<bool> postsEarly;               // whether each may post before its turn
+  std::vector<Ahead> ahead;                   // how far each may post before its turn
   std::vector<size_t> hasPosted;              // rounds that it has so, in this call
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
   size_t leastLent = SIZE_MAX;               // bytes over the longest link from which on a call may lend
@@ -57,11 +57,12 @@ struct Binding {
   std::atomic<uint64_t>* directSlots =
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
-  Crowd* crowd = nullptr;      // felt: calls that hand over once do so; null: nobody feels any
-  bool handsOverOnce = false;  // what is lent, in one post
-  ShortSteps again;            // of a call that is made again
-  bool triedShort = false;     // whether they are of this one
+  Crowd* crowd = nullptr;   // felt: calls that hand over once do so; null: nobody feels any
+  ShortSteps again;         // of a call that is made again
+  bool triedShort = false;  // whether they are of this one
 
+  // Whether what is lent of so many rounds is handed over in one post of each step.
+  bool handsOverOnce(size_t rounds) const noexcept;
   // The rest, once schedule, ins, outs, singleCopy and what others have are set. Returns how many bytes `fetched` grew.
   size_t prepare(uint32_t bytesPerSlot);
 

@@ -23,11 +23,17 @@ constexpr std::string_view kTookBack = "its call failed while its buffer was rea
 
 // ---- What this call may lend ---------------------------------------------------------------------------------------
 
+bool Binding::handsOverOnce(size_t rounds) const noexcept {
+  for (size_t i = 0; i < ahead.size(); ++i)
+    if (lending[i] != Stays::kNowhere && ahead[i].roundsFrom(0, rounds) < rounds) return false;
+  return true;
+}
+
 bool Lane::decidesToLend() noexcept {
   const bool allMapped = lendsAllMapped();
   startedTicks_ = allMapped ? 0 : readTicks();
   // Who has to give way at each hand-over waits for a slice of somebody's time.
-  const bool isCrowded = binding_->handsOverOnce && binding_->crowd != nullptr && binding_->crowd->felt();
+  const bool isCrowded = binding_->crowd != nullptr && binding_->crowd->felt() && binding_->handsOverOnce(rounds_);
   // Also where it is not asked: all ranks count the same calls.
   const bool isFaster = binding_->trial.lends(lendableBytes_, !liesApart(), isCrowded);
   const bool wishes = isFaster || binding_->singleCopy == link::SingleCopy::kAlways;
@@ -75,7 +81,7 @@ void Lane::choosePlaces(const Step& step, size_t round, size_t bytes) noexcept {
   const bool mayLend = lends_ && bytes >= kLeastPieceLent;
   const Stays where = binding_->lending[step_];
   lent_ = mayLend ? placeOf(where, step, round) : nullptr;
-  // The input is there from the begin on, the output comes piece by piece.
+  // The input is there from the begin on, the output comes piece by piece, but for what one post is of.
   lentBytes_ = lent_ == nullptr || where != Stays::kInInput
                    ? 0
                    : work_.layout.restFrom(step.segment, round, byInput(step)) * work_.elementBytes;
@@ -91,16 +97,17 @@ bool Lane::needsNoSlot(const Step& step, size_t round, size_t bytes, const link:
   return isLentOver(end);
 }
 
-// How many rounds of a step one post can be of: where it is all that goes over its links, and all of it lies in the
-// input. Each hand-over between ranks that share a processor with others costs a turn of these.
+// How many rounds of a step one post can be of: where nothing else goes over its links meanwhile, and all of it is
+// there. Each hand-over between ranks that share a processor with others costs a turn of these.
 void Lane::cover(const Step& step, size_t round, size_t bytes) noexcept {
   const auto isLent = [this](Operand to) {
     return !to.isLink() || (binding_->outs[to.index()]->driver == nullptr && isLentOver(*binding_->outs[to.index()]));
   };
-  const bool isAll = binding_->postsEarly[step_] && !work_.layout.inputCounts && !work_.layout.outputCounts &&
+  const bool isAll = !work_.layout.inputCounts && !work_.layout.outputCounts &&
                      std::ranges::all_of(binding_->schedule->to(step), isLent);
+  const size_t most = isAll ? binding_->ahead[step_].roundsFrom(round, rounds_) : 1;
   covered_ = 1, coveredBytes_ = bytes;
-  for (; isAll && round + covered_ < rounds_; ++covered_) {
+  for (; covered_ < most; ++covered_) {
     const size_t next = bytesOf(step, round + covered_);
     if (next < kLeastPieceLent) return;
     coveredBytes_ += next;
@@ -151,7 +158,7 @@ void Lane::post(link::SendEnd& end, uint32_t bytes) noexcept {
     end.lendMappedQuietly(work_.fingerprint, bytes, lentPlace_, coveredBytes_, covered_);
     slotsReadInPlace_ += covered_;
   } else if (const std::byte* const from = placeLentOver(end)) {
-    end.lendQuietly(work_.fingerprint, bytes, from, from == lent_ ? lentBytes_ : 0, covered_);
+    end.lendQuietly(work_.fingerprint, bytes, from, from == lent_ ? std::max(lentBytes_, coveredBytes_) : 0, covered_);
     if (end.driver != nullptr && end.driver->holdsBuffers()) ++slotsReadInPlace_;
   } else {
     return end.postQuietly(work_.fingerprint, bytes);

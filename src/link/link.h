@@ -20,7 +20,8 @@ namespace tutti::link {
 enum class Progress : uint8_t { kIdle, kAdvanced, kFailed };
 
 // Where the payload of a slot may go instead of into the slot: to a place in the receiver's memory. Only of that very
-// slot: one that says something else of itself is posted as it is, for the lane to see.
+// slot: one that says something else of itself is posted as it is, for the lane to see. The place may have been written
+// by then, as long as the right payload would be: what comes over a stream is read together with its head.
 struct Landing {
   uint64_t slot = 0;  // its number
   Fingerprint fingerprint;

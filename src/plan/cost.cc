@@ -69,10 +69,13 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
                    microseconds(load.combined, prices.combineGBs)) +
            (network ? gathered * slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
+  // As many rounds as a link has slots are under way.
+  const bool takesTurns = !spread && (network || crowd > 1);
+  const double handed = takesTurns ? std::max(0.0, work.handed - slots::kDepth) : 0;
   const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs +
+  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs + handed * kRoundUs +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs +
          cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }

@@ -33,7 +33,7 @@ struct DirectUse {
   DirectBy by = DirectBy::kKernel;
 };
 
-// Of each rank's steps: whether one post of it is of all its rounds, as of engine::postsEarlyOf(). Its readers know
+// Of each rank's steps: whether one post of it is of all its rounds, as of engine::postsAheadOf(). Its readers know
 // less then of what its rank has done. In place such a step writes nothing: its value is where it is going.
 using Covered = std::vector<std::vector<bool>>;
 

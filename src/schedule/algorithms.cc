@@ -14,9 +14,9 @@ namespace tutti::schedule {
 namespace {
 
 // In the order of the enumeration.
-constexpr const AlgorithmRow* kBuiltIn[] = {&rows::kRing,    &rows::kTree,         &rows::kOneShot,
-                                            &rows::kTwoShot, &rows::kHalving,      &rows::kBruck,
-                                            &rows::kDirect,  &rows::kHierarchical, &rows::kDoubling};
+constexpr const AlgorithmRow* kBuiltIn[] = {&rows::kRing,     &rows::kTree,   &rows::kOneShot, &rows::kTwoShot,
+                                            &rows::kHalving,  &rows::kBruck,  &rows::kDirect,  &rows::kHierarchical,
+                                            &rows::kDoubling, &rows::kTwoPass};
 static_assert(std::size(kBuiltIn) == kBuiltInAlgorithms);
 
 // Rows are only added, each before the count that shows it.

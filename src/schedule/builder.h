@@ -142,7 +142,8 @@ inline void toOthers(Builder::Draft step, const Builder& builder) {
 
 // The rows of the algorithms that are built in: each in a file of its name.
 namespace rows {
-extern const AlgorithmRow kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical, kDoubling;
+extern const AlgorithmRow kRing, kTree, kOneShot, kTwoShot, kHalving, kBruck, kDirect, kHierarchical, kDoubling,
+    kTwoPass;
 }
 
 }  // namespace tutti::schedule

@@ -71,9 +71,10 @@ enum class Algorithm : uint8_t {
   kBruck,
   kDirect,
   kHierarchical,
-  kDoubling
+  kDoubling,
+  kTwoPass
 };
-inline constexpr int kBuiltInAlgorithms = 9;
+inline constexpr int kBuiltInAlgorithms = 10;
 std::string_view nameOf(Algorithm algorithm);  // throws Error(kInternal) for a number that none has
 
 // How a segment number maps to memory.

@@ -192,6 +192,7 @@ Workload workloadOfTree(const Request& request, const Scale& scale) {
   work.busiest = {passes * bytes, passes * bytes, combines ? bytes : 0, 2 * depth};
   work.mean = {share * passes * bytes, share * passes * bytes, combines ? share * bytes : 0, 2.0 * passes};
   fillPipeline(work, scale, depth, bytes / 2);
+  if (request.collective == Collective::kAllReduce) work.handed = bytes / 2 / slots::kBytes;
   // In one of the two trees it has two children.
   if (request.collective != Collective::kReduce && scale.ranks > 2)
     work.busiest.repeated = bytes / 2, work.mean.repeated = share * bytes / 2;

@@ -61,7 +61,11 @@ Workload repeating(Workload work, double repeated) {
 
 Workload inParts(const Request& request, const Scale& scale, const Pattern& pattern) {
   const double bytes = double(request.bytes), others = scale.ranks - 1, part = others / scale.ranks * bytes;
-  if (request.collective == Collective::kAllReduce) return evenly(scale, pattern, 2, 2 * part, part);
+  if (request.collective == Collective::kAllReduce) {
+    Workload work = evenly(scale, pattern, 2, 2 * part, part);
+    work.handed = bytes / scale.ranks / slots::kBytes;
+    return work;
+  }
   return evenly(scale, pattern, 1, others * bytes,
                 request.collective == Collective::kReduceScatter ? others * bytes : 0);
 }

@@ -115,7 +115,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "Further transports (tutti/transport.h). What they are called and which there are is to be the same on every "
      "rank."},
     {"TUTTI_ALGO", For::kRunning, Type::kText, "", 0, 0,
-     "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical, doubling; several, as tree,ring; all but "
+     "ring, tree, oneshot, twoshot, halving, bruck, direct, hierarchical, doubling, twopass; several, as tree,ring; "
+     "all but "
      "some, as ^tree; for each operation, as tree;all_reduce:ring,oneshot",
      "The algorithm of every collective that has it, or those to choose from, in any case of letters. What follows an "
      "operation's name is for that one, what stands alone for all that are not named (docs/tuning.md). An operation "
@@ -129,7 +130,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_REPRODUCIBLE", For::kRunning, Type::kSwitch, "0", 0, 1, "",
      "Whether a number of ranks always gets the same bits of the same floating-point values, whatever the sizes, "
      "algorithms, channels, hosts and GPUs: all are added in the order of the ranks. TUTTI_ALGO holds where its "
-     "algorithm does so (oneshot, twoshot, direct). The same on every rank. 0 leaves it off also where the program "
+     "algorithm does so (oneshot, twoshot, twopass, direct). The same on every rank. 0 leaves it off also where the "
+     "program "
      "asks for it, with a warning."},
     {"TUTTI_DEVICE", For::kRunning, Type::kText, "cpu", 0, 0, "cpu, cuda, cuda:N",
      "Where the buffers are: in host memory, on the calling thread's current GPU, or on that one. The devices that a "

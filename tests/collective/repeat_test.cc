@@ -114,7 +114,7 @@ TEST_P(Repeated, CallsAreExact) {
 
 INSTANTIATE_TEST_SUITE_P(All, Repeated,
                          ::testing::Values("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct",
-                                           "doubling"),
+                                           "doubling", "twopass"),
                          [](const auto& algorithm) { return std::string(algorithm.param); });
 
 // The short way looks at what comes as the long one does.

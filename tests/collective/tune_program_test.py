@@ -37,7 +37,7 @@ class Program(unittest.TestCase):
         self.assertEqual((code, output), (0, ""), errors)
         cells = json.loads(self.sweep.read_text())["cells"]
         self.assertEqual(len(cells), 2 * 2 * 2 * 3)  # operations, transports, ranks, sizes
-        self.assertEqual(set(cells[0]["times_us"]), {"ring", "tree", "oneshot", "twoshot", "halving", "doubling"})
+        self.assertEqual(set(cells[0]["times_us"]), {"ring", "tree", "oneshot", "twoshot", "halving", "doubling", "twopass"})
         self.assertTrue(all(len(rounds) == 1 for cell in cells for rounds in cell["times_us"].values()))
 
         code, output, errors = self.tune("fit", self.sweep, "-o", self.profile)

@@ -33,7 +33,7 @@ TEST_P(StreamedCollective, GivesRightResults) {
 
 INSTANTIATE_TEST_SUITE_P(All, StreamedCollective,
                          ::testing::Values("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct",
-                                           "hierarchical", "doubling"),
+                                           "hierarchical", "doubling", "twopass"),
                          [](const auto& algorithm) { return algorithm.param; });
 
 }  // namespace

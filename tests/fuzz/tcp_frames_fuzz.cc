@@ -1,5 +1,6 @@
 // Data frames as they come over a socket, in the clear or sealed: what is no next frame is a fault, no byte lands
-// outside of its slot, and a slot is posted only when it is whole.
+// outside of its slot or its place, and a slot is posted only when it is whole: with what was sent, whatever it was
+// expected to be.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -58,10 +59,27 @@ class Stream {
  private:
   void step() {
     const auto what = in_.take<uint8_t>();
-    if (what % 4 == 0) return pair_.write(in_.bytes(in_.take<uint8_t>()));
+    if (what % 4 == 0) return writeAnything();
     if (what % 4 == 1) return sendFrame();
     if (what % 4 == 2) return release();
+    if ((what & 0x40) != 0) expect((what & 0x80) != 0);
     pump();
+  }
+
+  void writeAnything() {
+    isClean_ = false;
+    pair_.write(in_.bytes(in_.take<uint8_t>()));
+  }
+
+  // That the next slot has so many bytes; they may land.
+  void expect(bool lands) {
+    const uint32_t bytes = in_.take<uint16_t>() % (kSlotBytes + 1);
+    if (isExpected_ && expected_.slot == posted_) return;
+    lands = lands && bytes > link::kInlineBytes;
+    place_ = std::make_unique<std::byte[]>(bytes);
+    expected_ = {posted_, link::Fingerprint(), bytes, lands ? place_.get() : nullptr};
+    isExpected_ = true;
+    receiver_.land(expected_);
   }
 
   // A frame that is right but for what the input says.
@@ -71,6 +89,8 @@ class Stream {
     head.frame.sequence = ++sent_ + in_.take<uint8_t>() / 128U;
     head.frame.bytes = in_.take<uint16_t>() % (kSlotBytes + 2);
     const auto payload = in_.bytes(Framing::behindHead(head.frame));
+    isClean_ = isClean_ && payload.size() == Framing::behindHead(head.frame);
+    payloads_.emplace_back(payload.begin(), payload.end());
     if constexpr (Framing::kSealed) {
       sealTo(pair_, cipher_, std::as_bytes(std::span(&head, 1)));
       if (!payload.empty()) sealTo(pair_, cipher_, payload);
@@ -86,7 +106,19 @@ class Stream {
       const link::SlotHeader& header = fifo_.headers[posted_ % kDepth];
       if (header.sequence.load() != posted_ + 1) break;
       require(header.bytes <= kSlotBytes);
+      if (isClean_) requireWhole(header);
     }
+  }
+
+  void requireWhole(const link::SlotHeader& header) const {
+    const bool landed = header.carried == link::PayloadLocation::kAtReceiver;
+    require(!landed || (isExpected_ && expected_.slot == posted_ && expected_.to != nullptr));
+    const std::vector<std::byte>& sent = payloads_.at(posted_);
+    DataFrame frame;
+    frame.bytes = header.bytes;
+    require(Framing::behindHead(frame) == sent.size());
+    require(!landed || sent.size() == expected_.bytes);
+    require(std::memcmp(landed ? expected_.to : fifo_.place(posted_, header.bytes), sent.data(), sent.size()) == 0);
   }
 
   void release() {
@@ -100,6 +132,11 @@ class Stream {
   transports::Receiver<Framing> receiver_;
   Cipher cipher_{keys().kind, keys().receive};
   uint64_t sent_ = 0, posted_ = 0, released_ = 0;
+  std::vector<std::vector<std::byte>> payloads_;  // of the frames that were sent; in a sealed head: empty
+  bool isClean_ = true;                           // nothing else was
+  bool isExpected_ = false;                       // something has been
+  link::Landing expected_;
+  std::unique_ptr<std::byte[]> place_;
   StreamFault fault_ = StreamFault::kNone;
 };
 

@@ -32,7 +32,7 @@ TYPES_AND_OPERATORS = tuple((each, operator) for each in TYPE_NAMES for operator
                             if is_defined(operator, each))
 
 ALGORITHMS = {
-    "all_reduce_perf": ("ring", "tree", "oneshot", "twoshot", "halving", "hierarchical", "doubling"),
+    "all_reduce_perf": ("ring", "tree", "oneshot", "twoshot", "halving", "hierarchical", "doubling", "twopass"),
     "all_gather_perf": ("ring", "halving", "bruck", "direct", "hierarchical"),
     "reduce_scatter_perf": ("ring", "halving", "direct", "hierarchical"),
     "broadcast_perf": ("ring", "tree", "direct", "hierarchical", "doubling"),
@@ -44,7 +44,7 @@ ALGORITHMS = {
     "scatterv_perf": ("direct",),
     "sendrecv_perf": ("direct",),  # what a message is called; there is no choice
 }
-ALL_ALGORITHMS = ("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct", "hierarchical", "doubling")
+ALL_ALGORITHMS = ("ring", "tree", "oneshot", "twoshot", "halving", "bruck", "direct", "hierarchical", "doubling", "twopass")
 
 # How the ranks come to be, and what carries their data.
 PLACES = ("shm", "tcp", "threads")

@@ -43,11 +43,17 @@ TEST(Early, WhatIsAddedUpOrPassedOnHasItsTurn) {
   for (const Early early : of(Collective::kReduceScatter, Algorithm::kRing, 4, 0)) EXPECT_EQ(early, Early::kNever);
 }
 
-std::ptrdiff_t postsEarly(Collective collective, Algorithm algorithm, int size, int rank) {
+std::vector<Ahead> aheadOf(Collective collective, Algorithm algorithm, int size, int rank) {
   Shape shape;
   shape.collective = collective;
   shape.size = size;
-  return std::ranges::count(postsEarlyOf(schedule::build(algorithm, shape, rank)), true);
+  return postsAheadOf(schedule::build(algorithm, shape, rank));
+}
+
+// Steps that post all of so many rounds at once.
+std::ptrdiff_t postsEarly(Collective collective, Algorithm algorithm, int size, int rank, size_t rounds = 100) {
+  return std::ranges::count_if(aheadOf(collective, algorithm, size, rank),
+                               [&](const Ahead& step) { return step.roundsFrom(0, rounds) == rounds; });
 }
 
 TEST(Early, WhatIsSentStraightFromTheInputIsPostedAsFarAsThereIsRoom) {
@@ -64,6 +70,22 @@ TEST(Early, LinksOfSeveralStepsKeepTheirOrder) {
     EXPECT_EQ(postsEarly(Collective::kAllReduce, Algorithm::kRing, 4, rank), 0);
     EXPECT_EQ(postsEarly(Collective::kAllGather, Algorithm::kRing, 4, rank), 0);
   }
+}
+
+// What is added up and the sums go over the same links, but one after the other, as long as there are no more rounds
+// than iterations between them; of more, what comes before the first sum, and after all that is added up.
+TEST(Early, OfTwoPassesEachIsPostedAtOnce) {
+  EXPECT_EQ(postsEarly(Collective::kAllReduce, Algorithm::kTwoPass, 4, 2, 100), 3 + 1);
+  EXPECT_EQ(postsEarly(Collective::kAllReduce, Algorithm::kTwoPass, 4, 2, 200), 0);
+  const auto steps = aheadOf(Collective::kAllReduce, Algorithm::kTwoPass, 4, 2);
+  const Ahead added = steps.front(),
+              sums = *std::ranges::find_if(steps, [](const Ahead&step) { return step.after != Ahead::kAll; });
+  EXPECT_EQ(added.roundsFrom(0, 200), 128U);
+  EXPECT_EQ(added.roundsFrom(100, 200), 28U);
+  EXPECT_EQ(added.roundsFrom(128, 200), 1U);
+  EXPECT_EQ(sums.roundsFrom(0, 200), 1U);
+  EXPECT_EQ(sums.roundsFrom(72, 200), 1U);
+  EXPECT_EQ(sums.roundsFrom(73, 200), 127U);
 }
 
 }  // namespace

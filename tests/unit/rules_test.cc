@@ -59,7 +59,8 @@ TEST(Rules, ACircumflexLeavesOut) {
   EXPECT_FALSE(allowed.has(Algorithm::kTree) || allowed.has(Algorithm::kDirect));
   EXPECT_TRUE(allowed.has(Algorithm::kRing));
   EXPECT_TRUE(allowed.has(static_cast<Algorithm>(kMostAlgorithms - 1))) << "what a program may register later";
-  const Allowed last = parseAlgorithms("^tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling").of({});
+  const Allowed last =
+      parseAlgorithms("^tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling,twopass").of({});
   EXPECT_EQ(membersOf(last), std::vector{Algorithm::kRing});
   EXPECT_FALSE(last.forced()) << "nobody has named it";
 }
@@ -130,8 +131,8 @@ TEST(Rules, WhatMeansTheSameHasTheSameText) {
   EXPECT_EQ(text("ring;AllReduce:ring"), "ring");
   EXPECT_EQ(text("broadcast:tree;tree;all-reduce:^ring"), "tree;all_reduce:^ring");
   EXPECT_EQ(text("broadcast:tree;allreduce:ring"), "all_reduce:ring;broadcast:tree");
-  EXPECT_EQ(text("^tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling"),
-            "^tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling");
+  EXPECT_EQ(text("^tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling,twopass"),
+            "^tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling,twopass");
   EXPECT_EQ(textOf(parseChannels("0")), "");
   EXPECT_EQ(textOf(parseChannels("allreduce:0;4;reduce:4")),
             textOf(parseChannels(textOf(parseChannels("4;allreduce:0")))));
@@ -159,7 +160,7 @@ TEST(Rules, WhatIsWrongIsNamed) {
       {",", "',' has an empty name"},
       {"ring,^tree", "'ring,^tree' has a ^ inside; put it in front of the list"},
       {"^^ring", "'^^ring' has a ^ inside"},
-      {"^ring,tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling", "leaves none to choose from"},
+      {"^ring,tree,oneshot,twoshot,halving,bruck,direct,hierarchical,doubling,twopass", "leaves none to choose from"},
       {"sendrecv:ring", "'ring', but a message between two ranks has no algorithms; leave sendrecv out"},
       {"all_reduce:ring:tree", "'ring:tree' is no algorithm"},
       {std::string("ring\0", 5), "is no algorithm"},

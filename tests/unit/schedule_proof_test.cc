@@ -299,16 +299,25 @@ TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
   EXPECT_GT(outOfPlaceOnly, 0);
 }
 
+Covered coveredOf(const std::vector<Schedule>& schedules, size_t rounds) {
+  Covered covered;
+  for (const Schedule& one : schedules) {
+    covered.emplace_back();
+    for (const engine::Ahead& step : engine::postsAheadOf(one))
+      covered.back().push_back(step.roundsFrom(0, rounds) == rounds);
+  }
+  return covered;
+}
+
 // One post of all rounds of a step, as lanes make it, tells no more than what was so when the first was posted.
 TEST(DirectLinks, AreRightWhereOnePostIsOfAllRounds) {
   int covered = 0;
   forSchedulesOfFew([&](const std::vector<Schedule>& schedules) {
-    Covered early;
-    for (const Schedule& one : schedules) early.push_back(engine::postsEarlyOf(one));
-    for (const auto& steps : early) covered += static_cast<int>(std::ranges::count(steps, true));
     std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}, {InPlace::kSome, DirectBy::kLane}};
     if (schedules[0].directInPlace) uses.push_back({InPlace::kAll, DirectBy::kLane});
     for (const int rounds : {2, 4}) {
+      const Covered early = coveredOf(schedules, rounds);
+      for (const auto& steps : early) covered += static_cast<int>(std::ranges::count(steps, true));
       Problems problems;
       checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(rounds), early);
       const auto found = problems.take();
@@ -419,7 +428,7 @@ TEST(Build, RefusesWhatIsNot) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_STREQ(error.what(),
                  "all-reduce has no algorithm bruck; choose one of: ring, tree, oneshot, twoshot, halving, "
-                 "hierarchical, doubling");
+                 "hierarchical, doubling, twopass");
   }
   EXPECT_THROW(build(Algorithm::kRing, shape, 4), Error);
   EXPECT_THROW(build(Algorithm::kRing, shape, -1), Error);

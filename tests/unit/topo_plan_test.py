@@ -30,7 +30,7 @@ class Plan(unittest.TestCase):
         self.assertEqual(len(chosen), 1)
         self.assertEqual(chosen[0].split()[1:3], ["hierarchical", "simple"])
         candidates = lines[3:lines.index("", 3)]
-        self.assertEqual(len(candidates), 21)  # seven algorithms by three protocols
+        self.assertEqual(len(candidates), 24)  # eight algorithms by three protocols
         times = [float(line.split()[-2]) for line in candidates]
         self.assertEqual(times, sorted(times))
         self.assertIn("Rings that a node's links carry: 8 of 48.0 GB/s, neighbours NVL, NICs PIX", lines)

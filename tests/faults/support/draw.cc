@@ -19,8 +19,8 @@ std::string Draw::drawTransports(const std::string& variant) {
 }
 
 Draw::Draw(uint64_t seed, const std::string& variant) : random_(mix(seed, 0x5e55)) {
-  constexpr const char* kAlgorithms[] = {"ring",  "tree",   "oneshot",      "twoshot", "halving",
-                                         "bruck", "direct", "hierarchical", "doubling"};
+  constexpr const char* kAlgorithms[] = {"ring",  "tree",   "oneshot",      "twoshot",  "halving",
+                                         "bruck", "direct", "hierarchical", "doubling", "twopass"};
   session_.ranks = static_cast<int>(2 + below(7));
   if (variant == "mixed") session_.ranks = std::max(session_.ranks, 3);
   session_.streams = static_cast<int>(1 + below(3));
@@ -67,15 +67,16 @@ Operation Draw::drawOperation() {
 
 // What each kind has beside others is a part of what is tested elsewhere: here, some that it surely has.
 void Draw::configure(Operation& operation) {
-  constexpr const char* kOfAllReduce[] = {"ring", "tree", "oneshot", "twoshot", "halving", "hierarchical", "doubling"};
+  constexpr const char* kOfAllReduce[] = {"ring",    "tree",         "oneshot",  "twoshot",
+                                          "halving", "hierarchical", "doubling", "twopass"};
   constexpr const char* kOfBroadcast[] = {"ring", "tree", "hierarchical", "doubling"};
-  const size_t lot = below(12);
+  const size_t lot = below(2 * std::size(kOfAllReduce));
   if (operation.kind == Kind::kAllReduce || operation.kind == Kind::kBarrier)
-    operation.algorithm = lot < 6 ? kOfAllReduce[lot] : nullptr;
+    operation.algorithm = lot < std::size(kOfAllReduce) ? kOfAllReduce[lot] : nullptr;
   if (operation.kind == Kind::kBroadcast || operation.kind == Kind::kReduce)
-    operation.algorithm = lot < 6 ? kOfBroadcast[lot % 3] : nullptr;
+    operation.algorithm = lot % 2 == 0 ? kOfBroadcast[lot / 2 % std::size(kOfBroadcast)] : nullptr;
   if (operation.kind == Kind::kAllGather || operation.kind == Kind::kAllGatherV)
-    operation.algorithm = lot < 6 ? (lot % 2 == 0 ? "bruck" : "ring") : nullptr;
+    operation.algorithm = lot % 2 == 0 ? (lot % 4 == 0 ? "bruck" : "ring") : nullptr;
   operation.channels = chance(50) ? static_cast<int>(below(5)) : 0;
   operation.tag = chance(30) ? random_() : 0;
   operation.asking = static_cast<Asking>(below(3));
