@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -50,6 +51,10 @@ struct Open {
   Group* group = nullptr;  // of its own; null: nothing is in it yet
 };
 thread_local constinit Open current;
+
+// Threads that have one open, or ended so: as long as there is none, nobody has to ask for what is its own thread's,
+// which takes longer than all else that a call asks.
+constinit std::atomic<int> openThreads{0};
 
 struct GroupDropper {
   ~GroupDropper() { delete std::exchange(current, {}).group; }
@@ -181,7 +186,8 @@ void deferMakers(const Makers& makers) {
   all.insert(all.end(), makers.begin(), makers.end());
 }
 
-bool inGroup() noexcept { return current.depth > 0; }
+// Relaxed: what a thread has opened itself it sees.
+bool inGroup() noexcept { return openThreads.load(std::memory_order_relaxed) != 0 && current.depth > 0; }
 
 bool isCollected(const comm::Operation& operation) noexcept {
   if (current.group == nullptr) return false;
@@ -231,19 +237,20 @@ tuttiResult_t goOn(tuttiComm_t comm, AskedBefore::One& one) noexcept {
 
 }  // namespace
 
-bool madeAgain(tuttiComm_t comm, const Asked& asked, tuttiResult_t& result, bool& entered) noexcept {
-  if (!isCommunicator(comm) || comm->generation != fork::generation() || inGroup() || !enterIdle(comm)) return false;
+Before madeAgain(tuttiComm_t comm, const Asked& asked) noexcept {
+  if (!isCommunicator(comm) || comm->generation != fork::generation() || inGroup() || !enterIdle(comm)) return {};
   AskedBefore::One& one = comm->askedBefore.placeOf(asked);
   const comm::Again how =
       one.holds && one.asked == asked ? comm->communicator->executor().again(one.call) : comm::Again::kNot;
-  if (how == comm::Again::kNot) {
-    entered = true;
-    return false;
+  if (how == comm::Again::kNot) [[unlikely]]
+    return Before::whoIsInside();
+  tuttiResult_t result = tuttiSuccess;
+  if (how != comm::Again::kDone) {
+    result = goOn(comm, one);
+    one.holds = result == tuttiSuccess;
   }
-  result = how == comm::Again::kDone ? tuttiSuccess : goOn(comm, one);
-  one.holds = result == tuttiSuccess;
   leaveIdle(comm);
-  return true;
+  return Before(result);
 }
 
 bool isQueued(const comm::Executor& executor, const comm::CallStream& stream) noexcept {
@@ -294,7 +301,7 @@ void submitOperation(tuttiComm_t comm, comm::PendingCall pending, const char* na
 extern "C" {
 
 tuttiResult_t tuttiGroupStart(void) {
-  ++api::current.depth;
+  if (api::current.depth++ == 0) api::openThreads.fetch_add(1, std::memory_order_relaxed);
   return tuttiSuccess;
 }
 
@@ -305,6 +312,7 @@ tuttiResult_t tuttiGroupEnd(void) {
     if (api::current.depth == 0)
       throw Error(ErrorCode::kInvalidUsage, "tuttiGroupEnd: no group is open on this thread (tuttiGroupStart)");
     if (--api::current.depth > 0) return;
+    api::openThreads.fetch_sub(1, std::memory_order_relaxed);
     const bool lacksMemory = api::current.lacksMemory;
     ended = api::closeGroup();
     if (lacksMemory && !ended) throw std::bad_alloc();

@@ -35,8 +35,10 @@ struct Asked {
   const void* send;
   void* recv;
   size_t count;
+  tuttiDataType_t type;
+  tuttiRedOp_t op;  // and
+  int root;         // 0 where it has none
   Collective collective;
-  int type, op, root;  // 0 where it has none
   friend bool operator==(const Asked&, const Asked&) = default;
 };
 

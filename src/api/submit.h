@@ -20,10 +20,26 @@ bool isCollected(const comm::Operation& operation) noexcept;
 void submit(CallGuard& visit, comm::Call&& call, tuttiStream_t stream, tuttiComm_t comm, const char* name);
 // The same of one without a stream, which is remembered by its arguments where it runs here and now, and goes well.
 void submitPlain(CallGuard& visit, comm::Call&& call, const Asked& asked, tuttiComm_t comm, const char* name);
+// What became of a plain call that may have been made before: in one word, which every small call returns.
+class Before {
+ public:
+  Before() = default;
+  explicit Before(tuttiResult_t result) noexcept : what_(result) {}
+  // It has not been made, and the caller is inside of the communicator from here on.
+  static Before whoIsInside() noexcept { return Before(kInside); }
+  bool made() const noexcept { return what_ >= 0; }  // again
+  tuttiResult_t result() const noexcept { return static_cast<tuttiResult_t>(what_); }
+  bool entered() const noexcept { return what_ == kInside; }
+
+ private:
+  static constexpr int kNothing = -1, kInside = -2;
+  explicit Before(int what) noexcept : what_(what) {}
+  int what_ = kNothing;
+};
 // Makes a plain call that the communicator has made before with the very same arguments: what was checked and found
-// then still holds, so it goes to its executor at once (docs/decisions/0046). False: nothing has been done, it is a
-// call as any other; `entered`: the caller is inside of the communicator from here on.
-bool madeAgain(tuttiComm_t comm, const Asked& asked, tuttiResult_t& result, bool& entered) noexcept;
+// then still holds, so it goes to its executor at once (docs/decisions/0046). Else nothing has been done, and it is a
+// call as any other.
+Before madeAgain(tuttiComm_t comm, const Asked& asked) noexcept;
 // The same of a call that has a configuration of its own.
 void submitConfigured(CallGuard& visit, comm::Call call, tuttiStream_t stream, tuttiComm_t comm, const char* name,
                       const tuttiCallConfig_t& config);

@@ -83,24 +83,25 @@ void Lane::startAgain(const std::byte* input, std::byte* output, const link::Fin
   work_.input = input;
   work_.output = output;
   work_.fingerprint = fingerprint;
-  short_ = isShort();
-  if (!short_) {
+  // Who was on it is still.
+  if (!short_ && !isShort()) {
     start(*binding_, work_);
     binding_->triedShort = true;  // in vain
     return;
   }
+  short_ = true;
   iteration_ = 0;
   step_ = 0;
   waitingFor_ = -1;
 }
 
 LaneState Lane::runShort(bool& moved) noexcept {
-  const std::span<const ShortStep> steps = binding_->again.steps;
+  const std::vector<ShortStep>& steps = binding_->again.steps;
   const Buffers buffers{work_.input, work_.output};
-  for (; step_ < steps.size(); ++step_) {
-    const ShortStep& step = steps[step_];
+  for (auto next = steps.begin() + step_; next != steps.end(); ++next, ++step_) {
+    const ShortStep& step = *next;
     if (const int peer = waitsFor(step); peer >= 0) return waitingFor_ = peer, LaneState::kBlocked;
-    if (!isExpected(step)) [[unlikely]]
+    if (!step.ins.empty() && !isExpected(step)) [[unlikely]]
       return LaneState::kFailed;
     if (step.copies)
       copyOne(step, buffers);

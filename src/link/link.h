@@ -145,7 +145,8 @@ struct Wakeups {
       return false;
     const auto load = [](const std::atomic<uint32_t>& count) { return count.load(std::memory_order_relaxed); };
     if (++owed < depth / 2 && load(bell->patient) >= load(bell->sleeping)) return true;
-    settle(bell);
+    owed = 0;
+    wake(*bell);
     return false;
   }
   void settle(Doorbell* bell) noexcept {
