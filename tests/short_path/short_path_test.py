@@ -20,10 +20,11 @@ MORE, LESS = 1.15, 0.7  # whether the peer sleeps, and is woken once or twice, i
 
 
 def instructions(operation, size):
-    """To the first waking, and in all: medians, as a call whose peer was late all the same has looked for it in vain."""
+    """To the first waking, and in all: medians, as a call whose peer was late all the same has looked for it in vain. A peer that
+    feels a crowd is patient: it is woken when there is nothing else to do, and nothing is said of when that is (None)."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", "--fair-sched=yes", "--toggle-collect=countedCall", "--dump-after=countedCall",
-                   "--dump-before=tutti::link::wake*", f"--callgrind-out-file={folder}/out", f"{BIN}/tutti_short_call", operation, str(size), str(CALLS)]
+                   "--dump-before=tutti::link::wake*", "--dump-before=tutti::engine::Lane::settleWakeups*", f"--callgrind-out-file={folder}/out", f"{BIN}/tutti_short_call", operation, str(size), str(CALLS)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=200)
         if done.returncode != 0:
             raise AssertionError(done.stdout + done.stderr)
@@ -31,17 +32,19 @@ def instructions(operation, size):
     calls = parts_of_calls(dumps)
     if len(calls) != CALLS:
         raise AssertionError(f"{len(calls)} of {CALLS} calls were counted\n{done.stderr}")
-    return statistics.median(call[0] for call in calls) - OWN, statistics.median(sum(call) for call in calls) - OWN
+    there = [call[0][1] for call in calls if "settleWakeups" not in call[0][0]]
+    whole = [sum(count for _, count in call) for call in calls]
+    return statistics.median(there) - OWN if 4 * len(there) > CALLS else None, statistics.median(whole) - OWN
 
 
 def parts_of_calls(dumps):
-    """Of each call what was counted until each of the dumps within it: at a waking, and at its end."""
+    """Of each call what led to the dumps within it, at a waking or at its end, and what was counted until each."""
     calls, parts = [], []
     for dump in dumps:
-        count = int(re.search(r"^totals: (\d+)", dump, re.M).group(1))
+        trigger, count = re.search(r"^desc: Trigger: (.*)$", dump, re.M).group(1), int(re.search(r"^totals: (\d+)", dump, re.M).group(1))
         if count > 0:
-            parts.append(count)
-        if "dump-after" in dump and parts:
+            parts.append((trigger, count))
+        if "dump-after" in trigger and parts:
             calls.append(parts)
             parts = []
     return calls
@@ -51,9 +54,11 @@ class ShortPath(unittest.TestCase):
     def test_a_small_call_takes_so_many_instructions(self):
         found = {call: instructions(*call) for call in COUNTED}
         for (operation, size), (there, whole) in found.items():
-            print(f"{operation} of {size} bytes: {there:.0f} instructions to where it wakes its peer, {whole:.0f} in all")
+            print(f"{operation} of {size} bytes: {there or 'not known how many'} instructions to where it wakes its peer, {whole:.0f} in all")
         for call, counted in COUNTED.items():
             for is_, was in zip(found[call], counted):
+                if is_ is None:
+                    continue
                 with self.subTest(call):
                     self.assertLess(is_, was * MORE)
                     self.assertGreater(is_, was * LESS)
