@@ -69,9 +69,9 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
                    microseconds(load.combined, prices.combineGBs)) +
            (network ? gathered * slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
-  // As many rounds as a link has slots are under way.
+  // Over memory as many rounds as a link has slots are under way.
   const bool takesTurns = !spread && (network || crowd > 1);
-  const double handed = takesTurns ? std::max(0.0, work.handed - slots::kDepth) : 0;
+  const double handed = takesTurns ? std::max(0.0, work.handed - (network ? 1 : slots::kDepth)) : 0;
   const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
