@@ -61,9 +61,10 @@ Again runAtOnce(HostState& state, const Call& call, BegunCall& begun) noexcept {
   bool moved = false;
   // A short one posts first: whoever waits for that need not wait for the record. What may take long is on record
   // before.
-  if (!lane.isOnShortWay()) note(state, call, begun);
+  const bool isShort = lane.isOnShortWay();
+  if (!isShort) note(state, call, begun);
   engine::LaneState now = lane.run(moved);
-  if (lane.isOnShortWay()) note(state, call, begun);
+  if (isShort) note(state, call, begun);
   const uint32_t most = now == engine::LaneState::kBlocked ? looksOf(state) : 0;
   for (uint32_t looks = looksTaken(lane); now == engine::LaneState::kBlocked && looks < most; looks += looksTaken(lane))
     now = lane.run(moved);

@@ -218,6 +218,7 @@ class Lane {
 
   bool isShort() noexcept;
   LaneState runShort(bool& moved) noexcept;
+  LaneState leaveShortWay(const ShortStep& step, bool& moved) noexcept;
   bool isExpected(const ShortStep& step) noexcept;
   void addUp(const ShortStep& step) noexcept;
 

@@ -65,8 +65,8 @@ inline bool finish(const ShortStep& step, const link::Fingerprint& mark) noexcep
 
 }  // namespace
 
-// Both ways are the same steps in the same order. Where a link has a driver, or the input is scaled, it is the long
-// one.
+// Both ways are the same steps in the same order. Where a link has a driver, the input is scaled, or a buffer is in the
+// window that peers have, it is the long one.
 bool Lane::isShort() noexcept {
   Binding& binding = *binding_;
   if (!binding.triedShort) {
@@ -76,15 +76,28 @@ bool Lane::isShort() noexcept {
       workOut({*binding.schedule, binding.ins, binding.outs, binding.scratch.data(), binding.slotBytes}, work_.layout,
               work_.arithmetic, binding.again);
   }
-  return !binding.again.steps.empty();
+  if (binding.again.steps.empty()) return false;
+  places_ = {};
+  if (work_.layout.longestShare() * work_.elementBytes >= binding.leastMapped) findPlaces();
+  return !places_.input && !places_.output;
+}
+
+// From this step on: something lies elsewhere than in a slot.
+LaneState Lane::leaveShortWay(const ShortStep& step, bool& moved) noexcept {
+  start(*binding_, work_);
+  binding_->triedShort = true;
+  step_ = step.number;
+  iteration_ = binding_->schedule->steps[step_].lag;
+  return goOn(moved);
 }
 
 void Lane::startAgain(const std::byte* input, std::byte* output, const link::Fingerprint& fingerprint) noexcept {
+  const bool isSame = input == work_.input && output == work_.output;
   work_.input = input;
   work_.output = output;
   work_.fingerprint = fingerprint;
-  // Who was on it is still.
-  if (!short_ && !isShort()) {
+  // Who was on it with these buffers is still.
+  if (!(short_ && isSame) && !isShort()) {
     start(*binding_, work_);
     binding_->triedShort = true;  // in vain
     return;
@@ -102,7 +115,7 @@ LaneState Lane::runShort(bool& moved) noexcept {
     const ShortStep& step = *next;
     if (const int peer = waitsFor(step); peer >= 0) return waitingFor_ = peer, LaneState::kBlocked;
     if (!step.ins.empty() && !isExpected(step)) [[unlikely]]
-      return LaneState::kFailed;
+      return failure_.kind == LaneFailure::Kind::kNone ? leaveShortWay(step, moved) : LaneState::kFailed;
     if (step.copies)
       copyOne(step, buffers);
     else if (step.sumsTwo != nullptr)
@@ -117,14 +130,14 @@ LaneState Lane::runShort(bool& moved) noexcept {
   return LaneState::kDone;
 }
 
+// False without a failure: it is no short step, though its call is as short as ever.
 bool Lane::isExpected(const ShortStep& step) noexcept {
   for (const link::RecvEnd* end : step.ins) {
     const link::Said said = end->said();
     if (said.fingerprint != work_.fingerprint || said.bytes != step.bytes) [[unlikely]]
       return differs(end->peer, said, step.bytes), false;
-    // Nobody lends so little.
     if (end->carried() != link::PayloadLocation::kInSlot) [[unlikely]]
-      return refuses(end->peer, kNotHere);
+      return false;
   }
   return true;
 }

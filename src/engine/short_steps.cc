@@ -49,6 +49,7 @@ void add(const ShortMeans& means, const kernels::Layout& layout, const Step& ste
     if (operand.isLink()) all.outs.push_back(all.to.back().out = means.outs[operand.index()]);
   }
   ShortStep now;
+  now.number = static_cast<uint32_t>(&step - means.schedule.steps.data());
   now.count = static_cast<uint32_t>(run.count);
   now.bytes = static_cast<uint32_t>(run.count * elementBytes);
   now.finalises = (step.flags & schedule::kFinalise) != 0;
@@ -77,11 +78,12 @@ void workOut(const ShortMeans& means, const kernels::Layout& layout, const kerne
              ShortSteps& all) noexcept {
   all.clear();
   if (!isShort(layout)) return;
+  const size_t most = means.schedule.size == 2 ? kMostShortOfTwo : kMostShortBytes;
   for (uint32_t lag = 0; lag <= means.schedule.maxLag; ++lag)
     for (const Step& step : means.schedule.steps) {
       if (step.lag != lag) continue;
       kernels::Piece run;
-      if (!isOneRun(layout, step, run) || run.count * sizeOf(arithmetic.type) > kMostShortBytes) return all.clear();
+      if (!isOneRun(layout, step, run) || run.count * sizeOf(arithmetic.type) > most) return all.clear();
       if (run.count != 0) add(means, layout, step, run, arithmetic, all);
     }
 }

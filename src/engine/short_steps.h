@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/lending.h"
 #include "kernels/host/combine.h"
 #include "kernels/layout.h"
 #include "link/link.h"
@@ -24,6 +25,7 @@ struct ShortPlace {
 };
 
 struct ShortStep {
+  uint32_t number = 0;            // of the schedule's
   uint32_t count = 0, bytes = 0;  // of the payload of each slot
   bool copies = false;            // its one source is stored as it is
   bool finalises = false;
@@ -46,8 +48,9 @@ struct ShortSteps {
   void clear() noexcept { steps.clear(), ins.clear(), outs.clear(), from.clear(), to.clear(); }
 };
 
-// What is longer is worth another look: at single copies, and at stores around the caches.
-inline constexpr size_t kMostShortBytes = 4 << 10;
+// What is longer is worth another look: at storing it once for several peers and around the caches; among two ranks, at
+// single copies.
+inline constexpr size_t kMostShortBytes = 4 << 10, kMostShortOfTwo = LendingTrial::kLeastBytes - 1;
 
 // What a lane has to work with.
 struct ShortMeans {

@@ -54,7 +54,10 @@ size_t headMemoryBytes(const Edge& edge) { return 2 * headBytes(edge); }
 size_t slotMemoryBytes(const Edge& edge) { return 2 * slotsBytes(edge); }
 
 void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell) {
-  const auto over = [&](std::byte* begin) { return Fifo::over(begin, edge.slotBytes, edge.depth, linesOf(edge)); };
+  const auto over = [&](std::byte* begin) {
+    const Fifo fifo = Fifo::over(begin, edge.slotBytes, edge.depth, linesOf(edge));
+    return edge.dividesSlots ? fifo.divided() : fifo;
+  };
   connect(connection, edge, over(memory), over(memory + wholeBytes(edge)), peerBell);
   connection.memory = {memory, edgeMemoryBytes(edge)};
 }

@@ -124,17 +124,20 @@ struct Fifo {
   uint32_t lines = 0;  // headers: as many, or more where a post may do without its slot; a power of two
   // Of a short slot behind the headers, one a line, which takes what is no longer; 0: there is none.
   uint32_t shortBytes = 0;
+  // Bytes of all slots for each line: a payload of up to `depth` times as many takes a part of its slot, so that there
+  // is room for one a line; 0: none does.
+  uint32_t perLine = 0;
 
   SlotHeader& line(uint64_t number) const noexcept { return headers[number & (lines - 1)]; }
   std::byte* slot(uint64_t number) const noexcept { return slots + (number & (depth - 1)) * size_t{slotBytes}; }
   // Where a payload of so many bytes is, or goes.
   std::byte* place(uint64_t number, size_t bytes) const noexcept {
     if (bytes <= kInlineBytes) return line(number).inlined;
-    if (bytes > shortBytes) return slot(number);
+    if (bytes > shortBytes) return slot(number) + (bytes > partBytes() ? 0 : (number & (lines - depth)) * perLine);
     return reinterpret_cast<std::byte*>(headers + lines) + (number & (lines - 1)) * size_t{shortBytes};
   }
-  // How many such payloads have room.
-  uint32_t roomFor(size_t bytes) const noexcept { return bytes <= kInlineBytes || bytes <= shortBytes ? lines : depth; }
+  // The longest that takes a part of its slot.
+  size_t partBytes() const noexcept { return size_t{perLine} * depth; }
 
   static constexpr uint32_t shortBytesOf(uint32_t depth, uint32_t lines) noexcept {
     return lines > depth ? slots::kShortBytes : 0;
@@ -152,10 +155,16 @@ struct Fifo {
     auto* headers = reinterpret_cast<SlotHeader*>(memory + sizeof(Counter));
     const uint32_t shortBytes = shortBytesOf(depth, lines);
     std::byte* const slots = reinterpret_cast<std::byte*>(headers + lines) + lines * size_t{shortBytes};
-    return {slots, headers, released, slotBytes, depth, lines, shortBytes};
+    return {slots, headers, released, slotBytes, depth, lines, shortBytes, 0};
   }
   static Fifo over(std::byte* memory, uint32_t slotBytes, uint32_t depth) noexcept {
     return over(memory, slotBytes, depth, depth);
+  }
+  // Its slots in parts, where it has more lines. Both ends, or neither.
+  Fifo divided() const noexcept {
+    Fifo fifo = *this;
+    if (lines > depth) fifo.perLine = slotBytes / lines;
+    return fifo;
   }
 };
 

@@ -184,18 +184,28 @@ struct SendEnd {
   Doorbell* peerBell = nullptr;  // null: the peer does not sleep on this link's memory
   Driver* driver = nullptr;      // null: mapped memory
   int peer = -1;
-  bool goesShared = false;  // what goes to several goes by this rank's shared slots: as sharesSlots() has found
+  uint64_t behindWhole = 0;  // the number of the slot behind the last that a payload took as a whole
+  bool goesShared = false;   // what goes to several goes by this rank's shared slots: as sharesSlots() has found
   Wakeups wakeups{};
 
   // For a payload in its slot.
   bool hasRoom() noexcept { return hasRoom(fifo.depth); }
   // For one that is lent.
   bool hasLine() noexcept { return hasRoom(fifo.lines); }
-  bool hasRoomFor(size_t bytes) noexcept { return hasRoom(fifo.roomFor(bytes)); }
+  // What takes a part of its slot has no more room than what takes a whole one while there is such a one under way: the
+  // same slot is at least `depth` numbers away.
+  bool hasRoomFor(size_t bytes) noexcept {
+    if (bytes <= kInlineBytes || bytes <= fifo.shortBytes) return hasRoom(fifo.lines);
+    if (bytes > fifo.partBytes()) return hasRoom(fifo.depth);
+    return hasRoom(fifo.lines) && (isReleased(behindWhole) || hasRoom(fifo.depth));
+  }
   bool drained() noexcept { return fifo.released->value.load(std::memory_order_acquire) == posted; }
   SlotHeader& header() noexcept { return fifo.line(posted); }
   // Where the payload of the next slot goes; needs hasRoomFor() it.
-  std::byte* place(size_t bytes) noexcept { return fifo.place(posted, bytes); }
+  std::byte* place(size_t bytes) noexcept {
+    if (bytes > kInlineBytes && bytes > fifo.shortBytes && bytes > fifo.partBytes()) behindWhole = posted + 1;
+    return fifo.place(posted, bytes);
+  }
   void post(const Fingerprint& fingerprint, uint32_t bytes) noexcept {
     postQuietly(fingerprint, bytes);
     ring(peerBell);
@@ -244,6 +254,11 @@ struct SendEnd {
   void moveIntoSlots() noexcept;
 
  private:
+  bool isReleased(uint64_t number) noexcept {
+    if (knownReleased >= number) return true;
+    knownReleased = fifo.released->value.load(std::memory_order_acquire);  // as below
+    return knownReleased >= number;
+  }
   bool hasRoom(uint32_t most) noexcept {
     if (posted - knownReleased < most) return true;
     // Acquire: pairs with RecvEnd::release; the receiver has read the slot that is about to be overwritten.

@@ -39,6 +39,7 @@ struct Edge {
   int selfBellFd = -1;           // memory file to pass to a peer on the same host, or -1
   uint32_t slotBytes = slots::kBytes, depth = slots::kDepth;
   uint32_t lines = slots::kLines;  // Fifo::lines, if they are more than slots
+  bool dividesSlots = false;       // Fifo::perLine
 };
 
 // What a transport could do between two ranks; or, when `possible` is false, the reason why not.

@@ -102,6 +102,7 @@ std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {
   edge.self = plane_.rank();
   edge.peer = peer;
   edge.channel = channel;
+  edge.dividesSlots = plane_.size() == 2;
   edge.selfInfo = infos_[static_cast<size_t>(edge.self)];
   edge.peerInfo = infos_[static_cast<size_t>(peer)];
   edge.selfBell = &bell();

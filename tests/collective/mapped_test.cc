@@ -43,8 +43,8 @@ void fill(float* data, size_t count, int rank, int call) {
     data[i] = static_cast<float>((i + static_cast<size_t>(rank * 31 + call * 7)) % 1000);
 }
 
-void expectSum(const float* data, int ranks, int call) {
-  for (size_t i = 0; i < kMappedCount; ++i) {
+void expectSum(const float* data, int ranks, int call, size_t count = kMappedCount) {
+  for (size_t i = 0; i < count; ++i) {
     float sum = 0;
     for (int rank = 0; rank < ranks; ++rank)
       sum += static_cast<float>((i + static_cast<size_t>(rank * 31 + call * 7)) % 1000);
@@ -52,8 +52,8 @@ void expectSum(const float* data, int ranks, int call) {
   }
 }
 
-void sum(tuttiComm_t comm, float* in, float* out) {
-  CHECK_TUTTI(tuttiAllReduce(in, out, kMappedCount, tuttiFloat32, tuttiSum, comm, nullptr));
+void sum(tuttiComm_t comm, float* in, float* out, size_t count = kMappedCount) {
+  CHECK_TUTTI(tuttiAllReduce(in, out, count, tuttiFloat32, tuttiSum, comm, nullptr));
 }
 
 class MappedMemory : public testing::TestWithParam<const char*> {
@@ -97,6 +97,25 @@ TEST_P(MappedMemory, EachRankMayHaveOther) {
       sum(comm, in, out);
       expectSum(out, 3, call);
     }
+  });
+}
+
+// Calls that repeat go a short way, in which everything lies in slots: until a peer lends what it has.
+TEST_P(MappedMemory, MayComeAndGoWhereCallsRepeat) {
+  withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {
+    for (const size_t count : {1500u, 2048u, 3000u, 4095u, 4096u, 5000u}) {
+      Shared shared(count), other(count);
+      std::vector<float> plain(count), result(count);
+      for (int call = 0; call < 120; ++call) {
+        const bool lends = rank == 0 ? call / 7 % 2 == 1 : call / 11 % 3 == 1;
+        float* const in = lends ? shared.data() : plain.data();
+        float* const out = call / 5 % 3 == 0 ? in : call / 13 % 2 == 0 ? result.data() : other.data();
+        fill(in, count, rank, call);
+        sum(comm, in, out, count);
+        expectSum(out, 2, call, count);
+      }
+    }
+    EXPECT_EQ(directSlots(comm) != 0, isWithin());
   });
 }
 
