@@ -148,6 +148,15 @@ int Receiver<Framing>::destinations(const Guess& guess, iovec* parts) noexcept {
   return count;
 }
 
+template <class Framing>
+ssize_t Receiver<Framing>::receive(iovec* parts, int count) const noexcept {
+  if (count == 1) return ::recv(socket_, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT);
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = static_cast<size_t>(count);
+  return ::recvmsg(socket_, &message, MSG_DONTWAIT);
+}
+
 // One system call. True when there may be more to read.
 template <class Framing>
 bool Receiver<Framing>::read(StreamResult& result) noexcept {
@@ -159,11 +168,8 @@ bool Receiver<Framing>::read(StreamResult& result) noexcept {
   if (end_ >= kAheadBytes) return true;  // full of slots, for which there is room by now
   const Guess guessed = guess();
   iovec parts[3]{};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = static_cast<size_t>(destinations(guessed, parts));
+  const ssize_t n = receive(parts, destinations(guessed, parts));
   const size_t wanted = parts[0].iov_len + parts[1].iov_len + parts[2].iov_len;
-  const ssize_t n = ::recvmsg(socket_, &message, MSG_DONTWAIT);
   if (n > 0) {
     result.moved = true;
     const auto bytes = static_cast<size_t>(n);

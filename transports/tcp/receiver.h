@@ -1,5 +1,7 @@
 // Fills the free slots of a FIFO from a stream socket.
 #pragma once
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +61,7 @@ class Receiver {
   bool beginSlot(StreamResult& result) noexcept;
   bool endSlot(StreamResult& result) noexcept;
   bool read(StreamResult& result) noexcept;
+  ssize_t receive(iovec* parts, int count) const noexcept;
   std::byte* longSlot() const noexcept {
     return fifo_.slots + (arrived_ & (fifo_.depth - 1)) * size_t{fifo_.slotBytes};
   }

@@ -1,5 +1,7 @@
 // Writes the posted slots of a FIFO to a stream socket.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -24,6 +26,7 @@ class Sender {
   }
   link::SlotHeader& headerOf(uint64_t slot) const noexcept { return fifo_.headers[slot & (fifo_.depth - 1)]; }
   void gather(Batch& batch) const noexcept;
+  ssize_t send(Batch& batch) const noexcept;
   void account(size_t written) noexcept;
 
   int socket_;
