@@ -71,7 +71,8 @@ std::vector<Ahead> postsAheadOf(const Schedule& schedule) {
     if (touchesOutput(schedule, step)) outputs.add(step);
     for (const Operand to : schedule.to(step)) {
       if (to.isLink()) posting[static_cast<size_t>(to.index())].push_back(&step);
-      if (to == Operand::output() && step.span == 1) writing[step.segment].push_back(&step);
+      for (uint32_t i = 0; to == Operand::output() && i < step.span; ++i)
+        writing[(step.segment + i) % schedule.segments].push_back(&step);
     }
   }
   std::vector<Ahead> ahead;

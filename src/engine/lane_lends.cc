@@ -245,7 +245,8 @@ size_t Lane::fetchable(const Step& step, size_t round, size_t bytes, uint64_t le
   if (lent <= bytes || early == Early::kNever || (early == Early::kApart && !liesApart())) return bytes;
   const size_t rest = work_.layout.restFrom(step.segment, round, byInput(step)) * work_.elementBytes;
   const size_t most = std::min<uint64_t>(lent, rest);
-  return most <= kMost ? (most == rest ? most : bytes) : std::max(kMost / bytes, size_t{1}) * bytes;
+  if (most > kMost) return std::max(kMost / bytes, size_t{1}) * bytes;
+  return most == rest || most % bytes == 0 ? most : bytes;
 }
 
 bool Lane::fetchOne(link::RecvEnd& end, std::byte* to, uint64_t at, size_t bytes) noexcept {

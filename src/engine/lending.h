@@ -15,8 +15,7 @@ namespace tutti::engine {
 inline constexpr size_t kLeastPieceLent = 4 << 10;
 
 // In memory that the peer has mapped: how long a call is over its longest link before its pieces are lent. A shorter
-// one is done sooner if nobody waits for its peers to have read; and those on the short way (ShortSteps) find all in
-// slots.
+// one is done sooner if nobody waits for its peers to have read.
 inline constexpr size_t kLeastMapped = size_t{8} << 10;
 
 // Of one plan, by whoever runs it. All ranks of a collective try the same way in the same call, as they count the same

@@ -155,7 +155,7 @@ class Run {
   void execute(int rank, const Step& step, int round) {
     order_.step(rank);
     for (const Operand source : schedules_[rank].from(step)) take(rank, step, round, source);
-    const bool again = round > 0 && isCovered(rank, step);
+    const bool again = isCovered(rank, step, round);
     for (const Operand destination : schedules_[rank].to(step))
       if (destination == Operand::output())
         for (Races& races : races_)
@@ -172,8 +172,8 @@ class Run {
     for (Races& races : races_) races.take(rank, step, round, place);
   }
 
-  bool isCovered(int rank, const Step& step) const {
-    return !covered_.empty() && covered_[rank][static_cast<size_t>(&step - schedules_[rank].steps.data())];
+  bool isCovered(int rank, const Step& step, int round) const {
+    return !covered_.empty() && covered_[rank][static_cast<size_t>(&step - schedules_[rank].steps.data())][round];
   }
 
   void post(int rank, const Step& step, int round, uint32_t link, bool again) {

@@ -33,9 +33,10 @@ struct DirectUse {
   DirectBy by = DirectBy::kKernel;
 };
 
-// Of each rank's steps: whether one post of it is of all its rounds, as of engine::postsAheadOf(). Its readers know
-// less then of what its rank has done. In place such a step writes nothing: its value is where it is going.
-using Covered = std::vector<std::vector<bool>>;
+// Of each rank's steps, of each round of these: whether it was posted with an earlier one, as of
+// engine::postsAheadOf(). Its readers know less then of what its rank has done. In place such a step writes nothing:
+// its value is where it is going.
+using Covered = std::vector<std::vector<std::vector<bool>>>;
 
 // Adds what may go wrong over direct links, whichever of these uses is made of them. The schedules must have passed
 // checkStructure and end at their depth. Segments may differ in length: then slots are missing, and with them the order

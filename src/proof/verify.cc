@@ -41,6 +41,8 @@ std::vector<Lengths> unevenOf(const Schedule& first, int rounds) {
     all.push_back(Lengths::prefix(rounds, first.segments, 0, 1));
     all.push_back(Lengths::prefix(rounds, first.segments, first.segments / 2, 1));
     all.push_back(Lengths::prefix(rounds, first.segments, first.segments - 1, rounds / 2));
+    if (first.maxLag > rounds / 2)
+      all.push_back(Lengths::prefix(rounds, first.segments, first.segments - 1, rounds - 1));
   }
   return all;
 }

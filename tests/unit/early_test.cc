@@ -88,5 +88,23 @@ TEST(Early, OfTwoPassesEachIsPostedAtOnce) {
   EXPECT_EQ(sums.roundsFrom(73, 200), 127U);
 }
 
+// Who writes what is posted may write more than that.
+TEST(Early, WhatIsPostedHasToBeWrittenByAStepOfSeveralSegmentsToo) {
+  for (const bool isEarlier : {false, true}) {
+    schedule::Schedule made;
+    made.segments = 4;
+    made.inPeers = made.outPeers = {1};
+    made.operands = {schedule::Operand::link(0), schedule::Operand::output(), schedule::Operand::output(),
+                     schedule::Operand::link(0)};
+    schedule::Step writes{.fromBegin = 0, .toBegin = 1, .fromCount = 1, .toCount = 1, .segment = 3, .span = 2};
+    schedule::Step posts{.fromBegin = 2, .toBegin = 3, .fromCount = 1, .toCount = 1, .segment = 0};
+    posts.lag = isEarlier ? 9 : 0;
+    made.steps = {writes, posts};
+    const Ahead ahead = postsAheadOf(made)[1];
+    EXPECT_EQ(ahead.roundsFrom(0, 5), isEarlier ? 5U : 1U);
+    EXPECT_EQ(ahead.roundsFrom(0, 50), 1U);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::engine

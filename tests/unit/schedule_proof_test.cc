@@ -299,12 +299,22 @@ TEST(DirectLinks, AreRightInPlaceWhereverTheyCanBe) {
   EXPECT_GT(outOfPlaceOnly, 0);
 }
 
+// As lanes post where all is lent.
+std::vector<bool> coveredBy(const engine::Ahead& step, size_t rounds) {
+  std::vector<bool> covered;
+  while (covered.size() < rounds) {
+    const size_t posted = step.roundsFrom(covered.size(), rounds);
+    covered.push_back(false);
+    covered.insert(covered.end(), posted - 1, true);
+  }
+  return covered;
+}
+
 Covered coveredOf(const std::vector<Schedule>& schedules, size_t rounds) {
   Covered covered;
   for (const Schedule& one : schedules) {
     covered.emplace_back();
-    for (const engine::Ahead& step : engine::postsAheadOf(one))
-      covered.back().push_back(step.roundsFrom(0, rounds) == rounds);
+    for (const engine::Ahead& step : engine::postsAheadOf(one)) covered.back().push_back(coveredBy(step, rounds));
   }
   return covered;
 }
@@ -317,7 +327,8 @@ TEST(DirectLinks, AreRightWhereOnePostIsOfAllRounds) {
     if (schedules[0].directInPlace) uses.push_back({InPlace::kAll, DirectBy::kLane});
     for (const int rounds : {2, 4}) {
       const Covered early = coveredOf(schedules, rounds);
-      for (const auto& steps : early) covered += static_cast<int>(std::ranges::count(steps, true));
+      for (const auto& steps : early)
+        for (const auto& step : steps) covered += static_cast<int>(std::ranges::count(step, true));
       Problems problems;
       checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(rounds), early);
       const auto found = problems.take();
@@ -327,13 +338,34 @@ TEST(DirectLinks, AreRightWhereOnePostIsOfAllRounds) {
   EXPECT_GT(covered, 1000);
 }
 
+// Of more rounds than there are between the passes some are posted one by one: the last to be added up, and the first
+// sums.
+TEST(DirectLinks, AreRightWhereTwoPassesOverlap) {
+  constexpr int kRounds = 133;
+  for (const int size : {2, 3, 5}) {
+    Shape shape;
+    shape.size = size;
+    const auto schedules = buildAll(Algorithm::kTwoPass, shape);
+    const Covered early = coveredOf(schedules, kRounds);
+    int alone = 0;
+    for (const auto& step : early[0]) alone += static_cast<int>(std::ranges::count(step, false));
+    EXPECT_GT(alone, kRounds + 10) << "sums, of the step that receives, and what overlaps";
+    Problems problems;
+    const std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}, {InPlace::kAll, DirectBy::kLane}};
+    checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(kRounds), early);
+    const auto found = problems.take();
+    EXPECT_TRUE(found.empty()) << found.front();
+  }
+}
+
 // Of steps whose order does count it is seen that they could not do with one.
 TEST(DirectLinks, OnePostOfWhatComesStepByStepIsRefused) {
   Shape shape;
   shape.size = 3;
   const auto schedules = buildAll(Algorithm::kTwoShot, shape);
+  constexpr engine::Ahead kAnyRound{.may = true};
   Covered all;
-  for (const Schedule& one : schedules) all.emplace_back(one.steps.size(), true);
+  for (const Schedule& one : schedules) all.emplace_back(one.steps.size(), coveredBy(kAnyRound, 4));
   Problems problems;
   const std::vector<DirectUse> uses{{InPlace::kNobody, DirectBy::kLane}};
   checkDirect(schedules, Wiring(schedules), uses, problems, Lengths::uniform(4), all);
