@@ -99,7 +99,7 @@ TEST_F(OutsideAlgorithm, IsWeighedAndNamed) {
     schedule::algorithmByName("lien");
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("doubling, line"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("twopass, line"), std::string::npos) << error.what();
   }
 }
 
