@@ -14,9 +14,10 @@ import tutti
 def killed(comm):
     """The survivors hear who it was, and go on without."""
     ended = jobs.put_off_the_end()
-    if comm.rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
     try:
+        comm.barrier()  # all have joined
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
         while True:
             comm.all_reduce(numpy.ones(1000))
     except tutti.RemoteError as error:
