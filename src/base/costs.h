@@ -49,13 +49,13 @@ inline constexpr double kMappedMessageUs = 0.06;
 // Bytes. What is longer is stored once for several links (engine::Lane::takeShared).
 inline constexpr double kLeastShared = 4 << 10;
 
-// Microseconds, a fit, together with kTcpLoopback. What one more message costs through the kernel. Half of an exchange
-// by busy polling over loopback is 1.6 to 3.1.
+// Microseconds, a fit and a judgement, together with kTcpLoopback. What one more message costs through the kernel. Half
+// of an exchange by busy polling over loopback is 1.6 to 3.1.
 inline constexpr double kNetworkMessageUs = 3.5;
 
 // Microseconds, a judgement. What a round costs that ranks wait for before the next, beyond those that links have slots
 // for, where they take turns on their cores, or are woken by the kernel: little as long as nobody else wants the cores
-// (10 over loopback TCP), and 800 where threads compute on them (docs/measurements/2026-11-28-sockets.md).
+// (15 to 20 over loopback TCP), and 800 where threads compute on them (docs/measurements/2026-11-28-sockets.md).
 inline constexpr double kRoundUs = 25;
 
 // Ratio, a fit. What messages that follow one another cost along a row of ranks that share cores: who has its turn

@@ -26,8 +26,8 @@ struct Landing {
   uint64_t slot = 0;  // its number
   Fingerprint fingerprint;
   uint32_t bytes = 0;
-  std::byte* to =
-      nullptr;  // null: it stays in its slot, and only how long it is is told; else for more than kInlineBytes
+  // Of more than kInlineBytes; null: the payload stays in its slot, and only how long it is is told.
+  std::byte* to = nullptr;
 };
 
 // Moves what was posted, where the FIFO is not mapped into both ranks. Mapped memory has no driver.
