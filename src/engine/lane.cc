@@ -200,13 +200,14 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
   if (lent_ != nullptr || lendsPlace_) cover(step, round, bytes);
   if (binding_->shares[step_]) takeShared(step, bytes);
   if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return false;
-  execute(step, round, bytes);
+  const bool postsFirst = lendsItsInput(step);
+  if (!postsFirst) execute(step, round, bytes);
   if ((fetched_ || readsMapped_) && !wasStillLent(step)) return false;
   finishStep(step, bytes);
-  if (covered_ > 1) {
-    if (owesWakeups_) settleWakeups();  // what follows may take long
-    copyCovered(step, round);
-  }
+  if (!postsFirst && covered_ == 1) return true;
+  if (owesWakeups_) settleWakeups();  // what follows may take long
+  if (postsFirst && binding_->hasDrivers && !push(step)) return false;
+  copyCovered(step, postsFirst ? round : round + 1, round + covered_);
   return true;
 }
 

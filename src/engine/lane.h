@@ -57,6 +57,7 @@ struct Binding {
   std::atomic<uint64_t>* directSlots =
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
+  link::KnownReadable readableInput, readableOutput;
   Crowd* crowd = nullptr;   // felt: calls that hand over once do so; null: nobody feels any
   ShortSteps again;         // of a call that is made again
   bool triedShort = false;  // whether they are of this one
@@ -149,7 +150,8 @@ class Lane {
   bool runStep(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool postAhead(const schedule::Step& step, size_t round) noexcept;
   void cover(const schedule::Step& step, size_t round, size_t bytes) noexcept;
-  void copyCovered(const schedule::Step& step, size_t round) noexcept;
+  bool lendsItsInput(const schedule::Step& step) const noexcept;
+  void copyCovered(const schedule::Step& step, size_t round, size_t end) noexcept;
   bool push(const schedule::Step& step) noexcept;
   bool decidesToLend() noexcept;
   void findPlaces() noexcept;

@@ -44,9 +44,9 @@ bool Lane::isReadable() const noexcept {
   const auto own = static_cast<uint32_t>(binding_->schedule->rank);
   const auto lends = [&](Stays where) { return std::ranges::count(binding_->lending, where) != 0; };
   return (!lends(Stays::kInInput) ||
-          link::isReadable(work_.input, work_.layout.inputExtent(own) * work_.elementBytes)) &&
+          binding_->readableInput.is(work_.input, work_.layout.inputExtent(own) * work_.elementBytes)) &&
          (!lends(Stays::kInOutput) ||
-          link::isReadable(work_.output, work_.layout.outputExtent(own) * work_.elementBytes));
+          binding_->readableOutput.is(work_.output, work_.layout.outputExtent(own) * work_.elementBytes));
 }
 
 // Where input and output are the same memory a step may write over what another rank still reads.
@@ -114,11 +114,19 @@ void Lane::cover(const Step& step, size_t round, size_t bytes) noexcept {
   }
 }
 
-// What the step puts into the own output, of the rounds that it has posted with the last.
-void Lane::copyCovered(const Step& step, size_t round) noexcept {
-  const size_t end = round + covered_;
-  binding_->hasPosted[step_] = end;
-  while (++round < end) execute(step, round, bytesOf(step, round));
+// Whether all that the step posts lies in the input: its receivers need not wait for this rank's own copy of it.
+bool Lane::lendsItsInput(const Step& step) const noexcept {
+  if (!(lent_ != nullptr || lendsPlace_ || sent_ != nullptr)) return false;
+  return binding_->lending[step_] == Stays::kInInput &&
+         std::ranges::all_of(binding_->schedule->to(step), [this](Operand to) {
+           return !to.isLink() || isLentOver(*binding_->outs[to.index()]);
+         });
+}
+
+// What the step puts into the own output, of rounds that it has posted.
+void Lane::copyCovered(const Step& step, size_t round, size_t end) noexcept {
+  if (covered_ > 1) binding_->hasPosted[step_] = end;
+  for (; round < end; ++round) execute(step, round, bytesOf(step, round));
 }
 
 const std::byte* Lane::placeOf(Stays where, const Step& step, size_t round) const noexcept {

@@ -30,6 +30,13 @@ bool isReadable(const std::byte* begin, size_t bytes) noexcept {
   return ::process_vm_readv(::getpid(), &here, 1, there, 2, 0) == 2;
 }
 
+bool KnownReadable::is(const std::byte* begin, size_t bytes) noexcept {
+  if (begin == begin_ && bytes <= bytes_) return true;
+  if (!isReadable(begin, bytes)) return false;
+  begin_ = begin, bytes_ = bytes;
+  return true;
+}
+
 std::unique_ptr<PeerMemory> PeerMemory::of(int pid, const MarkNote& mark, std::string& why) {
   std::unique_ptr<PeerMemory> peer(new PeerMemory(pid, mark));
   if (peer->read(nullptr, 0, 0)) return peer;

@@ -37,6 +37,17 @@ class Mark {
 // Whether others that may read this process can read that: not so of what devices and the kernel have mapped.
 bool isReadable(const std::byte* begin, size_t bytes) noexcept;
 
+// The same of a buffer that is used again and again, for which the kernel (0.6 us) is asked once. What has become
+// unreadable at the same place since then, whoever reads it says.
+class KnownReadable {
+ public:
+  bool is(const std::byte* begin, size_t bytes) noexcept;
+
+ private:
+  const std::byte* begin_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 class PeerMemory {
  public:
   // Reads the mark for a try. Null where that is not permitted, or not that process's; `why` says so then.

@@ -62,6 +62,11 @@ class Races {
     slots_[place] = slot;
   }
 
+  // Whether it copies for itself once its peers may read: a lane does, what it lends of its input.
+  bool postsFirst(int rank, const Step& step) const {
+    return use_.by == DirectBy::kLane && opens(rank) && lentBy(schedules_[rank], step) == Stays::kInInput;
+  }
+
   bool isInPlace(int rank) const {
     return use_.inPlace == InPlace::kAll || (use_.inPlace == InPlace::kSome && rank % 2 == 1);
   }
@@ -156,15 +161,24 @@ class Run {
     order_.step(rank);
     for (const Operand source : schedules_[rank].from(step)) take(rank, step, round, source);
     const bool again = isCovered(rank, step, round);
-    for (const Operand destination : schedules_[rank].to(step))
-      if (destination == Operand::output())
-        for (Races& races : races_)
-          if (!again || !races.isInPlace(rank)) races.writeOwn(rank, step, round);
+    write(rank, step, round, [&](const Races& races) { return !again && !races.postsFirst(rank, step); });
     for (const Operand destination : schedules_[rank].to(step))
       if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()], again);
+    order_.step(rank);  // what follows the posts is not known by them
+    write(rank, step, round, [&](const Races& races) {
+      return (again || races.postsFirst(rank, step)) && !races.isInPlace(rank);
+    });
   }
 
  private:
+  // The own output, where it is time for that.
+  template <class IsTime>
+  void write(int rank, const Step& step, int round, IsTime isTime) {
+    if (std::ranges::count(schedules_[rank].to(step), Operand::output()) == 0) return;
+    for (Races& races : races_)
+      if (isTime(races)) races.writeOwn(rank, step, round);
+  }
+
   void take(int rank, const Step& step, int round, Operand source) {
     for (Races& races : races_) races.readOwn(rank, step, round, source);
     if (!source.isLink()) return;
