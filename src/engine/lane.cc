@@ -200,13 +200,12 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
   if (lent_ != nullptr || lendsPlace_) cover(step, round, bytes);
   if (binding_->shares[step_]) takeShared(step, bytes);
   if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return false;
-  const bool postsFirst = lendsItsInput(step);
+  const bool postsFirst = (lent_ != nullptr || lendsPlace_) && lendsItsInput(step);
   if (!postsFirst) execute(step, round, bytes);
   if ((fetched_ || readsMapped_) && !wasStillLent(step)) return false;
   finishStep(step, bytes);
   if (!postsFirst && covered_ == 1) return true;
   if (owesWakeups_) settleWakeups();  // what follows may take long
-  if (postsFirst && binding_->hasDrivers && !push(step)) return false;
   copyCovered(step, postsFirst ? round : round + 1, round + covered_);
   return true;
 }

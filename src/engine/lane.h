@@ -151,6 +151,7 @@ class Lane {
   bool postAhead(const schedule::Step& step, size_t round) noexcept;
   void cover(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool lendsItsInput(const schedule::Step& step) const noexcept;
+  bool fillsNoSlot(const schedule::Step& step) const noexcept;
   void copyCovered(const schedule::Step& step, size_t round, size_t end) noexcept;
   bool push(const schedule::Step& step) noexcept;
   bool decidesToLend() noexcept;

@@ -100,11 +100,7 @@ bool Lane::needsNoSlot(const Step& step, size_t round, size_t bytes, const link:
 // How many rounds of a step one post can be of: where nothing else goes over its links meanwhile, and all of it is
 // there. Each hand-over between ranks that share a processor with others costs a turn of these.
 void Lane::cover(const Step& step, size_t round, size_t bytes) noexcept {
-  const auto isLent = [this](Operand to) {
-    return !to.isLink() || (binding_->outs[to.index()]->driver == nullptr && isLentOver(*binding_->outs[to.index()]));
-  };
-  const bool isAll = !work_.layout.inputCounts && !work_.layout.outputCounts &&
-                     std::ranges::all_of(binding_->schedule->to(step), isLent);
+  const bool isAll = !work_.layout.inputCounts && !work_.layout.outputCounts && fillsNoSlot(step);
   const size_t most = isAll ? binding_->ahead[step_].roundsFrom(round, rounds_) : 1;
   covered_ = 1, coveredBytes_ = bytes;
   for (; covered_ < most; ++covered_) {
@@ -114,13 +110,18 @@ void Lane::cover(const Step& step, size_t round, size_t bytes) noexcept {
   }
 }
 
-// Whether all that the step posts lies in the input: its receivers need not wait for this rank's own copy of it.
+// Whether all that the step posts is read in the input: its receivers need not wait for this rank's own copy of it.
 bool Lane::lendsItsInput(const Step& step) const noexcept {
-  if (!(lent_ != nullptr || lendsPlace_ || sent_ != nullptr)) return false;
-  return binding_->lending[step_] == Stays::kInInput &&
-         std::ranges::all_of(binding_->schedule->to(step), [this](Operand to) {
-           return !to.isLink() || isLentOver(*binding_->outs[to.index()]);
-         });
+  return binding_->lending[step_] == Stays::kInInput && fillsNoSlot(step);
+}
+
+// All who receive what it posts read it where it lies. What drivers send they send once all of it is posted.
+bool Lane::fillsNoSlot(const Step& step) const noexcept {
+  return std::ranges::all_of(binding_->schedule->to(step), [this](Operand to) {
+    if (!to.isLink()) return true;
+    const link::SendEnd& end = *binding_->outs[to.index()];
+    return end.driver == nullptr && isLentOver(end);
+  });
 }
 
 // What the step puts into the own output, of rounds that it has posted.
