@@ -26,17 +26,18 @@ class LendingTrial {
   // find it in slots that one has filled.
   static constexpr size_t kLeastBytes = size_t{16} << 10, kLeastAmongMany = size_t{64} << 10;
 
-  // Which way is taken until both have been tried.
+  // Which way is taken until both have been tried, with messages of that size or of a shorter one.
   LendingTrial() = default;
   explicit LendingTrial(bool lendsFirst) : lendsFirst_(lendsFirst) {}
 
   // Of a call that moves so many bytes over its longest link: how it goes. In place there is less to copy, so neither
   // way takes what it takes elsewhere. `crowded`: lending is known to be faster now, and taken to be for some calls.
   bool lends(size_t bytes, bool inPlace, bool crowded = false) noexcept {
-    auto& sizes = sizes_[inPlace ? 1 : 0];
-    now_ = &sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), sizes.size() - 1)];
+    place_ = inPlace ? 1 : 0;
+    size_ = std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), kSizes - 1);
+    now_ = &sizes_[place_][size_];
     const uint32_t call = now_->calls++;
-    const uint32_t turn = call < kUntried ? 2 * kRun + call : (call - kUntried) % kTryEvery;
+    const uint32_t turn = call < kUntried ? 2 * kRun + call : turnOf(call - kUntried);
     const bool tries = turn < 2 * kRun;
     counts_ = tries ? turn % kRun != 0 : turn > 2 * kRun;
     if (crowded) now_->crowdedUntil = call + kBelieved;
@@ -56,19 +57,28 @@ class LendingTrial {
   // Three calls in a row go one way, then three the other, and the first of each does not count: where slots are free a
   // call leaves a part of its work to the next, and one that follows upon the other way has nothing left to it.
   static constexpr uint32_t kUntried = 32, kRun = 3, kTryEvery = 64, kBelieved = 16;
+  // What has been tried so often is known; the slower way may take three times as long.
+  static constexpr uint32_t kTried = 8, kTryAgainEvery = 256;
   static constexpr uint64_t kLine = 64, kParts = 16;  // times are of a line, in sixteenths of a tick
   struct OfSize {
     uint32_t calls = 0, crowdedUntil = 0;
     std::array<uint64_t, 2> usual{};  // through slots, and lent
   };
+  static uint32_t turnOf(uint32_t call) noexcept {
+    return call % (call < kTried * kTryEvery ? kTryEvery : kTryAgainEvery);
+  }
   bool lendingIsFaster() const noexcept {
-    const auto& [slots, lent] = now_->usual;
-    if (slots == 0 || lent == 0) return lendsFirst_;
-    return lent + lent / 32 < slots;
+    for (size_t size = size_ + 1; size-- != 0;) {
+      const auto& [slots, lent] = sizes_[place_][size].usual;
+      if (slots != 0 && lent != 0) return lent + lent / 32 < slots;
+    }
+    return lendsFirst_;
   }
 
+  static constexpr size_t kSizes = 16;
   bool lendsFirst_ = false;
-  std::array<std::array<OfSize, 16>, 2> sizes_{};  // by powers of two, each out of place and in place
+  std::array<std::array<OfSize, kSizes>, 2> sizes_{};  // by powers of two, each out of place and in place
+  size_t place_ = 0, size_ = 0;                        // of the current call
   OfSize* now_ = nullptr;
   bool counts_ = false, lendsNow_ = false;
 };

@@ -165,9 +165,8 @@ class Run {
     for (const Operand destination : schedules_[rank].to(step))
       if (destination.isLink()) post(rank, step, round, wiring_.out[rank][destination.index()], again);
     order_.step(rank);  // what follows the posts is not known by them
-    write(rank, step, round, [&](const Races& races) {
-      return (again || races.postsFirst(rank, step)) && !races.isInPlace(rank);
-    });
+    write(rank, step, round,
+          [&](const Races& races) { return (again || races.postsFirst(rank, step)) && !races.isInPlace(rank); });
   }
 
  private:

@@ -22,8 +22,8 @@ enum class InPlace : uint8_t { kNobody, kSome, kAll };
 
 // Whose memory ranks use. Of GPUs a copy of the input is lent, and what lands is written to the receiver's output. On
 // the host (engine::Lane) any copy of the input is lent as well, of which its readers may make anything, and the output
-// where it has what would land; nobody writes to a peer. A lane posts what it lends of its input before it copies it for
-// itself; in place there is nothing to copy.
+// where it has what would land; nobody writes to a peer. A lane posts what it lends of its input before it copies it
+// for itself; in place there is nothing to copy.
 enum class DirectBy : uint8_t { kKernel, kLane };
 
 // Two rounds: they use memory of their own, so a second one only shows that they do not disturb each other's clocks.

@@ -119,7 +119,8 @@ class Stream {
     require(Framing::behindHead(frame) == sent.size());
     require(!landed || sent.size() == expected_.bytes);
     const std::byte* arrived = landed ? expected_.to : fifo_.place(posted_, header.bytes);
-    require(std::equal(sent.begin(), sent.end(), arrived));  // of nothing, too: memcmp refuses an empty vector's address
+    require(
+        std::equal(sent.begin(), sent.end(), arrived));  // of nothing, too: memcmp refuses an empty vector's address
   }
 
   void release() {

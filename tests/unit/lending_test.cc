@@ -133,6 +133,23 @@ TEST_F(PeerMemoryTest, WhatOthersCannotReadIsKnownBefore) {
   ::munmap(hidden, page);
 }
 
+// The kernel is asked about a buffer once, and about every other one.
+TEST_F(PeerMemoryTest, WhatCanBeReadIsRemembered) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const auto size = 2 * page;
+  auto* const memory =
+      static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  link::KnownReadable known;
+  EXPECT_TRUE(known.is(memory, size));
+  ASSERT_EQ(::mprotect(memory + page, page, PROT_NONE), 0);
+  EXPECT_TRUE(known.is(memory, size)) << "it was asked again";
+  EXPECT_FALSE(known.is(memory + 1, size - 1)) << "another one";
+  EXPECT_TRUE(known.is(memory + 1, page - 1));
+  EXPECT_FALSE(known.is(memory, size)) << "only the last one is remembered";
+  ::munmap(memory, size);
+}
+
 // --- lanes ---
 
 // Rank 0 sends a message to rank 1, over one FIFO in memory that both have.
@@ -366,6 +383,29 @@ TEST(LendingTrial, SizesAreApart) {
   for (int call = 0; call < 4; ++call) trial.lends(128 << 10, false), trial.lends(64 << 20, false);
   EXPECT_FALSE(trial.lends(128 << 10, false));
   EXPECT_TRUE(trial.lends(64 << 20, false));
+}
+
+// A long call that few make.
+TEST(LendingTrial, BeginsAsShorterOnesHaveShown) {
+  for (const bool lendsFirst : {false, true}) {
+    LendingTrial trial(lendsFirst);
+    for (int call = 0; call < 40; ++call)
+      trial.took(trial.lends(1 << 20, false) == lendsFirst ? 100'000 : 50'000, 1 << 20);
+    EXPECT_EQ(trial.lends(64 << 20, false), !lendsFirst);
+    EXPECT_EQ(trial.lends(128 << 10, false), lendsFirst) << "a shorter one does not";
+    EXPECT_EQ(trial.lends(64 << 20, true), lendsFirst) << "in place is apart";
+  }
+}
+
+TEST(LendingTrial, TriesLessOftenLater) {
+  LendingTrial trial;
+  int lends = 0;
+  for (int call = 0; call < 32 + 512 + 1024; ++call) {
+    const bool now = trial.lends(1 << 20, false);
+    trial.took(now ? 100'000 : 50'000, 1 << 20);
+    if (call >= 32 + 512) lends += now;
+  }
+  EXPECT_EQ(lends, 4 * 3);
 }
 
 TEST(LendingTrial, InPlaceIsApart) {
