@@ -109,8 +109,11 @@ BENCHMARK_CAPTURE(combined, bf16_sum_4, DataType::kBfloat16, ReduceOp::kSum, 4, 
 BENCHMARK_CAPTURE(combined, bf16_sum_8, DataType::kBfloat16, ReduceOp::kSum, 8, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, fp16_sum_2, DataType::kFloat16, ReduceOp::kSum, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, e4m3_sum_2, DataType::kFloat8e4m3, ReduceOp::kSum, 2, 1)->Apply(sizes);
+BENCHMARK_CAPTURE(combined, e5m2_sum_2, DataType::kFloat8e5m2, ReduceOp::kSum, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int32_sum_2, DataType::kInt32, ReduceOp::kSum, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int32_avg_2, DataType::kInt32, ReduceOp::kAvg, 2, 1)->Apply(sizes);
+BENCHMARK_CAPTURE(combined, int8_avg_2, DataType::kInt8, ReduceOp::kAvg, 2, 1)->Apply(sizes);
+BENCHMARK_CAPTURE(combined, int64_avg_2, DataType::kInt64, ReduceOp::kAvg, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int64_sum_2, DataType::kInt64, ReduceOp::kSum, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int8_sum_2, DataType::kInt8, ReduceOp::kSum, 2, 1)->Apply(sizes);
 BENCHMARK_CAPTURE(combined, int16_sum_2, DataType::kInt16, ReduceOp::kSum, 2, 1)->Apply(sizes);

@@ -86,7 +86,7 @@ auto ofTinySum(const Arithmetic& arithmetic, size_t count, Visit visit) noexcept
 // (Stores to many places in turn would have their cache lines, often at equal offsets in a page, evict each other.)
 // Where the first destination is written around the caches, the block is made elsewhere, and copied to all. (Small
 // calls do not come here, and want no such block on their stack.)
-[[gnu::noinline]] void foldInBlocks(Job job, int destinationCount, uint32_t integerDivisor, const bool* around) {
+[[gnu::noinline]] void foldInBlocks(Job job, int destinationCount, const bool* around) {
   alignas(64) std::byte made[kBlockBytes];
   const bool elsewhere = around != nullptr && around[0];
   std::byte* const* const destinations = job.destinations;
@@ -100,7 +100,6 @@ auto ofTinySum(const Arithmetic& arithmetic, size_t count, Visit visit) noexcept
     // A job's elements are counted from where the first would lie.
     if (elsewhere) first = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(made) - at);
     foldVector(job);
-    if (integerDivisor > 1) divideIntegers(job.type, first, job.begin, job.end, integerDivisor);
     for (int d = elsewhere ? 0 : 1; d < destinationCount; ++d)
       copyOne(destinations[d] + at, first + at, bytes, around != nullptr && around[d]);
   }
@@ -127,10 +126,9 @@ void combineInto(const Arithmetic& arithmetic, std::byte* const* destinations, i
                 divided ? arithmetic.divisor : 1,
                 type,
                 foldOf(arithmetic.op, scaled)};
-  const uint32_t integerDivisor = divided && !rowOf(type).isFloat() ? arithmetic.divisor : 1;
-  if (bytes <= kTinyBytes && integerDivisor == 1) return foldScalar(job);
-  if (destinationCount > 1 || integerDivisor > 1 || around != nullptr)
-    return foldInBlocks(job, destinationCount, integerDivisor, around);
+  if (bytes <= kTinyBytes) return foldScalar(job);
+  const bool dividedApart = divided && !rowOf(type).isFloat();
+  if (destinationCount > 1 || dividedApart || around != nullptr) return foldInBlocks(job, destinationCount, around);
   foldVector(job);
 }
 

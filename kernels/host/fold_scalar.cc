@@ -15,7 +15,18 @@ typename Element::Accumulator at(const std::byte* array, size_t index) {
   return Element::load(stored);
 }
 
-template <class Element, Fold kFold>
+// Signed integers are added as unsigned ones.
+template <class Ordered, class Accumulator>
+Accumulator quotient(Accumulator sum, uint32_t divisor) {
+  if constexpr (std::is_same_v<Accumulator, bool>)
+    return sum;
+  else if constexpr (std::is_floating_point_v<Accumulator>)
+    return sum / static_cast<Accumulator>(divisor);
+  else
+    return static_cast<Accumulator>(divide(static_cast<typename Ordered::Accumulator>(sum), divisor));
+}
+
+template <class Element, Fold kFold, class Ordered = Element>
 void run(const Job& job) {
   using Accumulator = typename Element::Accumulator;
   const auto* factorBytes = reinterpret_cast<const std::byte*>(&job.factor);
@@ -27,8 +38,8 @@ void run(const Job& job) {
     };
     Accumulator result = value(0);
     for (int source = 1; source < job.sourceCount; ++source) result = apply<kFold>(result, value(source));
-    if constexpr (kFold == Fold::kSum && std::is_floating_point_v<Accumulator>) {
-      if (job.divisor > 1) result /= static_cast<Accumulator>(job.divisor);
+    if constexpr (kFold == Fold::kSum) {
+      if (job.divisor > 1) result = quotient<Ordered>(result, job.divisor);
     }
     const typename Element::Storage stored = Element::store(result);
     for (int d = 0; d < job.destinationCount; ++d)
@@ -49,34 +60,13 @@ constexpr Run runBits() {
 constexpr auto kRuns = forEveryType([](auto of) {
   using Element = typename decltype(of)::Element;
   using Ordered = typename decltype(of)::Ordered;
-  return Runs{{run<Element, Fold::kSum>, run<Element, Fold::kProd>, run<Ordered, Fold::kMax>, run<Ordered, Fold::kMin>,
-               run<Element, Fold::kScaledSum>, runBits<Element, Fold::kBitAnd>(), runBits<Element, Fold::kBitOr>(),
-               runBits<Element, Fold::kBitXor>()}};
-});
-
-template <class T>
-void divideAll(std::byte* elements, size_t begin, size_t end, uint32_t divisor) {
-  for (size_t i = begin; i < end; ++i) {
-    T value;
-    std::memcpy(&value, elements + i * sizeof value, sizeof value);
-    value = divide(value, divisor);
-    std::memcpy(elements + i * sizeof value, &value, sizeof value);
-  }
-}
-
-using Divide = void (*)(std::byte*, size_t, size_t, uint32_t);
-constexpr auto kDivide = forEveryType([](auto of) -> Divide {
-  using Ordered = typename decltype(of)::Ordered;
-  if constexpr (std::is_integral_v<typename Ordered::Accumulator>) return divideAll<typename Ordered::Storage>;
-  return [](std::byte*, size_t, size_t, uint32_t) {};
+  return Runs{{run<Element, Fold::kSum, Ordered>, run<Element, Fold::kProd>, run<Ordered, Fold::kMax>,
+               run<Ordered, Fold::kMin>, run<Element, Fold::kScaledSum>, runBits<Element, Fold::kBitAnd>(),
+               runBits<Element, Fold::kBitOr>(), runBits<Element, Fold::kBitXor>()}};
 });
 
 }  // namespace
 
 void foldScalar(const Job& job) noexcept { kRuns[job.type][job.fold](job); }
-
-void divideIntegers(DataType type, std::byte* elements, size_t begin, size_t end, uint32_t divisor) noexcept {
-  kDivide[type](elements, begin, end, divisor);
-}
 
 }  // namespace tutti::kernels

@@ -20,6 +20,7 @@
 #define HWY_TARGET_INCLUDE "kernels/host/fold_vector.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/host/divide-inl.h"
 #include "kernels/host/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -90,6 +91,31 @@ struct Kernel {
     Lanes::store(finish(job, d), to + 3 * step);
   }
 
+  static HWY_INLINE typename Lanes::Stored foldPair(const Job& job, const std::byte* first, const std::byte* second) {
+    return finish(job, fold(Lanes::load(first), Lanes::load(second)));
+  }
+
+  // Of two, as most are: in a loop of its own, whose addresses no store can change.
+  static HWY_NOINLINE size_t foldPairs(const Job& job, size_t offset, size_t end) {
+    const Job here = job;
+    const std::byte* const first = job.sources[0];
+    const std::byte* const second = job.sources[1];
+    std::byte* const to = job.destinations[0];
+    const size_t step = Lanes::bytes();
+    for (; end - offset >= 4 * step; offset += 4 * step) {
+      const size_t second1 = offset + step, third = offset + 2 * step, fourth = offset + 3 * step;
+      const auto a = foldPair(here, first + offset, second + offset);
+      const auto b = foldPair(here, first + second1, second + second1);
+      const auto c = foldPair(here, first + third, second + third);
+      const auto d = foldPair(here, first + fourth, second + fourth);
+      Lanes::store(a, to + offset);
+      Lanes::store(b, to + second1);
+      Lanes::store(c, to + third);
+      Lanes::store(d, to + fourth);
+    }
+    return offset;
+  }
+
   // The last bytes go through a vector's worth of memory, and so through the same arithmetic.
   static HWY_INLINE Accumulators loadPart(const Job& job, int source, size_t offset, size_t bytes) {
     HWY_ALIGN std::byte padded[HWY_MAX_BYTES] = {};
@@ -111,6 +137,7 @@ struct Kernel {
     const size_t end = job.end * size;
     size_t offset = job.begin * size;
     if constexpr (kHot) {
+      if (job.sourceCount == 2 && end - offset >= 4 * step) offset = foldPairs(job, offset, end);
       for (; end - offset >= 4 * step; offset += 4 * step) foldFour(job, offset);
     }
     for (; end - offset >= step; offset += step) foldOne(job, offset);
@@ -145,66 +172,6 @@ constexpr Runs truthRuns() {
            Kernel<TruthLanes, BitXor, false, true>::run}};
 }
 
-constexpr Runs kFloatRuns = floatRuns<true, PlainLanes<float> >();
-
-// Types without vectors of their own are unpacked, a block and a source at a time, into floats that stay in the L1
-// cache. Folding two by two gives the bits that folding in registers does.
-template <class Format>
-struct Unpacked {
-  static constexpr size_t kBlock = 1024;
-  static constexpr size_t kSize = sizeof(typename Format::Storage);
-
-  static void fold(const Job& job, float* sum, const float* value, int source, size_t count) {
-    const bool last = source >= job.sourceCount - 1;
-    auto* const result = reinterpret_cast<std::byte*>(sum);
-    const std::byte* const operands[] = {result, reinterpret_cast<const std::byte*>(value)};
-    Job step = job;
-    step.destinations = &result;
-    step.sources = operands;
-    step.sourceCount = source == 0 ? 1 : 2;
-    step.begin = 0;
-    step.end = count;
-    step.scaledSource = -1;
-    step.divisor = last ? job.divisor : 1;
-    step.type = DataType::kFloat32;
-    kFloatRuns[job.fold](step);
-  }
-
-  // See kernels::scaled.
-  static void scale(const Job& job, float* values, size_t count) {
-    const float factor = decode<Format>(static_cast<typename Format::Storage>(job.factor));
-    for (size_t i = 0; i < count; ++i) values[i] *= factor;
-    HWY_ALIGN std::byte rounded[kBlock * kSize];
-    encodeArray<Format>(values, rounded, count);
-    decodeArray<Format>(rounded, values, count);
-  }
-
-  static void foldBlock(const Job& job, size_t begin, size_t count) {
-    HWY_ALIGN float sum[kBlock];
-    HWY_ALIGN float value[kBlock];
-    decodeArray<Format>(job.sources[0] + begin * kSize, sum, count);
-    if (job.scaledSource == 0) scale(job, sum, count);
-    if (job.sourceCount == 1) fold(job, sum, value, 0, count);
-    for (int source = 1; source < job.sourceCount; ++source) {
-      decodeArray<Format>(job.sources[source] + begin * kSize, value, count);
-      if (job.scaledSource == source) scale(job, value, count);
-      fold(job, sum, value, source, count);
-    }
-    encodeArray<Format>(sum, job.destinations[0] + begin * kSize, count);
-  }
-
-  static void run(const Job& job) {
-    for (size_t begin = job.begin; begin < job.end; begin += kBlock)
-      foldBlock(job, begin, std::min(kBlock, job.end - begin));
-  }
-};
-
-template <class Format>
-constexpr Runs unpackedRuns() {
-  constexpr Run kRun = Unpacked<Format>::run;
-  return {{kRun, kRun, kRun, kRun, kRun, nullptr, nullptr, nullptr}};
-}
-
 // By how an element is stored. Those with vectors of their own come last.
 template <class T, class Order>
 constexpr Runs runsFor(Integer<T>, Integer<Order>) {
@@ -217,17 +184,30 @@ constexpr Runs runsFor(Floating<T>, Floating<T>) {
 }
 template <class Format>
 constexpr Runs runsFor(Small<Format>, Small<Format>) {
-  return unpackedRuns<Format>();
+  return floatRuns<true, SmallLanes<Format> >();
 }
 constexpr Runs runsFor(Small<Bfloat16>, Small<Bfloat16>) { return floatRuns<true, Bfloat16Lanes>(); }
 #if TUTTI_NATIVE_FLOAT16
 constexpr Runs runsFor(Small<Float16>, Small<Float16>) { return floatRuns<true, Float16Lanes>(); }
+constexpr Runs runsFor(Small<Float8e4m3>, Small<Float8e4m3>) { return floatRuns<true, Float8Lanes<Float8e4m3> >(); }
+constexpr Runs runsFor(Small<Float8e5m2>, Small<Float8e5m2>) { return floatRuns<true, Float8Lanes<Float8e5m2> >(); }
 #endif
 
 constexpr auto kRuns =
     forEveryType([](auto of) { return runsFor(typename decltype(of)::Element(), typename decltype(of)::Ordered()); });
 
-void foldHere(const Job& job) { kRuns[job.type][job.fold](job); }
+using Divide = void (*)(std::byte*, size_t, uint32_t);
+constexpr auto kDivide = forEveryType([](auto of) -> Divide {
+  using Ordered = typename decltype(of)::Ordered::Accumulator;
+  if constexpr (std::is_integral_v<Ordered> && !std::is_same_v<Ordered, bool>) return divideArray<Ordered>;
+  return nullptr;
+});
+
+void foldHere(const Job& job) {
+  kRuns[job.type][job.fold](job);
+  if (job.divisor <= 1 || kDivide[job.type] == nullptr) return;
+  kDivide[job.type](job.destinations[0] + job.begin * sizeOf(job.type), job.end - job.begin, job.divisor);
+}
 
 #endif
 

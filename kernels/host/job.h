@@ -16,16 +16,15 @@ struct Job {
   size_t begin, end;  // elements
   uint64_t factor;    // kScaledSum: a value of the type, in the low bytes
   int scaledSource;   // kScaledSum
-  uint32_t divisor;   // kSum of floating-point types; 1 leaves the sum alone
+  uint32_t divisor;   // kSum; 1 leaves the sum alone. Integers are divided towards zero
   DataType type;
   Fold fold;
 };
 
-// Any type and fold, one element after the other; integers are not divided here.
+// Any type and fold, one element after the other.
 void foldScalar(const Job& job) noexcept;
 // The same bits, a vector at a time, with the widest vectors that this machine has; into the first destination alone.
+// Integers are divided once all are there: who wants that, folds so many at a time as a cache holds.
 void foldVector(const Job& job) noexcept;
-// Divides the elements [begin, end) of an integer array by the divisor, towards zero.
-void divideIntegers(DataType type, std::byte* elements, size_t begin, size_t end, uint32_t divisor) noexcept;
 
 }  // namespace tutti::kernels

@@ -9,6 +9,7 @@
 #endif
 // clang-format on
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -213,6 +214,44 @@ struct Bfloat16Lanes {
 #define TUTTI_NATIVE_FLOAT16 0
 #endif
 
+// float8, and float16 where nothing converts it: a group is of two vectors of floats.
+template <class Format>
+struct SmallLanes {
+  using D = FloatTag;
+  using Storage = typename Format::Storage;
+  using Narrow = hn::Rebind<Storage, WordTag>;
+  using Accumulators = Pack<Floats, 2>;
+  using Stored = Pack<hn::Vec<Narrow>, 2>;
+
+  static HWY_INLINE size_t lanes() { return hn::Lanes(WordTag()); }
+  static HWY_INLINE size_t bytes() { return lanes() * 2 * sizeof(Storage); }
+  static HWY_INLINE Accumulators load(const std::byte* from) {
+    const auto* const stored = reinterpret_cast<const Storage*>(from);
+    return {loadHalf(stored), {loadHalf(stored + lanes())}};
+  }
+  static HWY_INLINE Stored encode(const Accumulators& group) {
+    return {encodeHalf(group.head), {encodeHalf(group.rest.head)}};
+  }
+  static HWY_INLINE Accumulators rounded(const Accumulators& group) {
+    return {decodeWords<Format>(encodeWords<Format>(group.head)),
+            {decodeWords<Format>(encodeWords<Format>(group.rest.head))}};
+  }
+  static HWY_INLINE void store(const Stored& stored, std::byte* to) {
+    auto* const places = reinterpret_cast<Storage*>(to);
+    hn::StoreU(stored.head, Narrow(), places);
+    hn::StoreU(stored.rest.head, Narrow(), places + lanes());
+  }
+  static float scalar(uint64_t low) { return decode<Format>(static_cast<Storage>(low)); }
+
+ private:
+  static HWY_INLINE Floats loadHalf(const Storage* from) {
+    return decodeWords<Format>(hn::PromoteTo(WordTag(), hn::LoadU(Narrow(), from)));
+  }
+  static HWY_INLINE hn::Vec<Narrow> encodeHalf(Floats value) {
+    return hn::DemoteTo(Narrow(), hn::BitCast(hn::RebindToSigned<WordTag>(), encodeWords<Format>(value)));
+  }
+};
+
 #if TUTTI_NATIVE_FLOAT16
 struct Float16Lanes {
   using D = FloatTag;
@@ -244,6 +283,86 @@ struct Float16Lanes {
     hn::StoreU(stored.rest.head, Half(), reinterpret_cast<hwy::float16_t*>(to + bytes() / 2));
   }
   static float scalar(uint64_t low) { return decode<Float16>(static_cast<uint16_t>(low)); }
+};
+
+// float8 by way of float16, which holds all of its values, e4m3's as 256th parts: only bits move then.
+template <class Format>
+struct Float8Lanes {
+  using D = FloatTag;
+  using Pairs = hn::ScalableTag<uint16_t>;
+  using Halves = hn::Rebind<uint16_t, FloatTag>;
+  using Half = hn::Rebind<hwy::float16_t, FloatTag>;
+  using Bytes = hn::Rebind<uint8_t, Pairs>;
+  using Accumulators = Pack<Floats, 2>;
+  using Stored = hn::Vec<Bytes>;
+  static constexpr bool kIsE5m2 = Format::kMantissa == 2;
+  // From where on all is alike: what has no room is infinity in float16 as well, or else the largest value.
+  static constexpr float kMost = kIsE5m2 ? 65536.0f : decode<Format>(Format::kOverflow);
+
+  static HWY_INLINE size_t bytes() { return hn::Lanes(Pairs()); }
+  static HWY_INLINE Accumulators load(const std::byte* from) {
+    const auto stored = hn::PromoteTo(Pairs(), hn::LoadU(Bytes(), reinterpret_cast<const uint8_t*>(from)));
+    const auto halves = asFloat16(stored);
+    return {toFloats(hn::BitCast(Half(), hn::LowerHalf(Halves(), halves))),
+            {toFloats(hn::BitCast(Half(), hn::UpperHalf(Halves(), halves)))}};
+  }
+  static HWY_INLINE Stored encode(const Accumulators& group) {
+    const auto low = hn::BitCast(Halves(), toFloat16(group.head));
+    const auto high = hn::BitCast(Halves(), toFloat16(group.rest.head));
+    const auto stored = asFloat8(hn::Combine(Pairs(), high, low));
+    return hn::DemoteTo(Bytes(), hn::BitCast(hn::RebindToSigned<Pairs>(), stored));
+  }
+  static HWY_INLINE Accumulators rounded(const Accumulators& group) {
+    return {toFloats(toFloat16(group.head)), {toFloats(toFloat16(group.rest.head))}};
+  }
+  static HWY_INLINE void store(const Stored& stored, std::byte* to) {
+    hn::StoreU(stored, Bytes(), reinterpret_cast<uint8_t*>(to));
+  }
+  static float scalar(uint64_t low) { return decode<Format>(static_cast<uint8_t>(low)); }
+
+ private:
+  // Not every NaN stays the one that it was; those of results are all one.
+  static HWY_INLINE hn::Vec<Pairs> asFloat16(hn::Vec<Pairs> stored) {
+    if constexpr (kIsE5m2) {
+      return hn::ShiftLeft<8>(stored);
+    } else {
+      const auto magnitude = hn::And(stored, hn::Set(Pairs(), 0x7f));
+      const auto isNan = hn::VecFromMask(Pairs(), hn::Eq(magnitude, hn::Set(Pairs(), 0x7f)));
+      // Twice the sign: it goes from bit 7 to bit 15, the rest from bit 0 to bit 7.
+      const auto apart = hn::Add(stored, hn::And(stored, hn::Set(Pairs(), 0x80)));
+      return hn::Or(hn::ShiftLeft<7>(apart), isNan);
+    }
+  }
+  static HWY_INLINE hn::Vec<Pairs> asFloat8(hn::Vec<Pairs> halves) {
+    if constexpr (kIsE5m2) return hn::ShiftRight<8>(halves);
+    return hn::Or(hn::And(hn::ShiftRight<7>(halves), hn::Set(Pairs(), 0x7f)),
+                  hn::And(hn::ShiftRight<8>(halves), hn::Set(Pairs(), 0x80)));
+  }
+
+  static HWY_INLINE Floats toFloats(hn::Vec<Half> half) {
+    const Floats value = hn::PromoteTo(FloatTag(), half);
+    if constexpr (kIsE5m2) return value;
+    return hn::Mul(value, hn::Set(FloatTag(), 256.0f));
+  }
+  // Rounded as the format asks for, which is exact in float16: the adder rounds, to a number whose own step is the
+  // format's at that exponent, or that of its subnormals.
+  static HWY_INLINE hn::Vec<Half> toFloat16(Floats value) {
+    const FloatTag floats;
+    const WordTag words;
+    const hn::RebindToSigned<WordTag> integers;
+    const auto limit = hn::Set(integers, std::bit_cast<int32_t>(kMost));
+    const auto least = hn::Set(integers, static_cast<int32_t>(Format::kSmallestNormalAsFloat));
+    const Words bits = hn::BitCast(words, value);
+    const Words positive = hn::And(bits, hn::Set(words, 0x7fffffff));
+    const auto magnitude = hn::Min(hn::BitCast(integers, positive), limit);
+    const auto exponent = hn::Max(hn::And(magnitude, hn::Set(integers, kFloatInfinity)), least);
+    const Floats rounder = hn::BitCast(floats, hn::Add(exponent, hn::Set(integers, Format::kShift << 23)));
+    Floats result = hn::Sub(hn::Add(hn::BitCast(floats, magnitude), rounder), rounder);
+    if constexpr (!kIsE5m2) result = hn::Mul(result, hn::Set(floats, 1.0f / 256));
+    result = hn::BitCast(floats, hn::Or(hn::BitCast(words, result), hn::Xor(bits, positive)));
+    const Floats nan = hn::BitCast(floats, hn::Set(words, kFloatNan));
+    return hn::DemoteTo(Half(), hn::IfThenElse(hn::Eq(value, value), result, nan));
+  }
 };
 #endif
 

@@ -71,30 +71,6 @@ HWY_INLINE Words encodeWords(Floats value) {
   return hn::IfThenElse(isBelow(magnitude, kFloatInfinity + 1), result, hn::Set(words, Format::kNan));
 }
 
-template <class Format>
-void decodeArray(const std::byte* from, float* to, size_t count) {
-  const hn::Rebind<typename Format::Storage, WordTag> narrow;
-  const size_t lanes = hn::Lanes(narrow);
-  size_t i = 0;
-  for (; count - i >= lanes; i += lanes) {
-    const auto* stored = reinterpret_cast<const typename Format::Storage*>(from) + i;
-    hn::StoreU(decodeWords<Format>(hn::PromoteTo(WordTag(), hn::LoadU(narrow, stored))), FloatTag(), to + i);
-  }
-  for (; i < count; ++i) to[i] = decodeAt<Format>(from, i);
-}
-
-template <class Format>
-void encodeArray(const float* from, std::byte* to, size_t count) {
-  const hn::Rebind<typename Format::Storage, WordTag> narrow;
-  const size_t lanes = hn::Lanes(narrow);
-  size_t i = 0;
-  for (; count - i >= lanes; i += lanes) {
-    const auto words = hn::BitCast(hn::RebindToSigned<WordTag>(), encodeWords<Format>(hn::LoadU(FloatTag(), from + i)));
-    hn::StoreU(hn::DemoteTo(narrow, words), narrow, reinterpret_cast<typename Format::Storage*>(to) + i);
-  }
-  for (; i < count; ++i) encodeAt<Format>(to, i, from[i]);
-}
-
 }  // namespace tutti::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

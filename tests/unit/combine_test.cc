@@ -277,6 +277,30 @@ TEST_P(Combine, EveryPatternOfTheNarrowTypes) {
   }
 }
 
+// Where a quotient is a whole number, or lacks least to one, at both ends of the type and in between.
+TEST_P(Combine, AveragesOfWholeNumbersAreCutOff) {
+  if (oracle::isFloating(type()) || type() == DataType::kBool) return;
+  const uint64_t mask = ~uint64_t{0} >> (64 - 8 * sizeOf(type()));
+  std::mt19937_64 random(11);
+  for (uint32_t divisor : {2u, 3u, 5u, 7u, 8u, 10u, 127u, 128u, 255u, 257u, 32767u, 65535u, 65537u, 1u << 31, ~0u}) {
+    Problem problem{{type(), ReduceOp::kAvg, divisor, 0}, -1, {{}}, {}};
+    Array& values = problem.sources[0];
+    for (const uint64_t end : {uint64_t{0}, mask / 2, mask / 2 + 1, mask}) {
+      const uint64_t multiple = end / divisor * divisor;
+      for (uint64_t around : {end, multiple}) values.insert(values.end(), {around, around + 1, around - 1});
+    }
+    for (int i = 0; i < 1000; ++i) {
+      const uint64_t multiple = ((random() & mask) >> (i % (8 * sizeOf(type())))) / divisor * divisor;
+      for (const uint64_t value : {multiple, multiple - 1, 0 - multiple, 1 - multiple}) values.push_back(value);
+    }
+    for (uint64_t& value : values) {
+      value &= mask;
+      problem.expected.push_back(oracle::combined({type(), ReduceOp::kAvg, divisor, 0, -1}, {value}));
+    }
+    ASSERT_NO_FATAL_FAILURE(check(problem, {kNowhere}, values.size(), 0)) << divisor;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Combine,
                          testing::Combine(testing::Range(0, kDataTypes), testing::ValuesIn(vectorsHere())),
                          [](const auto& test) {
