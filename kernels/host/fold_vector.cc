@@ -1,5 +1,5 @@
-// The vector kernel: one destination. Highway compiles this file once for each kind of vectors
-// (kernels/host/vectors.h).
+// The vector kernel: one destination; and stores that go around the caches. Highway compiles this file once for each
+// kind of vectors (kernels/host/vectors.h).
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -34,7 +34,22 @@ void foldHere(const Job& job) {
   foldScalar(single);
 }
 
+void streamHere(std::byte* to, const std::byte* from, size_t bytes) { std::memcpy(to, from, bytes); }
+
 #else
+
+constexpr size_t kCacheLine = 64;
+
+// The wider the better: what collects a line is full after one store or two.
+void streamHere(std::byte* to, const std::byte* from, size_t bytes) {
+  const hn::ScalableTag<uint8_t> lanes;
+  constexpr size_t kStep = std::min<size_t>(hn::MaxLanes(lanes), kCacheLine);
+  auto* const places = reinterpret_cast<uint8_t*>(to);
+  const auto* const values = reinterpret_cast<const uint8_t*>(from);
+  for (size_t line = 0; line < bytes; line += kCacheLine)
+    for (size_t i = 0; i < kCacheLine; i += kStep)
+      hn::Stream(hn::LoadU(lanes, values + line + i), lanes, places + line + i);
+}
 
 // One type and one fold. `kHot` kernels take four groups at a time, which hides the latency of the arithmetic and the
 // cost of the loop over the sources; the others are there to be small.
@@ -248,15 +263,15 @@ bool always() noexcept { return true; }
 
 constexpr Vectors kEvery[] = {
 #if HWY_TARGETS & ~HWY_STATIC_TARGET & HWY_AVX3
-    {HWY_AVX3, hasAvx3, N_AVX3::foldHere},
+    {HWY_AVX3, hasAvx3, N_AVX3::foldHere, N_AVX3::streamHere},
 #endif
 #if HWY_TARGETS & ~HWY_STATIC_TARGET & HWY_AVX2
-    {HWY_AVX2, hasAvx2, N_AVX2::foldHere},
+    {HWY_AVX2, hasAvx2, N_AVX2::foldHere, N_AVX2::streamHere},
 #endif
 #if HWY_TARGETS & ~HWY_STATIC_TARGET & HWY_SSE4
-    {HWY_SSE4, hasSse4, N_SSE4::foldHere},
+    {HWY_SSE4, hasSse4, N_SSE4::foldHere, N_SSE4::streamHere},
 #endif
-    {HWY_STATIC_TARGET, always, HWY_STATIC_DISPATCH(foldHere)},
+    {HWY_STATIC_TARGET, always, HWY_STATIC_DISPATCH(foldHere), HWY_STATIC_DISPATCH(streamHere)},
 };
 
 const Vectors* widest() noexcept {
@@ -268,17 +283,29 @@ void chooseAndFold(const Job& job) {
   foldVector(job);
 }
 
+void chooseAndStream(std::byte* to, const std::byte* from, size_t bytes) {
+  useVectors(nullptr);
+  streamLines(to, from, bytes);
+}
+
 constinit std::atomic<void (*)(const Job&)> chosen{chooseAndFold};
+constinit std::atomic<void (*)(std::byte*, const std::byte*, size_t)> chosenStream{chooseAndStream};
 
 }  // namespace
 
 std::span<const Vectors> everyVectors() noexcept { return kEvery; }
 
 void useVectors(const Vectors* vectors) noexcept {
-  chosen.store((vectors ? vectors : widest())->fold, std::memory_order_relaxed);
+  const Vectors& one = vectors != nullptr ? *vectors : *widest();
+  chosen.store(one.fold, std::memory_order_relaxed);
+  chosenStream.store(one.streamLines, std::memory_order_relaxed);
 }
 
 void foldVector(const Job& job) noexcept { chosen.load(std::memory_order_relaxed)(job); }
+
+void streamLines(std::byte* to, const std::byte* from, size_t bytes) noexcept {
+  chosenStream.load(std::memory_order_relaxed)(to, from, bytes);
+}
 
 }  // namespace tutti::kernels
 #endif

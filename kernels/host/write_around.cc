@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/host/vectors.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -12,25 +14,13 @@ namespace tutti::kernels {
 
 #if defined(__SSE2__)
 
-namespace {
-
-constexpr size_t kLine = 64;
-
-// Four stores fill the buffer that collects a line; it leaves when it is full.
-void copyLine(std::byte* to, const std::byte* from) noexcept {
-  const auto* const source = reinterpret_cast<const __m128i*>(from);
-  auto* const destination = reinterpret_cast<__m128i*>(to);
-  for (size_t i = 0; i < kLine / sizeof(__m128i); ++i) _mm_stream_si128(destination + i, _mm_loadu_si128(source + i));
-}
-
-}  // namespace
-
 void copyAround(std::byte* to, const std::byte* from, size_t bytes) noexcept {
+  constexpr size_t kLine = 64;
   const size_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % kLine);
+  const size_t lines = (bytes - head) / kLine * kLine;
   std::memcpy(to, from, head);
-  size_t done = head;
-  for (; bytes - done >= kLine; done += kLine) copyLine(to + done, from + done);
-  std::memcpy(to + done, from + done, bytes - done);
+  streamLines(to + head, from + head, lines);
+  std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
 }
 
 void settle() noexcept { _mm_sfence(); }

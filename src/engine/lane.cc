@@ -51,6 +51,7 @@ size_t Binding::prepare(uint32_t bytesPerSlot) {
   hasPosted.assign(schedule->steps.size(), 0);
   again.reserve(*schedule);
   triedShort = false;
+  findLast();
   findShared();
   findDrivers();
   findLending();
@@ -68,11 +69,24 @@ size_t Binding::makeRoom() {
   destinations.resize(widestTo);
   around = std::make_unique<bool[]>(widestTo);
   stores.assign(schedule->steps.size(), Stores());
+  outputStores.assign(schedule->steps.size(), Stores(Stores::Gain::kQuarter));
   if (fetched == nullptr || schedule->size > kMostAddedUp) return 0;
   if (std::ranges::none_of(ins, [](auto* end) { return end->memory != nullptr; })) return 0;
   const size_t before = fetched->size();
   fetched->resize(std::max(before, widestFrom * slotBytes));
   return fetched->size() - before;
+}
+
+void Binding::findLast() {
+  const auto has = [](auto operands) { return std::ranges::count(operands, Operand::output()) != 0; };
+  std::vector<bool> isRead(schedule->segments);
+  for (const Step& step : schedule->steps)
+    for (uint32_t i = 0; i < step.span && has(schedule->from(step)); ++i)
+      isRead[(step.segment + i) % schedule->segments] = true;
+  last = std::make_unique<bool[]>(schedule->steps.size());
+  std::ranges::transform(schedule->steps, last.get(), [&](const Step& step) {
+    return step.fromCount == 1 && has(schedule->to(step)) && step.span == 1 && !isRead[step.segment];
+  });
 }
 
 void Binding::findShared() {
@@ -137,6 +151,8 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   slotsReadInPlace_ = 0;
   landingAt_ = nullptr;
   lendableBytes_ = longest * work.elementBytes;
+  outputIsLong_ = work.layout.outputExtent(static_cast<uint32_t>(binding.schedule->rank)) * work.elementBytes >=
+                  Stores::kLongOutput;
   places_ = {};
   if (lendableBytes_ >= binding.leastMapped) findPlaces();
   lends_ = lendableBytes_ >= binding.leastLent && decidesToLend();
@@ -332,13 +348,26 @@ bool Lane::tookAll() noexcept {
 
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (bytes == 0) return;
-  const auto filled = bytes < Stores::kLeastBytes || !kernels::kGoesAround ? 0 : bytes * mappedSlots(step);
-  if (filled == 0) return combineRuns(step, round, bytes, false);
+  const bool mayGoAround = bytes >= Stores::kLeastBytes && kernels::kGoesAround;
+  const size_t filled = mayGoAround ? bytes * mappedSlots(step) : 0;
+  const bool leaves = mayGoAround && outputIsLong_ && leavesInOutput();
+  if (filled == 0 && !leaves) return combineRuns(step, round, bytes, {});
   Stores& stores = binding_->stores[step_];
-  const bool around = stores.around();
+  Stores& outputStores = binding_->outputStores[step_];
+  // One of the two is tried at a time.
+  const Stores::Choice slots = filled == 0 ? Stores::Choice() : stores.next();
+  const Stores::Choice output = !leaves ? Stores::Choice() : slots.isTry ? outputStores.usual() : outputStores.next();
   const uint64_t begun = readTicks();
-  combineRuns(step, round, bytes, around);
-  stores.took(around, filled, readTicks() - begun);
+  combineRuns(step, round, bytes, {slots.around, output.around});
+  const uint64_t ticks = readTicks() - begun;
+  if (filled != 0 && !output.isTry) stores.took(slots.around, filled, ticks);
+  if (leaves && !slots.isTry) outputStores.took(output.around, bytes, ticks);
+}
+
+// Whether this rank is done with what the step copies into its output, and no peer reads it there.
+bool Lane::leavesInOutput() const noexcept {
+  const bool isLent = lent_ != nullptr || lendsPlace_ || sent_ != nullptr;
+  return binding_->last[step_] && !(isLent && binding_->lending[step_] == Stays::kInOutput);
 }
 
 // What a driver sends is read again by this core.
@@ -355,7 +384,7 @@ size_t Lane::mappedSlots(const Step& step) const noexcept {
   return static_cast<size_t>(std::ranges::count_if(binding_->schedule->to(step), isOwn)) + (shared_ != nullptr ? 1 : 0);
 }
 
-void Lane::combineRuns(const Step& step, size_t round, size_t bytes, bool around) noexcept {
+void Lane::combineRuns(const Step& step, size_t round, size_t bytes, Around around) noexcept {
   skipped_ = kernels::skippedOf(work_.layout, step, round, byInput(step)) * work_.elementBytes;
   kernels::forEachRun(work_.layout, step, round, byInput(step), [&](const kernels::Piece& run, size_t before) {
     combineRun(step, run, before * work_.elementBytes, bytes, around);
@@ -363,7 +392,7 @@ void Lane::combineRuns(const Step& step, size_t round, size_t bytes, bool around
 }
 
 void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
-                      bool around) noexcept {
+                      Around around) noexcept {
   const auto from = binding_->schedule->from(step);
   const auto to = binding_->schedule->to(step);
   std::byte* const input = const_cast<std::byte*>(work_.input) + run.input * work_.elementBytes;
@@ -404,13 +433,14 @@ void Lane::combineRun(const Step& step, const kernels::Piece& run, size_t slotOf
     } else {
       destination = end.place(bytes) + slotOffset;
     }
-    binding_->around[static_cast<size_t>(places++)] = around && isMapped(operand);
+    binding_->around[static_cast<size_t>(places++)] =
+        operand.isLink() ? around.slots && isMapped(operand) : around.output && operand == Operand::output();
   }
   if (places == 0) return;
   kernels::Arithmetic arithmetic = work_.arithmetic;
   if (!(step.flags & schedule::kFinalise)) arithmetic.divisor = 1;
   kernels::combine(arithmetic, binding_->destinations.data(), places, binding_->sources.data(), step.fromCount,
-                   run.count, scaled, around ? binding_->around.get() : nullptr);
+                   run.count, scaled, around.slots || around.output ? binding_->around.get() : nullptr);
 }
 
 void Lane::finishStep(const Step& step, size_t bytes) noexcept {

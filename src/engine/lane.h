@@ -37,7 +37,8 @@ struct Binding {
   std::vector<const std::byte*> sources;  // room for the widest step
   std::vector<std::byte*> destinations;
   std::unique_ptr<bool[]> around;             // of each destination whether it is written around the caches
-  std::vector<Stores> stores;                 // of each step
+  std::vector<Stores> stores, outputStores;   // of each step: of its slots, and of what it leaves in the output
+  std::unique_ptr<bool[]> last;               // of each step whether it copies what nothing reads there
   bool hasDrivers = false;                    // some link needs progress()
   bool sendsFromBuffers = false;              // some driver, where that may be
   bool holdsBuffers = false;                  // one of them only from memory that it holds
@@ -69,6 +70,7 @@ struct Binding {
 
  private:
   size_t makeRoom();
+  void findLast();
   void findShared();
   void findDrivers();
   void findLending();
@@ -142,9 +144,14 @@ class Lane {
   void execute(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool isMapped(schedule::Operand to) const noexcept;
   size_t mappedSlots(const schedule::Step& step) const noexcept;  // that it fills
-  void combineRuns(const schedule::Step& step, size_t round, size_t bytes, bool around) noexcept;
+  // What is written around the caches.
+  struct Around {
+    bool slots = false, output = false;
+  };
+  bool leavesInOutput() const noexcept;
+  void combineRuns(const schedule::Step& step, size_t round, size_t bytes, Around around) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
-                  bool around) noexcept;
+                  Around around) noexcept;
   void finishStep(const schedule::Step& step, size_t bytes) noexcept;
   LaneState goOn(bool& moved) noexcept;
   bool runStep(const schedule::Step& step, size_t round, size_t bytes) noexcept;
@@ -247,6 +254,7 @@ class Lane {
   uint64_t covered_ = 1, coveredBytes_ = 0;                // rounds that it lends at once
   bool sendsFromBuffers_ = false;                          // and to drivers
   size_t lendableBytes_ = 0;                               // over its longest link
+  bool outputIsLong_ = false;                              // of this rank
   uint64_t startedTicks_ = 0;                              // of what may
   bool fetched_ = false;                                   // by the current step, to the output
   size_t skipped_ = 0;                                     // bytes of a scratch buffer, by the current step

@@ -12,7 +12,7 @@ constexpr size_t kFilled = 64 << 10;  // bytes, by a step
 int around(Stores& stores, int slots, uint64_t ordinary, uint64_t around) {
   int went = 0;
   for (int i = 0; i < slots; ++i) {
-    const bool goes = stores.around();
+    const bool goes = stores.next().around;
     went += goes;
     stores.took(goes, kFilled, (goes ? around : ordinary) * kFilled / 64);
   }
@@ -36,6 +36,25 @@ TEST(Stores, FollowCoresThatAreMoved) {
   EXPECT_GT(around(stores, 128, 60, 8), 120);
   around(stores, 128, 14, 5);
   EXPECT_LT(around(stores, 128, 14, 5), 5);
+}
+
+// What a rank writes for itself: nobody pays for it.
+TEST(Stores, OfOutputsGoAroundForAQuarter) {
+  Stores little(Stores::Gain::kQuarter), enough(Stores::Gain::kQuarter);
+  EXPECT_LT(around(little, 128, 12, 10), 5);
+  EXPECT_GT(around(enough, 128, 13, 10), 120);
+}
+
+TEST(Stores, SayWhatIsTried) {
+  Stores stores;
+  int tries = 0;
+  for (int i = 0; i < 122; ++i) {
+    const Stores::Choice choice = stores.next();
+    EXPECT_EQ(choice.around, choice.isTry) << "ordinary ones are usual";
+    tries += choice.isTry;
+  }
+  EXPECT_EQ(tries, 4);
+  EXPECT_FALSE(stores.usual().isTry || stores.usual().around);
 }
 
 TEST(Stores, TakeNoInterruptionForTheRule) {
