@@ -21,8 +21,8 @@ namespace tutti::kernels {
 // `scaledSource`: index of the source that is multiplied by `factor` (kPreMulSum), or -1. Products are values of the
 // type: those of fp16, bf16 and fp8 are made in float and rounded before they are added, as if they came from a rank
 // that had stored them.
-// `around`: for each destination whether it is written around the caches (write_around.h); it is no source then. Null:
-// none is.
+// `around`: for each destination whether it is written around the caches (write_around.h). Null: none is. A source that
+// is copied to itself is left alone.
 void combine(const Arithmetic& arithmetic, std::byte* const* destinations, int destinationCount,
              const std::byte* const* sources, int sourceCount, size_t count, int scaledSource = -1,
              const bool* around = nullptr) noexcept;

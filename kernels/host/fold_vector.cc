@@ -34,7 +34,7 @@ void foldHere(const Job& job) {
   foldScalar(single);
 }
 
-void streamHere(std::byte* to, const std::byte* from, size_t bytes) { std::memcpy(to, from, bytes); }
+void streamHere(std::byte* to, const std::byte* from, size_t bytes) { streamNarrow(to, from, bytes); }
 
 #else
 
@@ -109,6 +109,8 @@ struct Kernel {
   static HWY_INLINE typename Lanes::Stored foldPair(const Job& job, const std::byte* first, const std::byte* second) {
     return finish(job, fold(Lanes::load(first), Lanes::load(second)));
   }
+
+  static_assert(!(kHot && kScaled), "foldPairs() scales nothing");
 
   // Of two, as most are: in a loop of its own, whose addresses no store can change.
   static HWY_NOINLINE size_t foldPairs(const Job& job, size_t offset, size_t end) {

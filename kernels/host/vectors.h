@@ -24,5 +24,7 @@ std::span<const Vectors> everyVectors() noexcept;
 // Any thread, while no other is folding.
 void useVectors(const Vectors* vectors) noexcept;
 void streamLines(std::byte* to, const std::byte* from, size_t bytes) noexcept;
+// The same without any of these vectors.
+void streamNarrow(std::byte* to, const std::byte* from, size_t bytes) noexcept;
 
 }  // namespace tutti::kernels

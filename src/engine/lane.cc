@@ -85,7 +85,8 @@ void Binding::findLast() {
       isRead[(step.segment + i) % schedule->segments] = true;
   last = std::make_unique<bool[]>(schedule->steps.size());
   std::ranges::transform(schedule->steps, last.get(), [&](const Step& step) {
-    return step.fromCount == 1 && has(schedule->to(step)) && step.span == 1 && !isRead[step.segment];
+    const bool isCopy = step.fromCount == 1 && step.span == 1 && (step.flags & schedule::kFinalise) == 0;
+    return isCopy && has(schedule->to(step)) && !isRead[step.segment];
   });
 }
 
@@ -216,7 +217,7 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
   if (lent_ != nullptr || lendsPlace_) cover(step, round, bytes);
   if (binding_->shares[step_]) takeShared(step, bytes);
   if (bytes > link::kInlineBytes && !fetch(step, round, bytes)) return false;
-  const bool postsFirst = (lent_ != nullptr || lendsPlace_) && lendsItsInput(step);
+  const bool postsFirst = (lent_ != nullptr || lendsPlace_) && copiesWhatItLends(step);
   if (!postsFirst) execute(step, round, bytes);
   if ((fetched_ || readsMapped_) && !wasStillLent(step)) return false;
   finishStep(step, bytes);
@@ -350,7 +351,7 @@ void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (bytes == 0) return;
   const bool mayGoAround = bytes >= Stores::kLeastBytes && kernels::kGoesAround;
   const size_t filled = mayGoAround ? bytes * mappedSlots(step) : 0;
-  const bool leaves = mayGoAround && outputIsLong_ && leavesInOutput();
+  const bool leaves = mayGoAround && outputIsLong_ && leavesInOutput(step);
   if (filled == 0 && !leaves) return combineRuns(step, round, bytes, {});
   Stores& stores = binding_->stores[step_];
   Stores& outputStores = binding_->outputStores[step_];
@@ -365,9 +366,10 @@ void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
 }
 
 // Whether this rank is done with what the step copies into its output, and no peer reads it there.
-bool Lane::leavesInOutput() const noexcept {
+bool Lane::leavesInOutput(const Step& step) const noexcept {
   const bool isLent = lent_ != nullptr || lendsPlace_ || sent_ != nullptr;
-  return binding_->last[step_] && !(isLent && binding_->lending[step_] == Stays::kInOutput);
+  const bool isThere = fetched_ || (binding_->schedule->from(step)[0] == Operand::input() && !liesApart());
+  return binding_->last[step_] && !isThere && !(isLent && binding_->lending[step_] == Stays::kInOutput);
 }
 
 // What a driver sends is read again by this core.

@@ -148,7 +148,7 @@ class Lane {
   struct Around {
     bool slots = false, output = false;
   };
-  bool leavesInOutput() const noexcept;
+  bool leavesInOutput(const schedule::Step& step) const noexcept;
   void combineRuns(const schedule::Step& step, size_t round, size_t bytes, Around around) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
                   Around around) noexcept;
@@ -157,7 +157,7 @@ class Lane {
   bool runStep(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   bool postAhead(const schedule::Step& step, size_t round) noexcept;
   void cover(const schedule::Step& step, size_t round, size_t bytes) noexcept;
-  bool lendsItsInput(const schedule::Step& step) const noexcept;
+  bool copiesWhatItLends(const schedule::Step& step) const noexcept;
   bool fillsNoSlot(const schedule::Step& step) const noexcept;
   void copyCovered(const schedule::Step& step, size_t round, size_t end) noexcept;
   bool push(const schedule::Step& step) noexcept;

@@ -110,9 +110,11 @@ void Lane::cover(const Step& step, size_t round, size_t bytes) noexcept {
   }
 }
 
-// Whether all that the step posts is read in the input: its receivers need not wait for this rank's own copy of it.
-bool Lane::lendsItsInput(const Step& step) const noexcept {
-  return binding_->lending[step_] == Stays::kInInput && fillsNoSlot(step);
+// Whether all that the step posts is read in the input: its receivers need not wait for this rank's own copy of it,
+// where there is one to make.
+bool Lane::copiesWhatItLends(const Step& step) const noexcept {
+  return binding_->lending[step_] == Stays::kInInput && fillsNoSlot(step) && liesApart() &&
+         std::ranges::any_of(binding_->schedule->to(step), [](Operand to) { return !to.isLink(); });
 }
 
 // All who receive what it posts read it where it lies. What drivers send they send once all of it is posted.

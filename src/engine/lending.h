@@ -19,7 +19,8 @@ inline constexpr size_t kLeastPieceLent = 4 << 10;
 inline constexpr size_t kLeastMapped = size_t{8} << 10;
 
 // Of one plan, by whoever runs it. All ranks of a collective try the same way in the same call, as they count the same
-// calls (of a kind: in place or not): what is compared is what it takes when all do alike.
+// calls (of a kind: in place or not): what is compared is what it takes when all do alike. Between tries each
+// goes by what it has seen itself.
 class LendingTrial {
  public:
   // What is shorter stays in the caches, and a system call takes as long as a copy of it. Several who read the same

@@ -2,7 +2,8 @@
 // store waits until this core owns the line, which the reader had last. Where the two share a cache that costs as much
 // as it does to go around it; where they do not - two sockets, two dies, a virtual machine whose cores have been put
 // apart - several times as much (docs/decisions/0030). No system says where its cores are now: so it is tried. The same
-// of a rank's own output, where that is longer than caches are: an ordinary store reads each line from memory first.
+// of a rank's own output, where that is long: an ordinary store reads each line first, from memory where no cache has
+// it.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +21,7 @@ class Stores {
   };
   // What is smaller is read at once, and waiting until it has left would cost more.
   static constexpr size_t kLeastBytes = 4 << 10;
-  // An output that is shorter may be found in a cache by whoever reads it next.
+  // An output that is shorter is likely to be found in a cache by whoever reads it next.
   static constexpr size_t kLongOutput = size_t{8} << 20;
 
   Stores() = default;

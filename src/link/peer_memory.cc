@@ -31,7 +31,7 @@ bool isReadable(const std::byte* begin, size_t bytes) noexcept {
 }
 
 bool KnownReadable::is(const std::byte* begin, size_t bytes) noexcept {
-  if (begin == begin_ && bytes <= bytes_) return true;
+  if (begin == begin_ && bytes == bytes_ && bytes <= kMostBytes) return true;
   if (!isReadable(begin, bytes)) return false;
   begin_ = begin, bytes_ = bytes;
   return true;

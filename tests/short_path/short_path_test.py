@@ -15,13 +15,14 @@ import unittest
 BIN = os.environ["TUTTI_BIN_DIR"]
 CALLS = 40
 OWN = 17  # of the program that counts, before the C boundary
-COUNTED = {("all_reduce", 8): (348, 808), ("all_gather", 8): (362, 793), ("broadcast", 8): (614, 614)}  # a receiver wakes nobody
+COUNTED = {("all_reduce", 8): (348, 808), ("all_gather", 8): (362, 793), ("broadcast", 8): (None, 614)}  # a receiver wakes nobody
 MORE, LESS = 1.15, 0.7  # whether the peer sleeps, and is woken once or twice, is a tenth; compilers and C libraries differ a little
 
 
 def instructions(operation, size):
     """To the first waking, and in all: medians, as a call whose peer was late all the same has looked for it in vain. A peer that
-    feels a crowd is patient: it is woken when there is nothing else to do, and nothing is said of when that is (None)."""
+    feels a crowd is patient: it is woken when there is nothing else to do, and one whose core others have does not sleep yet. Nothing is
+    said then of when it is woken (None)."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", "--fair-sched=yes", "--toggle-collect=countedCall", "--dump-after=countedCall",
                    "--dump-before=tutti::link::wake*", "--dump-before=tutti::engine::Lane::settleWakeups*", f"--callgrind-out-file={folder}/out", f"{BIN}/tutti_short_call", operation, str(size), str(CALLS)]
@@ -32,7 +33,7 @@ def instructions(operation, size):
     calls = parts_of_calls(dumps)
     if len(calls) != CALLS:
         raise AssertionError(f"{len(calls)} of {CALLS} calls were counted\n{done.stderr}")
-    there = [call[0][1] for call in calls if "settleWakeups" not in call[0][0]]
+    there = [call[0][1] for call in calls if "before" in call[0][0] and "settleWakeups" not in call[0][0]]
     whole = [sum(count for _, count in call) for call in calls]
     return statistics.median(there) - OWN if 4 * len(there) > CALLS else None, statistics.median(whole) - OWN
 
@@ -57,7 +58,7 @@ class ShortPath(unittest.TestCase):
             print(f"{operation} of {size} bytes: {there or 'not known how many'} instructions to where it wakes its peer, {whole:.0f} in all")
         for call, counted in COUNTED.items():
             for is_, was in zip(found[call], counted):
-                if is_ is None:
+                if is_ is None or was is None:
                     continue
                 with self.subTest(call):
                     self.assertLess(is_, was * MORE)

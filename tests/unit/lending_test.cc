@@ -150,6 +150,19 @@ TEST_F(PeerMemoryTest, WhatCanBeReadIsRemembered) {
   ::munmap(memory, size);
 }
 
+TEST_F(PeerMemoryTest, OfLongBuffersTheKernelIsAskedEachTime) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const auto size = link::KnownReadable::kMostBytes + page;
+  auto* const memory =
+      static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  link::KnownReadable known;
+  EXPECT_TRUE(known.is(memory, size));
+  ASSERT_EQ(::mprotect(memory, page, PROT_NONE), 0);
+  EXPECT_FALSE(known.is(memory, size));
+  ::munmap(memory, size);
+}
+
 // --- lanes ---
 
 // Rank 0 sends a message to rank 1, over one FIFO in memory that both have.
