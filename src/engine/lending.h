@@ -27,7 +27,7 @@ class LendingTrial {
   // find it in slots that one has filled.
   static constexpr size_t kLeastBytes = size_t{16} << 10, kLeastAmongMany = size_t{64} << 10;
 
-  // Which way is taken until both have been tried, with messages of that size or of a shorter one.
+  // Which way is taken until both have been tried. Slots are, too, where they were faster for shorter messages.
   LendingTrial() = default;
   explicit LendingTrial(bool lendsFirst) : lendsFirst_(lendsFirst) {}
 
@@ -68,10 +68,11 @@ class LendingTrial {
   static uint32_t turnOf(uint32_t call) noexcept {
     return call % (call < kTried * kTryEvery ? kTryEvery : kTryAgainEvery);
   }
+  // Slots that are faster for shorter messages are so for longer ones; of single copies that does not hold.
   bool lendingIsFaster() const noexcept {
     for (size_t size = size_ + 1; size-- != 0;) {
       const auto& [slots, lent] = sizes_[place_][size].usual;
-      if (slots != 0 && lent != 0) return lent + lent / 32 < slots;
+      if (slots != 0 && lent != 0) return lent + lent / 32 < slots && (size == size_ || lendsFirst_);
     }
     return lendsFirst_;
   }

@@ -62,7 +62,7 @@ static void run(int rank, tuttiUniqueId id, const std::string& operation, size_t
       require(call(comm));
       continue;
     }
-    do std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    do std::this_thread::sleep_for(std::chrono::milliseconds(50));
     while (peerIsAt < i);
     require(i < kWarmUp ? call(comm) : countedCall(call, comm));
   }
