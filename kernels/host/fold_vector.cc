@@ -120,15 +120,15 @@ struct Kernel {
     std::byte* const to = job.destinations[0];
     const size_t step = Lanes::bytes();
     for (; end - offset >= 4 * step; offset += 4 * step) {
-      const size_t second1 = offset + step, third = offset + 2 * step, fourth = offset + 3 * step;
+      const size_t at1 = offset + step, at2 = at1 + step, at3 = at2 + step;
       const auto a = foldPair(here, first + offset, second + offset);
-      const auto b = foldPair(here, first + second1, second + second1);
-      const auto c = foldPair(here, first + third, second + third);
-      const auto d = foldPair(here, first + fourth, second + fourth);
+      const auto b = foldPair(here, first + at1, second + at1);
+      const auto c = foldPair(here, first + at2, second + at2);
+      const auto d = foldPair(here, first + at3, second + at3);
       Lanes::store(a, to + offset);
-      Lanes::store(b, to + second1);
-      Lanes::store(c, to + third);
-      Lanes::store(d, to + fourth);
+      Lanes::store(b, to + at1);
+      Lanes::store(c, to + at2);
+      Lanes::store(d, to + at3);
     }
     return offset;
   }

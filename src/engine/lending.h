@@ -19,8 +19,8 @@ inline constexpr size_t kLeastPieceLent = 4 << 10;
 inline constexpr size_t kLeastMapped = size_t{8} << 10;
 
 // Of one plan, by whoever runs it. All ranks of a collective try the same way in the same call, as they count the same
-// calls (of a kind: in place or not): what is compared is what it takes when all do alike. Between tries each
-// goes by what it has seen itself.
+// calls (of a kind: in place or not): what is compared is what it takes when all do alike. Between tries each goes by
+// what it has seen itself.
 class LendingTrial {
  public:
   // What is shorter stays in the caches, and a system call takes as long as a copy of it. Several who read the same
@@ -36,19 +36,19 @@ class LendingTrial {
   bool lends(size_t bytes, bool inPlace, bool crowded = false) noexcept {
     place_ = inPlace ? 1 : 0;
     size_ = std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), kSizes - 1);
-    now_ = &sizes_[place_][size_];
-    const uint32_t call = now_->calls++;
+    OfSize& now = sizes_[place_][size_];
+    const uint32_t call = now.calls++;
     const uint32_t turn = call < kUntried ? 2 * kRun + call : turnOf(call - kUntried);
     const bool tries = turn < 2 * kRun;
     counts_ = tries ? turn % kRun != 0 : turn > 2 * kRun;
-    if (crowded) now_->crowdedUntil = call + kBelieved;
-    lendsNow_ = tries ? turn / kRun % 2 != 0 : call < now_->crowdedUntil || lendingIsFaster();
+    if (crowded) now.crowdedUntil = call + kBelieved;
+    lendsNow_ = tries ? turn / kRun % 2 != 0 : call < now.crowdedUntil || lendingIsFaster();
     return lendsNow_;
   }
   // How long that call took.
   void took(uint64_t ticks, size_t bytes) noexcept {
     if (!counts_) return;
-    uint64_t& usual = now_->usual[lendsNow_ ? 1 : 0];
+    uint64_t& usual = sizes_[place_][size_].usual[lendsNow_ ? 1 : 0];
     const uint64_t now = ticks * kParts / (bytes / kLine) + 1;
     // Of late. What takes much longer was interrupted.
     usual = usual == 0 ? now : usual - usual / 4 + std::min(now, 2 * usual) / 4;
@@ -81,7 +81,6 @@ class LendingTrial {
   bool lendsFirst_ = false;
   std::array<std::array<OfSize, kSizes>, 2> sizes_{};  // by powers of two, each out of place and in place
   size_t place_ = 0, size_ = 0;                        // of the current call
-  OfSize* now_ = nullptr;
   bool counts_ = false, lendsNow_ = false;
 };
 

@@ -37,9 +37,8 @@ class Mark {
 // Whether others that may read this process can read that: not so of what devices and the kernel have mapped.
 bool isReadable(const std::byte* begin, size_t bytes) noexcept;
 
-// The same of a buffer that is used again and again: for a short one, where it takes longer to ask the kernel (0.6 us)
-// than one would wait for it, that is done once. What has become unreadable at the same place since then, whoever reads
-// it says.
+// The same of a buffer that is used again and again. The kernel is asked about a short one once: its answer takes 0.6
+// us, which is a part of such a call. Of what has become unreadable at the same place since then, reading it fails.
 class KnownReadable {
  public:
   static constexpr size_t kMostBytes = size_t{1} << 20;

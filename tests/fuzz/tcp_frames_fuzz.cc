@@ -118,9 +118,9 @@ class Stream {
     frame.bytes = header.bytes;
     require(Framing::behindHead(frame) == sent.size());
     require(!landed || sent.size() == expected_.bytes);
-    const std::byte* arrived = landed ? expected_.to : fifo_.place(posted_, header.bytes);
-    require(
-        std::equal(sent.begin(), sent.end(), arrived));  // of nothing, too: memcmp refuses an empty vector's address
+    // Of nothing, too: memcmp refuses an empty vector's address.
+    const std::byte* const arrived = landed ? expected_.to : fifo_.place(posted_, header.bytes);
+    require(std::equal(sent.begin(), sent.end(), arrived));
   }
 
   void release() {
