@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -53,6 +54,21 @@ class Meeting {
   // Tells the other ranks not to wait for this one.
   void fail() { page_->failed.store(1, std::memory_order_release); }
 
+  // Seconds that a word takes from rank 0 to rank 1 and back. Each needs a processor of its own; other ranks get 0.
+  double thereAndBack() {
+    constexpr uint32_t kTurns = 500;
+    barrier();
+    if (ranks_ < 2 || rank_ > 1) return 0;
+    const auto start = std::chrono::steady_clock::now();
+    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+      ++words_;
+      if (rank_ == 0) page_->words[0].value.store(words_, std::memory_order_release);  // acquired below, and the reverse
+      while (page_->words[1 - rank_].value.load(std::memory_order_acquire) != words_) leaveIfOneFailed();
+      if (rank_ == 1) page_->words[1].value.store(words_, std::memory_order_release);
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kTurns;
+  }
+
   double largest(double value) {
     page_->values[rank_] = value;
     barrier();
@@ -75,10 +91,14 @@ class Meeting {
  private:
   static constexpr int kSpins = 1000;
   static constexpr size_t kBlob = 256 << 10;
+  struct alignas(128) Word {  // processors fetch two lines at a time
+    std::atomic<uint32_t> value;
+  };
   struct Page {
     alignas(64) std::atomic<uint32_t> arrived;
     alignas(64) std::atomic<uint32_t> generation;
     alignas(64) std::atomic<uint32_t> failed;
+    Word words[2];
     alignas(64) double values[kMostRanks];
     std::byte blobs[kMostRanks][kBlob];
   };
@@ -89,6 +109,7 @@ class Meeting {
 
   Page* page_;
   int rank_, ranks_;
+  uint32_t words_ = 0;  // that have come and gone
 };
 
 }  // namespace tutti::compare

@@ -129,6 +129,7 @@ class Method {
         meeting_(meeting),
         budget_(arguments.budget),
         batch_(arguments.busy ? kBusyBatch : kBatch),
+        apart_(!arguments.busy && arguments.cpus.size() >= static_cast<size_t>(meeting.ranks())),
         cells_(readCells(arguments.cells)) {
     size_t most = 0;
     for (const Cell& cell : cells_) most = std::max(most, cell.whole(meeting.ranks()) * sizeOf(cell.type));
@@ -161,9 +162,11 @@ class Method {
       if (!peer_.knows(cells_[i])) continue;
       tell("{\"begun\": %zu}\n", i);  // so that after a failure one can go on behind it
       const Cell& cell = cells_[i];
-      const double seconds = measure(callOf(cell));
-      tell("{\"op\": \"%s\", \"type\": \"%s\", \"bytes\": %zu, \"in_place\": %s, \"us\": %.4f}\n",
-           nameOf(cell.operation), nameOf(cell.type), cell.bytes, cell.inPlace ? "true" : "false", seconds * 1e6);
+      const Timing timing = measure(callOf(cell));
+      const std::string line = timing.line > 0 ? std::to_string(timing.line * 1e6) : "null";
+      tell("{\"op\": \"%s\", \"type\": \"%s\", \"bytes\": %zu, \"in_place\": %s, \"us\": %.4f, \"line_us\": %s}\n",
+           nameOf(cell.operation), nameOf(cell.type), cell.bytes, cell.inPlace ? "true" : "false", timing.call * 1e6,
+           line.c_str());
     }
   }
 
@@ -199,7 +202,13 @@ class Method {
     return call;
   }
 
-  double measure(const Call& call) {
+  // Seconds of a call; and of a word to the other rank and back, before the batches and behind them: what the machine
+  // was like, which on a virtual one changes with the minutes. 0: not known.
+  struct Timing {
+    double call, line;
+  };
+
+  Timing measure(const Call& call) {
     prepareMemory(call);
     peer_.prepare(call);
     meeting_.barrier();
@@ -208,11 +217,16 @@ class Method {
     compare(call);
     // In place each sum is the next one's input: of zeros, it stays one that is quick to add.
     if (call.cell.inPlace) std::memset(call.send, 0, call.wholeBytes());
+    const double before = thereAndBack();
     const double median = medianOf(batches(call));
     together();
+    const double behind = thereAndBack();
     peer_.finish();
-    return median;
+    return {median, (before + behind) / 2};
   }
+
+  // Ranks that share a processor would wait for each other's slices.
+  double thereAndBack() { return apart_ ? meeting_.thereAndBack() : 0; }
 
   void prepareMemory(const Call& call) {
     const Cell& cell = call.cell;
@@ -276,6 +290,7 @@ class Method {
   Peer& peer_;
   Meeting& meeting_;
   double budget_, batch_;
+  bool apart_;  // whether each rank has a processor of its own
   std::vector<Cell> cells_;
   std::byte* areas_[2] = {};
   FILE* file_ = nullptr;

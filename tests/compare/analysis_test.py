@@ -63,6 +63,26 @@ class Tables(unittest.TestCase):
         self.assertEqual(below, ["- 0.50: Shared memory, 2 ranks: broadcast, 8 B: 10.0 us, UCC cma 5.00 us",
                                  "- 1.10: Shared memory, 2 ranks: all_reduce, 8 B: 10.0 us, UCC cma 11.0 us"])
 
+    def test_rounds_are_compared_one_by_one(self):
+        text = analysis.report([row("tutti", "default", 2.0, rounds_us=[1.0, 2.0, 10.0]),
+                                row("ucc", "cma", 4.0, rounds_us=[2.0, 4.0, 5.0]), row("ucc", "posix", 2.0, rounds_us=[3.0, None, None])])
+        self.assertIn("| all_reduce | 2.00 (4.00 UCC cma) **2.00** |", text)
+
+    def test_what_had_one_kind_of_minute_counts(self):
+        ours = row("tutti", "default", 4.0, rounds_us=[2.0, 4.0, 5.0], lines_us=[0.15, 0.5, 0.5])
+        peer = row("ucc", "cma", 3.0, rounds_us=[3.0, 3.2, 6.0], lines_us=[0.15, 0.16, 0.9])
+        self.assertEqual(analysis.pair_of(ours, peer), analysis.Pair(4.0, 3.0, "UCC cma", 1.55, False))
+        peer["lines_us"] = [0.9, 0.9, 0.9]
+        self.assertEqual(analysis.pair_of(ours, peer), analysis.Pair(4.0, 3.0, "UCC cma", 1.2, True))
+        text = analysis.report([ours, peer])
+        self.assertIn("**1.20**† |", text)
+        self.assertIn("took 0.15 to 0.90 us, a tenth of the time up to 0.15 and a tenth at least 0.90; †: 1 cells", text)
+
+    def test_old_files_know_less(self):
+        for rounds, apart in (({}, False), ({"rounds_us": [None]}, False), ({"rounds_us": [9.0], "lines_us": [0.2]}, False)):
+            with self.subTest(rounds):
+                self.assertEqual(analysis.pair_of(row("tutti", "default", 2.0), row("ucc", "cma", 3.0, **rounds)).apart, apart)
+
     def test_registered_memory_is_beside_the_same_peers(self):
         text = analysis.report([row("tutti", "default", 2.0), row("tutti", "registered", 1.0, memory="registered"),
                                 row("ucc", "cma", 3.0)])
@@ -165,7 +185,10 @@ class BadFiles(WithFiles):
                             (row("tutti", "default", 0), "that cannot be"), (row("tutti", "default", float("inf")), "that cannot be"),
                             (row("tutti", "default", 1.0, bytes=-8), "that cannot be"),
                             (row("tutti", "default", 1.0, ranks=None), "ranks is null"),
-                            (row("tutti", "default", 1.0, in_place=1), "in_place is 1")):
+                            (row("tutti", "default", 1.0, in_place=1), "in_place is 1"),
+                            (row("tutti", "default", 1.0, rounds_us=3), "rounds_us is 3"),
+                            (row("tutti", "default", 1.0, rounds_us=[1.0, 0]), "rounds_us has 0"),
+                            (row("tutti", "default", 1.0, lines_us=[None, "x"]), 'lines_us has "x"')):
             with self.subTest(wrong):
                 self.expect(text, self.file("rows", [row("tutti", "default", 1.0), wrong]))
 

@@ -49,7 +49,9 @@ class Measuring(WithFolder):
         keys = {(row["op"], row["bytes"], row["transport"], row["in_place"], row["memory"]) for row in ours}
         self.assertEqual((len(ours), len(keys)), (64, 64))  # 4 operations, 2 sizes, 2 transports, 2 places, 2 memories
         for row in ours:
-            self.assertEqual((row["ranks"], row["type"], len(row["rounds_us"])), (2, "float", 1))
+            self.assertEqual((row["ranks"], row["type"], len(row["rounds_us"]), len(row["lines_us"])), (2, "float", 1, 1))
+            if len(os.sched_getaffinity(0)) > 1:
+                self.assertGreater(row["lines_us"][0], 0)
             self.assertGreater(row["median_us"], 0)
         self.assertIn("## Shared memory, 2 ranks", output)
         self.assertIn("## TCP over loopback, 2 ranks", output)
@@ -71,7 +73,7 @@ class Measuring(WithFolder):
                                      "--transport", "shm", "--rounds", "2", "--busy", "--no-limits", "--memory", "ordinary", "--no-plots")
         ours = [row for row in rows if row["system"] == "tutti"]
         self.assertEqual(len(ours), 4 * 2 * 2)
-        self.assertTrue(all(row["busy"] and len(row["rounds_us"]) == 2 for row in ours))
+        self.assertTrue(all(row["busy"] and len(row["rounds_us"]) == 2 and row["lines_us"] == [None, None] for row in ours))
         self.assertIn("## Shared memory, 2 ranks, bfloat16, busy processors", output)
         self.assertEqual({row["system"] for row in rows}, {"machine", "tutti"})
 
@@ -124,13 +126,13 @@ class Jobs(WithFolder):
 
     def test_all_is_well(self):
         outcome = self.measure(self.program("begin(0)", "tell(8, 1.5)"))
-        self.assertEqual(outcome, jobs.Outcome({Cell("all_reduce", "float", 8, False): 1.5}, 0, None, 0))
+        self.assertEqual(outcome, jobs.Outcome({Cell("all_reduce", "float", 8, False): jobs.Timing(1.5)}, 0, None, 0))
 
     def test_a_wrong_sum_ends_the_job_and_what_came_before_counts(self):
         outcome = self.measure(self.program("tell(8, 1.5)", "if options['--rank'] == '1':",
                                             "    sys.exit('rank 1: all_reduce of 64 bytes of float: element 3 is wrong')",
                                             "time.sleep(600)"))
-        self.assertEqual(outcome.times, {Cell("all_reduce", "float", 8, False): 1.5})
+        self.assertEqual(outcome.times, {Cell("all_reduce", "float", 8, False): jobs.Timing(1.5)})
         self.assertEqual(outcome.trouble, "exit status 1: rank 1: all_reduce of 64 bytes of float: element 3 is wrong")
 
     def test_the_ranks_tell_what_they_used(self):
@@ -149,7 +151,7 @@ class Jobs(WithFolder):
         cells = [Cell("all_reduce", "float", size, False) for size in sizes]
         comparison = Comparison({"tutti": program}, [configuration], cells, Options)
         with contextlib.redirect_stderr(io.StringIO()):
-            comparison.job(1, configuration, 2)
+            comparison.job(1, configuration, 2, "all_reduce")
         self.assertEqual(sorted(cell.bytes for _, _, cell in comparison.times), [8, 32])
         self.assertEqual([trouble.rpartition(": ")[2] for trouble in comparison.troubles], ["16 is wrong", "64 is wrong"])
 
@@ -187,10 +189,10 @@ class Turns(unittest.TestCase):
         self.named = {f"{one.system} {one.name}": one for one in self.configurations}
 
     def lines(self, name):
-        return self.comparison.lines(self.named[name], 2)
+        return self.comparison.lines(self.named[name], 2, "all_reduce")
 
     def took(self, name, microseconds):
-        self.comparison.times[self.named[name], 2, self.cell] = [microseconds]
+        self.comparison.times[self.named[name], 2, self.cell] = {1: jobs.Timing(microseconds)}
 
     def test_a_peer_far_from_the_best_has_one_turn_and_tutti_all(self):
         self.assertEqual(len(self.lines("ucc cma")), 1)
@@ -199,6 +201,16 @@ class Turns(unittest.TestCase):
         self.took("ucc posix", 2.1)
         self.took("tutti default", 50.0)
         self.assertEqual([len(self.lines(name)) for name in ("openmpi vader", "ucc cma", "ucc posix", "tutti default")], [1, 1, 0, 1])
+
+    def test_another_operation_has_a_job_of_its_own(self):
+        self.assertEqual(self.comparison.lines(self.named["ucc cma"], 2, "broadcast"), [])
+
+    def test_a_round_without_a_turn_is_none(self):
+        self.comparison.times[self.named["ucc cma"], 2, self.cell] = {1: jobs.Timing(3.0, 0.2), 3: jobs.Timing(5.0)}
+        self.comparison.others[self.named["ucc cma"], 2, self.cell] = [0.0]
+        self.comparison.programs["ucc"] = programs.Program("ucc_driver", "UCC")
+        measured, = (row for row in self.comparison.rows() if row["system"] == "ucc")
+        self.assertEqual((measured["median_us"], measured["rounds_us"], measured["lines_us"]), (4.0, [3.0, None, 5.0], [0.2, None, None]))
 
     def test_slow_is_by_tutti(self):
         self.assertEqual(self.lines("ucc cma"), ["all_reduce float 8 out 0.000"])

@@ -1,6 +1,7 @@
 """What was measured, as tables: tutti beside the best peer of each cell. Nothing here measures, so that it reads old files as well."""
 import json
 import math
+import statistics
 from typing import NamedTuple
 
 from cells import OPERATIONS, TRANSPORTS, TYPES, size_text
@@ -8,6 +9,7 @@ from systems import NAMES
 
 AIM = 1.2  # cells below are listed
 QUIET = 0.15  # of the machine, that others may take
+ALIKE = 1.5  # times as long as in another minute a word may take to another processor, for both to be of one kind
 WANTED = {"system": str, "config": str, "op": str, "transport": str, "ranks": int, "bytes": int, "in_place": bool, "memory": str,
           "median_us": (int, float)}
 
@@ -53,14 +55,13 @@ class Line(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A cell: tutti's time, and the best peer's, where there is one."""
+    """A cell: tutti's time, and the best peer's, where there is one; how many times tutti's it was in the same rounds; and whether
+    no round had both in minutes of one kind."""
     ours: float
     best: float = 0
     who: str = ""
-
-    @property
-    def ratio(self):
-        return self.best / self.ours if self.who else None
+    ratio: float = None
+    apart: bool = False
 
 
 def check(row, number, path):
@@ -74,6 +75,17 @@ def check(row, number, path):
             raise BadFile(f"{path}: row {number}: {name} is {json.dumps(value)}")
     if not (row["median_us"] > 0 and math.isfinite(row["median_us"]) and row["ranks"] > 0 and row["bytes"] > 0):
         raise BadFile(f"{path}: row {number} has a time, ranks or bytes that cannot be")
+    for name in ("rounds_us", "lines_us"):
+        check_turns(row.get(name, []), f"{path}: row {number}: {name}")
+
+
+def check_turns(turns, what):
+    """A time for each round, or none for those in which there was no turn."""
+    if not isinstance(turns, list):
+        raise BadFile(f"{what} is {json.dumps(turns)}")
+    for time in (turn for turn in turns if turn is not None):
+        if isinstance(time, bool) or not isinstance(time, (int, float)) or not (time > 0 and math.isfinite(time)):
+            raise BadFile(f"{what} has {json.dumps(time)}")
 
 
 def read(path):
@@ -115,16 +127,40 @@ def best_of(rows):
     return best
 
 
+def turns_of(row):
+    """[(us or None, us of a word to the other processor and back or None)] of each round. Old files know less."""
+    times = row.get("rounds_us") or [row["median_us"]]
+    lines = row.get("lines_us") or []
+    return list(zip(times, lines + [None] * (len(times) - len(lines))))
+
+
+def ratios_between(ours, peer):
+    """How many times tutti's time a peer's was: of each two rounds in minutes of one kind, whichever they are, where that is known; of
+    each round otherwise. And whether it is of such minutes, or of others, where there were no such two."""
+    mine, theirs = ([turn for turn in turns_of(row) if turn[0]] for row in (ours, peer))
+    if all(line for _, line in mine + theirs):
+        same = [time / own for own, own_line in mine for time, line in theirs if max(line, own_line) <= ALIKE * min(line, own_line)]
+        if same:
+            return same, True
+    both = [time / own for (own, _), (time, _) in zip(turns_of(ours), turns_of(peer)) if own and time]
+    return both or [peer["median_us"] / ours["median_us"]], not all(line for _, line in mine + theirs)
+
+
+def pair_of(ours, peer):
+    """What a machine is like changes by the minute, so that medians of all rounds would compare minutes."""
+    ratios, same = ratios_between(ours, peer)
+    return Pair(ours["median_us"], peer["median_us"], f"{NAMES[peer['system']]} {peer['config']}", statistics.median(ratios), not same)
+
+
 def pairs_of(rows):
-    """{place: {line: {bytes: Pair}}} of the cells that tutti has."""
-    ours = best_of(row for row in rows if row["system"] == "tutti")
-    peers = best_of(row for row in rows if is_measured(row) and row["system"] != "tutti")
-    tables = {}
-    for (place, line, count), row in ours.items():
-        peer = peers.get((place, line._replace(memory="ordinary"), count))
-        pair = Pair(row["median_us"])
-        if peer:
-            pair = Pair(row["median_us"], peer["median_us"], f"{NAMES[peer['system']]} {peer['config']}")
+    """{place: {line: {bytes: Pair}}} of the cells that tutti has, each with the peer that is best beside it."""
+    peers, tables = {}, {}
+    for row in rows:
+        if is_measured(row) and row["system"] != "tutti":
+            peers.setdefault((place_of(row), Line(row["op"], row["in_place"], "ordinary"), row["bytes"]), []).append(row)
+    for (place, line, count), ours in best_of(row for row in rows if row["system"] == "tutti").items():
+        pairs = [pair_of(ours, peer) for peer in peers.get((place, line._replace(memory="ordinary"), count), [])]
+        pair = min(pairs, key=lambda one: one.ratio, default=Pair(ours["median_us"]))
         tables.setdefault(place, {}).setdefault(line, {})[count] = pair
     return tables
 
@@ -174,7 +210,7 @@ def markdown_table(head, lines):
 def pair_text(pair):
     if pair is None:
         return "–"
-    peer = f" ({time_text(pair.best)} {pair.who}) **{pair.ratio:.2f}**" if pair.who else ""
+    peer = f" ({time_text(pair.best)} {pair.who}) **{pair.ratio:.2f}**{'†' if pair.apart else ''}" if pair.who else ""
     return time_text(pair.ours) + peer
 
 
@@ -212,6 +248,17 @@ def disturbance(rows):
             f"than {QUIET:.0%} of it.", ""]
 
 
+def minutes(rows, tables):
+    """How much the machine varied, where that was measured."""
+    lines = sorted(line for row in rows if is_measured(row) for line in row.get("lines_us", []) if line)
+    if not lines:
+        return []
+    apart = sum(pair.apart for table in tables.values() for cells in table.values() for pair in cells.values())
+    return [f"While ranks with processors of their own were measured, a word to the other processor and back took {lines[0]:.2f} to "
+            f"{lines[-1]:.2f} us, a tenth of the time up to {lines[len(lines) // 10]:.2f} and a tenth at least "
+            f"{lines[len(lines) * 9 // 10]:.2f}" + (f"; †: {apart} cells that had only minutes that differ" if apart else "") + ".", ""]
+
+
 def below_aim(tables):
     below = sorted((pair.ratio, place, line, count, pair) for place, table in tables.items() for line, cells in table.items()
                    for count, pair in cells.items() if pair.who and pair.ratio < AIM)
@@ -237,8 +284,9 @@ def report(rows):
     machines = [row["config"] for row in rows if row["system"] == "machine"]
     versions = sorted({row["version"] for row in rows if is_measured(row) and "version" in row})
     text = ["# tutti beside its peers", "", ". ".join([*machines, ", ".join(versions)]) + ".", "",
-            "A cell: tutti's microseconds (those of the best peer, and which) **ratio**; above 1 tutti is ahead.", ""]
-    text += [*disturbance(rows), *summary(tables), ""]
+            "A cell: tutti's microseconds (those of the best peer, and which) **ratio**, the median of the rounds'; above 1 tutti is "
+            "ahead.", ""]
+    text += [*disturbance(rows), *minutes(rows, tables), *summary(tables), ""]
     for place in sorted(tables, key=lambda one: one.order):
         text += [f"## {place}", "", *place_table(place, tables[place], rows), ""]
     below = below_aim(tables)

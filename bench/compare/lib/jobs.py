@@ -8,6 +8,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from cells import Cell
 
@@ -99,10 +100,16 @@ class Folder:
         return telling[0] if telling else "it said nothing"
 
 
+class Timing(NamedTuple):
+    """Microseconds of a call; and of a word to the other processor and back at that time, where that is known."""
+    us: float
+    line: float = None
+
+
 @dataclass
 class Outcome:
     """What was measured, also before something went wrong."""
-    times: dict = field(default_factory=dict)  # {cell: us}
+    times: dict = field(default_factory=dict)  # {cell: Timing}
     used: float = 0  # seconds of processors, as far as the ranks told
     trouble: str = None
     begun: int = None  # the last line that was
@@ -119,7 +126,8 @@ def measure(program, ranks, lines, arguments, environment, seconds):
         except Ended as ended:
             trouble = f"{ended}: {folder.said()}"
         rows = folder.results()
-        times = {Cell(row["op"], row["type"], row["bytes"], row["in_place"]): row["us"] for row in rows if "us" in row}
+        times = {Cell(row["op"], row["type"], row["bytes"], row["in_place"]): Timing(row["us"], row.get("line_us"))
+                 for row in rows if "us" in row}
         used, begun = sum(row.get("processor_s", 0) for row in rows), [row["begun"] for row in rows if "begun" in row]
         return Outcome(times, used, trouble, begun[-1] if begun else None)
 

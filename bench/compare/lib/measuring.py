@@ -1,4 +1,5 @@
-"""A comparison: rounds in which every configuration measures its cells in turn, so that none has the better hours."""
+"""A comparison: rounds in which every configuration measures its cells in turn, an operation at a time, so that what is compared
+was measured within seconds, and none has the better minutes."""
 import os
 import statistics
 import sys
@@ -21,7 +22,7 @@ def note(text):
 
 
 class Comparison:
-    """What was measured so far: {(configuration, ranks, cell): [us of each round]}."""
+    """What was measured so far: {(configuration, ranks, cell): {round: Timing}}."""
 
     def __init__(self, programs, configurations, cells, options):
         self.programs, self.configurations, self.cells, self.options = programs, configurations, cells, options
@@ -43,20 +44,21 @@ class Comparison:
         turn = self.configurations if number % 2 else self.configurations[::-1]
         for ranks in self.options.ranks:
             for transport in self.options.transport:
-                for configuration in turn:
-                    if configuration.transport == transport:
-                        self.job(number, configuration, ranks)
+                for operation in dict.fromkeys(cell.op for cell in self.cells):
+                    for configuration in turn:
+                        if configuration.transport == transport:
+                            self.job(number, configuration, ranks, operation)
 
-    def job(self, number, configuration, ranks):
-        lines = self.lines(configuration, ranks)
+    def job(self, number, configuration, ranks, operation):
+        lines = self.lines(configuration, ranks, operation)
         if not lines:
             return
-        name = f"{configuration.transport}, {ranks} ranks, {NAMES[configuration.system]} {configuration.name}"
+        name = f"{configuration.transport}, {ranks} ranks, {operation}, {NAMES[configuration.system]} {configuration.name}"
         others, start = machine.Others(), time.monotonic()
         times, used = self.in_spite_of_failures(name, configuration, ranks, lines)
         share = others.share(used)
-        for cell, microseconds in times.items():
-            self.times.setdefault((configuration, ranks, cell), []).append(microseconds)
+        for cell, timing in times.items():
+            self.times.setdefault((configuration, ranks, cell), {})[number] = timing
             self.others.setdefault((configuration, ranks, cell), []).append(share)
         note(f"round {number} of {self.options.rounds}: {name}: {len(times)} of {len(lines)} cells in "
              f"{time.monotonic() - start:.1f} s{f', others took {share:.0%} of the machine' if share > 0.1 else ''}")
@@ -78,26 +80,29 @@ class Comparison:
                 break
         return times, used
 
-    def lines(self, configuration, ranks):
+    def lines(self, configuration, ranks, operation):
         """The cells of a job. What is far from the best is not measured again, and what is slow not thoroughly."""
         lines = []
         for cell in self.cells:
-            if not configuration.takes(cell) or self.is_hopeless(configuration, ranks, cell):
+            if cell.op != operation or not configuration.takes(cell) or self.is_hopeless(configuration, ranks, cell):
                 continue
             ours = self.best({"tutti"}, configuration.transport, ranks, cell)
             lines.append(cell.line(SLOW * ours if ours and configuration.system != "tutti" else 0))
         return lines
 
     def is_hopeless(self, configuration, ranks, cell):
-        mine = self.times.get((configuration, ranks, cell))
-        if configuration.system == "tutti" or not mine:
+        if configuration.system == "tutti" or (configuration, ranks, cell) not in self.times:
             return False
-        return statistics.median(mine) > HOPELESS * self.best(set(NAMES) - {"tutti"}, configuration.transport, ranks, cell)
+        best = self.best(set(NAMES) - {"tutti"}, configuration.transport, ranks, cell)
+        return self.median(configuration, ranks, cell) > HOPELESS * best
 
     def best(self, systems, transport, ranks, cell):
-        medians = [statistics.median(self.times[one, ranks, cell]) for one in self.configurations
+        medians = [self.median(one, ranks, cell) for one in self.configurations
                    if one.system in systems and one.transport == transport and (one, ranks, cell) in self.times]
         return min(medians, default=0)
+
+    def median(self, configuration, ranks, cell):
+        return statistics.median(timing.us for timing in self.times[configuration, ranks, cell].values())
 
     def arguments(self, configuration, ranks):
         arguments = ["--budget", str(self.options.budget)]
@@ -131,11 +136,15 @@ class Comparison:
     def rows(self):
         """What docs/comparing.md says of the file."""
         rows = [{"system": "machine", "config": machine.description()}]
+        last = max((number for times in self.times.values() for number in times), default=0)
         for (configuration, ranks, cell), times in self.times.items():
+            turns = [times.get(number) for number in range(1, last + 1)]
             rows.append({"system": configuration.system, "config": configuration.name, "op": cell.op, "type": cell.type,
                          "transport": configuration.transport, "ranks": ranks, "bytes": cell.bytes,
                          "in_place": cell.in_place, "memory": configuration.memory, "busy": bool(self.options.busy),
-                         "median_us": round(statistics.median(times), 3), "rounds_us": [round(one, 3) for one in times],
+                         "median_us": round(self.median(configuration, ranks, cell), 3),
+                         "rounds_us": [turn and round(turn.us, 3) for turn in turns],
+                         "lines_us": [turn and turn.line and round(turn.line, 3) for turn in turns],
                          "others": round(max(self.others[configuration, ranks, cell]), 3),
                          "version": self.programs[configuration.system].version})
         for (config, operation, transport, ranks, count), times in self.limits.items():
