@@ -62,7 +62,8 @@ class Meeting {
     const auto start = std::chrono::steady_clock::now();
     for (uint32_t turn = 0; turn < kTurns; ++turn) {
       ++words_;
-      if (rank_ == 0) page_->words[0].value.store(words_, std::memory_order_release);  // acquired below, and the reverse
+      if (rank_ == 0)
+        page_->words[0].value.store(words_, std::memory_order_release);  // acquired below, and the reverse
       while (page_->words[1 - rank_].value.load(std::memory_order_acquire) != words_) leaveIfOneFailed();
       if (rank_ == 1) page_->words[1].value.store(words_, std::memory_order_release);
     }

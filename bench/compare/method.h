@@ -1,8 +1,9 @@
 // The one method by which every system is measured. A driver is a Peer and a main() that calls runDriver.
 //
-// Of each cell: fill, run once, compare the result; look how long a call takes; then batches of calls, each begun by
-// all ranks together. A batch takes as long as its slowest rank, and the median of the batches counts. Within a batch
-// nothing keeps the ranks together but the operation itself, as in nccl-tests: so a broadcast's root may run ahead.
+// Of each cell: fill, run once, compare the result; a few calls more to warm up; look how long one takes; then batches
+// of calls, each begun by all ranks together. A batch takes as long as its slowest rank, and the median of the batches
+// counts. Within a batch nothing keeps the ranks together but the operation itself, as in nccl-tests: so a broadcast's
+// root may run ahead.
 #pragma once
 #include <pthread.h>
 #include <sched.h>
@@ -156,6 +157,7 @@ class Method {
   // Seconds: a few ticks of the scheduler; beside busy threads as many slices of theirs, which are several ticks each.
   static constexpr double kBatch = 0.008, kBusyBatch = 0.1;
   static constexpr long kFewest = 3, kMost = 200;  // of them
+  static constexpr int kWarmUp = 8;                // calls
 
   void measureCells() {
     for (size_t i = 0; i < cells_.size(); ++i) {
@@ -217,12 +219,19 @@ class Method {
     compare(call);
     // In place each sum is the next one's input: of zeros, it stays one that is quick to add.
     if (call.cell.inPlace) std::memset(call.send, 0, call.wholeBytes());
+    warmUp(call);
     const double before = thereAndBack();
     const double median = medianOf(batches(call));
     together();
     const double behind = thereAndBack();
     peer_.finish();
     return {median, (before + behind) / 2};
+  }
+
+  // Systems set themselves up in their first calls of a kind: they touch memory, and some try ways.
+  void warmUp(const Call& call) {
+    double seconds = 0;
+    for (int i = 0; i < kWarmUp && seconds < budget_; ++i) seconds += batch(call, 1);
   }
 
   // Ranks that share a processor would wait for each other's slices.
