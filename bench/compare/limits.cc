@@ -103,11 +103,14 @@ class Limits {
   }
 
  private:
-  void tell(const char* config, const char* op, const char* transport, size_t ranks, size_t bytes, double seconds) {
+  // `line`: what a word to another processor and back took meanwhile; 0: not known.
+  void tell(const char* config, const char* op, const char* transport, size_t ranks, size_t bytes, double seconds,
+            double line = 0) {
     std::fprintf(file_,
                  "{\"config\": \"%s\", \"op\": \"%s\", \"transport\": \"%s\", \"ranks\": %zu, \"bytes\": %zu, "
-                 "\"us\": %.4f}\n",
-                 config, op, transport, ranks, bytes, seconds * 1e6);
+                 "\"us\": %.4f, \"line_us\": %s}\n",
+                 config, op, transport, ranks, bytes, seconds * 1e6,
+                 line > 0 ? std::to_string(line * 1e6).c_str() : "null");
     std::fflush(file_);
   }
 
@@ -148,20 +151,21 @@ class Limits {
     }
   }
 
-  // There and back.
-  void measureLine() {
+  void measureLine() { tell("cache line", "round_trip", "memory", 2, 64, thereAndBack(arguments_.budget)); }
+
+  // Of a word to another processor; 0 where there is none.
+  double thereAndBack(double budget) const {
+    if (arguments_.cpus.size() < 2) return 0;
     struct alignas(128) Line {
       std::atomic<long> value{0};
     } lines[2];
-    Crew crew(arguments_.cpus, 2, arguments_.budget);
-    const double seconds = crew.time([&](size_t thread) {
+    return Crew(arguments_.cpus, 2, budget).time([&](size_t thread) {
       const long turn = lines[thread].value.load(std::memory_order_relaxed) + 1;
       if (thread == 0) lines[0].value.store(turn, std::memory_order_release);  // acquired by the other, and the reverse
       while (lines[1 - thread].value.load(std::memory_order_acquire) < turn) {
       }
       if (thread == 1) lines[1].value.store(turn, std::memory_order_release);
     });
-    tell("cache line", "round_trip", "memory", 2, 64, seconds);
   }
 
   void measureSockets() {
@@ -240,9 +244,12 @@ class Limits {
     for (auto& vector : vectors[0]) from.push_back(alignedIn(vector));
     for (auto& vector : vectors[1]) to.push_back(alignedIn(vector));
     Crew crew(arguments_.cpus, static_cast<size_t>(ranks), arguments_.budget);
+    double before = thereAndBack(0);
     for (const Cell& cell : cells_) {
       const double seconds = std::min(floorOf<false>(crew, cell, from, to), floorOf<true>(crew, cell, from, to));
-      tell("direct map", nameOf(cell.operation), "shm", from.size(), cell.bytes, seconds);
+      const double behind = thereAndBack(0);
+      tell("direct map", nameOf(cell.operation), "shm", from.size(), cell.bytes, seconds, (before + behind) / 2);
+      before = behind;
     }
   }
 

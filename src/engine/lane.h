@@ -59,6 +59,7 @@ struct Binding {
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
   link::KnownReadable readableInput, readableOutput;
+  bool takesTurns = false;  // ranks share cores
   Crowd* crowd = nullptr;   // felt: calls that hand over once do so; null: nobody feels any
   ShortSteps again;         // of a call that is made again
   bool triedShort = false;  // whether they are of this one

@@ -108,6 +108,15 @@ class Tables(unittest.TestCase):
         self.assertIn("| all_reduce, limit | 0.50 |", text)
         self.assertIn("- memcpy, 2 threads, 1 MiB: 1.00 us, 1048.58 GB/s", text)
 
+    def test_registered_memory_beside_the_direct_map(self):
+        long = {"bytes": 64 << 10}
+        rows = [row("tutti", "registered", 3.0, memory="registered", rounds_us=[2.0, 6.0], lines_us=[0.1, 0.5], **long),
+                row("tutti", "default", 9.0, **long), row("tutti", "registered", 1.0, memory="registered"),
+                limit("direct map", "all_reduce", 0.5), limit("direct map", "all_reduce", 2.0, rounds_us=[4.0, 1.0], lines_us=[0.5, 0.1], **long)]
+        text = analysis.report(rows)
+        self.assertIn("Registered memory in units of the direct map, out of place:\n\n|  | 64 KiB |\n|---|---|\n| all_reduce | 1.75 |", text)
+        self.assertNotIn("units of the direct map", analysis.report(rows[1:]))
+
     def test_a_wire_has_a_rate_and_a_shortest_time(self):
         sockets = [limit("socket", "exchange", 5.0, transport="tcp"), limit("socket", "exchange", 1000.0, transport="tcp", bytes=1000000),
                    limit("socket", "stream", 2.0, transport="tcp")]

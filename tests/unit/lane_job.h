@@ -92,7 +92,7 @@ class Job {
       }
   }
   link::SharedSlots& shared(int rank) { return *ranks_[static_cast<size_t>(rank)]->shared; }
-  void start() {
+  void start(bool takesTurns = false) {
     for (auto& one : ranks_) {
       comm::Call call;
       call.collective = collective_;
@@ -104,6 +104,7 @@ class Job {
       binding.schedule = &one->schedule;
       binding.singleCopy = link::SingleCopy::kWhereFaster;
       binding.directSlots = &direct_;
+      binding.takesTurns = takesTurns;
       if (one->shared) binding.sharedSlots = &*one->shared;
       for (auto& end : one->recv) binding.ins.push_back(end.get());
       for (auto& end : one->send) binding.outs.push_back(end.get());
@@ -136,6 +137,8 @@ class Job {
   Lane& lane(int rank) { return ranks_[static_cast<size_t>(rank)]->lane; }
   link::RecvEnd& in(int rank) { return *ranks_[static_cast<size_t>(rank)]->recv.front(); }
   const int32_t* output(int rank) { return ranks_[static_cast<size_t>(rank)]->output.data(); }
+  size_t leastMapped(int rank) const { return ranks_[static_cast<size_t>(rank)]->binding.leastMapped; }
+  std::byte* outputBytes(int rank) { return ranks_[static_cast<size_t>(rank)]->output.bytes(); }
   uint64_t direct() const { return direct_; }
 
  private:

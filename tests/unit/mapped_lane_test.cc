@@ -1,6 +1,10 @@
 // Lanes whose operands lie in a window that their peers have mapped: read in place, by copies and by sums.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstring>
 #include <vector>
 
@@ -63,6 +67,63 @@ TEST(MappedLane, WhoHasNotMappedItGetsSlots) {
   none.runAll();
   none.expectSums();
   EXPECT_EQ(none.direct(), 0u);
+}
+
+// What a link held when the first byte of some memory was written: until then that may not be written. One at a time.
+class AtTheFirstWrite {
+ public:
+  AtTheFirstWrite(void* memory, size_t bytes, const link::RecvEnd& end) {
+    const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<uintptr_t>(memory);
+    memory_ = reinterpret_cast<void*>((begin + page - 1) / page * page);
+    bytes_ = (begin + bytes) / page * page - reinterpret_cast<uintptr_t>(memory_);
+    end_ = &end;
+    held_ = -1;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      held_ = end_->ready() ? 1 : 0;
+      ::mprotect(memory_, bytes_, PROT_READ | PROT_WRITE);
+    };
+    ::sigaction(SIGSEGV, &action, &before_);
+    EXPECT_EQ(::mprotect(memory_, bytes_, PROT_READ), 0);
+  }
+  ~AtTheFirstWrite() {
+    ::mprotect(memory_, bytes_, PROT_READ | PROT_WRITE);
+    ::sigaction(SIGSEGV, &before_, nullptr);
+  }
+  AtTheFirstWrite(const AtTheFirstWrite&) = delete;
+  AtTheFirstWrite& operator=(const AtTheFirstWrite&) = delete;
+
+  // 1: a slot, 0: none, -1: nothing was written.
+  int held() const { return held_; }
+
+ private:
+  struct sigaction before_ {};
+  static inline void* memory_ = nullptr;
+  static inline size_t bytes_ = 0;
+  static inline const link::RecvEnd* end_ = nullptr;
+  static inline std::atomic<int> held_ = -1;
+};
+
+TEST(MappedLane, WhoReadsTheInputNeedNotWaitForTheOwnCopyOfIt) {
+  for (const Collective collective : {Collective::kAllGather, Collective::kBroadcast}) {
+    Job job(collective, Algorithm::kDirect, all(2, Where::kMapped));
+    job.start();
+    const AtTheFirstWrite write(job.outputBytes(0), kCount * sizeof(int32_t), job.in(1));
+    job.run(0);
+    EXPECT_EQ(write.held(), 1) << nameOf(collective);
+    job.runAll();
+  }
+}
+
+// Where each who waits for its readers waits for a turn of them, less is worth it.
+TEST(MappedLane, WhoSharesACoreLendsLongerPieces) {
+  for (const bool takesTurns : {false, true}) {
+    Job job(Collective::kBroadcast, Algorithm::kDirect, all(3, Where::kMapped));
+    job.start(takesTurns);
+    EXPECT_EQ(job.leastMapped(0), takesTurns ? engine::kLeastMappedInTurns : engine::kLeastMapped);
+    job.runAll();
+    EXPECT_GT(job.direct(), 0u);
+  }
 }
 
 TEST(MappedLane, TheCallEndsWhenNobodyReadsItsBufferAnyMore) {

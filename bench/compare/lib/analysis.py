@@ -9,6 +9,7 @@ from systems import NAMES
 
 AIM = 1.2  # cells below are listed
 QUIET = 0.15  # of the machine, that others may take
+LEAST_BESIDE_MAP = 64 << 10  # bytes, from which on what is registered is held against the direct map
 ALIKE = 1.5  # times as long as in another minute a word may take to another processor, for both to be of one kind
 WANTED = {"system": str, "config": str, "op": str, "transport": str, "ranks": int, "bytes": int, "in_place": bool, "memory": str,
           "median_us": (int, float)}
@@ -197,6 +198,20 @@ def limit_of(rows, place, operation, count):
                  (row["system"], row["config"], row["op"], row["ranks"], row["bytes"]) == wanted), None)
 
 
+def beside_the_map(rows, place):
+    """{operation: {bytes: how many times the direct map's time tutti takes with registered memory}}, out of place."""
+    ours = {(line.op, count): row for (own, line, count), row in best_of(row for row in rows if row["system"] == "tutti").items()
+            if own == place and (line.memory, line.in_place) == ("registered", False) and count >= LEAST_BESIDE_MAP}
+    table = {}
+    for row in rows:
+        if row["system"] != "limit" or (row["config"], row["ranks"]) != ("direct map", place.ranks):
+            continue
+        if (row["op"], row["bytes"]) in ours:
+            ratios, _ = ratios_between(row, ours[row["op"], row["bytes"]])
+            table.setdefault(row["op"], {})[row["bytes"]] = statistics.median(ratios)
+    return table
+
+
 # --- words ---
 
 def time_text(microseconds):
@@ -224,6 +239,16 @@ def place_table(place, table, rows):
         if any(limits):
             lines.append([f"{operation}, limit", *(time_text(limit) if limit else "–" for limit in limits)])
     return markdown_table(["", *map(size_text, sizes)], lines)
+
+
+def map_table(rows, place):
+    table = beside_the_map(rows, place) if place.transport == "shm" and place.type == "float" and not place.busy else {}
+    sizes = sorted({count for cells in table.values() for count in cells})
+    if not sizes:
+        return []
+    lines = [[operation, *(f"{table[operation][count]:.2f}" if count in table[operation] else "–" for count in sizes)]
+             for operation in sorted(table, key=lambda name: order_among(OPERATIONS, name))]
+    return ["Registered memory in units of the direct map, out of place:", "", *markdown_table(["", *map(size_text, sizes)], lines), ""]
 
 
 def summary(tables):
@@ -288,7 +313,7 @@ def report(rows):
             "ahead.", ""]
     text += [*disturbance(rows), *minutes(rows, tables), *summary(tables), ""]
     for place in sorted(tables, key=lambda one: one.order):
-        text += [f"## {place}", "", *place_table(place, tables[place], rows), ""]
+        text += [f"## {place}", "", *place_table(place, tables[place], rows), "", *map_table(rows, place)]
     below = below_aim(tables)
     if below:
         text += [f"## Below {AIM}", "", *below, ""]

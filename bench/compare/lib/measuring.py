@@ -126,7 +126,7 @@ class Comparison:
                                             dict(os.environ), SET_UP + A_CELL * len(cells) * (1 + len(self.options.ranks)))
         for row in rows:
             key = tuple(row[name] for name in ("config", "op", "transport", "ranks", "bytes"))
-            self.limits.setdefault(key, []).append(row["us"])
+            self.limits.setdefault(key, {})[number] = jobs.Timing(row["us"], row.get("line_us"))
         note(f"round {number} of {self.options.rounds}: the limits of the machine in {time.monotonic() - start:.1f} s")
         if trouble:
             self.troubles.append(f"limits of the machine: {trouble}")
@@ -136,19 +136,21 @@ class Comparison:
     def rows(self):
         """What docs/comparing.md says of the file."""
         rows = [{"system": "machine", "config": machine.description()}]
-        last = max((number for times in self.times.values() for number in times), default=0)
         for (configuration, ranks, cell), times in self.times.items():
-            turns = [times.get(number) for number in range(1, last + 1)]
             rows.append({"system": configuration.system, "config": configuration.name, "op": cell.op, "type": cell.type,
                          "transport": configuration.transport, "ranks": ranks, "bytes": cell.bytes,
-                         "in_place": cell.in_place, "memory": configuration.memory, "busy": bool(self.options.busy),
-                         "median_us": round(self.median(configuration, ranks, cell), 3),
-                         "rounds_us": [turn and round(turn.us, 3) for turn in turns],
-                         "lines_us": [turn and turn.line and round(turn.line, 3) for turn in turns],
+                         "in_place": cell.in_place, "memory": configuration.memory, "busy": bool(self.options.busy), **self.turns(times),
                          "others": round(max(self.others[configuration, ranks, cell]), 3),
                          "version": self.programs[configuration.system].version})
         for (config, operation, transport, ranks, count), times in self.limits.items():
             rows.append({"system": "limit", "config": config, "op": operation, "type": "float", "transport": transport,
-                         "ranks": ranks, "bytes": count, "in_place": False, "memory": "ordinary", "busy": False,
-                         "median_us": round(statistics.median(times), 4)})
+                         "ranks": ranks, "bytes": count, "in_place": False, "memory": "ordinary", "busy": False, **self.turns(times)})
         return rows
+
+    def turns(self, times):
+        """What a row tells of {round: Timing}."""
+        last = max(number for every in (self.times, self.limits) for one in every.values() for number in one)
+        turns = [times.get(number) for number in range(1, last + 1)]
+        return {"median_us": round(statistics.median(turn.us for turn in times.values()), 4),
+                "rounds_us": [turn and round(turn.us, 4) for turn in turns],
+                "lines_us": [turn and turn.line and round(turn.line, 3) for turn in turns]}
