@@ -248,7 +248,7 @@ class Limits {
     for (const Cell& cell : cells_) {
       const double seconds = std::min(floorOf<false>(crew, cell, from, to), floorOf<true>(crew, cell, from, to));
       const double behind = thereAndBack(0);
-      tell("direct map", nameOf(cell.operation), "shm", from.size(), cell.bytes, seconds, (before + behind) / 2);
+      tell("direct map", nameOf(cell.operation), "shm", from.size(), cell.bytes, seconds, lineOf(before, behind));
       before = behind;
     }
   }

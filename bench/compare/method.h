@@ -123,6 +123,12 @@ class BusyThread {
   std::thread thread_;
 };
 
+// What a word to another processor and back took while something was measured, from what it took before and behind
+// that. 0: not known, or no longer the same (within ALIKE of lib/analysis.py).
+inline double lineOf(double before, double behind) {
+  return std::max(before, behind) <= 1.5 * std::min(before, behind) ? (before + behind) / 2 : 0;
+}
+
 class Method {
  public:
   Method(Peer& peer, Meeting& meeting, const Arguments& arguments)
@@ -205,7 +211,7 @@ class Method {
   }
 
   // Seconds of a call; and of a word to the other rank and back, before the batches and behind them: what the machine
-  // was like, which on a virtual one changes with the minutes. 0: not known.
+  // was like, which on a virtual one changes with the minutes (lineOf).
   struct Timing {
     double call, line;
   };
@@ -225,7 +231,7 @@ class Method {
     together();
     const double behind = thereAndBack();
     peer_.finish();
-    return {median, (before + behind) / 2};
+    return {median, lineOf(before, behind)};
   }
 
   // Systems set themselves up in their first calls of a kind: they touch memory, and some try ways.

@@ -152,7 +152,6 @@ bool Plans::bind(BoundPlan& plan) {
     binding.singleCopy = config_.transportSettings.singleCopy;
     binding.directSlots = &directSlots_;
     binding.sharedSlots = links_.sharedSlots();
-    binding.takesTurns = machine_.ranksPerCore > 1;
     binding.crowd = &crowd_;
     binding.fetched = isMessage ? nullptr : &fetched_;
     const int channel = isMessage ? Links::kMessageChannel : static_cast<int>(c);

@@ -128,7 +128,8 @@ void Binding::findLending() {
   trial = LendingTrial(isPair && onlyExchanges(schedule->collective));
   const size_t least = isPair ? LendingTrial::kLeastBytes : LendingTrial::kLeastAmongMany;
   leastLent = mayLend ? leastLentOf(*this, least) : SIZE_MAX;
-  leastMapped = mayMap ? leastLentOf(*this, takesTurns ? kLeastMappedInTurns : kLeastMapped) : SIZE_MAX;
+  const bool inTurns = crowd != nullptr && crowd->takesTurns();
+  leastMapped = mayMap ? leastLentOf(*this, inTurns ? kLeastMappedInTurns : kLeastMapped) : SIZE_MAX;
   leastEither = std::min({leastLent, leastMapped, holdsBuffers ? kLeastPieceLent : SIZE_MAX});
 }
 

@@ -51,7 +51,7 @@ struct Binding {
   link::SingleCopy singleCopy = link::SingleCopy::kNever;
   size_t leastLent = SIZE_MAX;               // bytes over the longest link from which on a call may lend
   size_t leastMapped = SIZE_MAX;             // and lend what its peers have mapped
-  size_t leastEither = SIZE_MAX;             // of the two
+  size_t leastEither = SIZE_MAX;             // of these, and what drivers hold
   bool allMap = false;                       // all peers over mapped memory have this rank's window
   link::SharedSlots* sharedSlots = nullptr;  // this rank's; null: its peers have none
   std::unique_ptr<bool[]> shares;            // of each step whether several of its links go by these
@@ -59,7 +59,6 @@ struct Binding {
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
   link::KnownReadable readableInput, readableOutput;
-  bool takesTurns = false;  // ranks share cores
   Crowd* crowd = nullptr;   // felt: calls that hand over once do so; null: nobody feels any
   ShortSteps again;         // of a call that is made again
   bool triedShort = false;  // whether they are of this one

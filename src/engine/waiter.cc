@@ -20,7 +20,8 @@ inline void relax() noexcept {
 }  // namespace
 
 Crowd::Crowd(double ranksPerCore) noexcept
-    : slice_(static_cast<uint64_t>(double(kSlice) * std::clamp(ranksPerCore, 1.0, 4.0))) {}
+    : takesTurns_(ranksPerCore > 1),
+      slice_(static_cast<uint64_t>(double(kSlice) * std::clamp(ranksPerCore, 1.0, 4.0))) {}
 
 bool Crowd::felt() noexcept {
   const uint64_t until = until_.load(std::memory_order_relaxed);

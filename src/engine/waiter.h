@@ -17,6 +17,8 @@ class Crowd {
   // Ranks that share a core do work of their own, each in its turn.
   explicit Crowd(double ranksPerCore = 1) noexcept;
   bool felt() noexcept;
+  // Whether ranks share this one's cores.
+  bool takesTurns() const noexcept { return takesTurns_; }
   // How many ticks a yield took.
   void judge(uint64_t now, uint64_t ticks) noexcept;
 
@@ -25,6 +27,7 @@ class Crowd {
   static constexpr uint64_t kSlice = 2'000'000;
   // A single slice, as somebody else's start takes, must not cost the calls of the next moment.
   static constexpr uint64_t kLeastBelieved = 2 * kSlice, kMostBelieved = 64 * kSlice;
+  const bool takesTurns_;
   const uint64_t slice_;  // what takes longer was somebody else's
   // In ticks; 0: nothing is believed. Relaxed: it decides how to wait, and orders nothing.
   std::atomic<uint64_t> until_{0};

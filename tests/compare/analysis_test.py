@@ -78,10 +78,24 @@ class Tables(unittest.TestCase):
         self.assertIn("**1.20**† |", text)
         self.assertIn("took 0.15 to 0.90 us, a tenth of the time up to 0.15 and a tenth at least 0.90; †: 1 cells", text)
 
+    def test_like_minutes_count_before_others(self):
+        ours = row("tutti", "default", 4.0, rounds_us=[4.0, 4.0], lines_us=[0.5, 0.5])
+        near = row("openmpi", "vader", 2.0, rounds_us=[2.0, None], lines_us=[0.1, None])
+        text = analysis.report([ours, near, row("ucc", "cma", 5.0, rounds_us=[5.0, 5.0], lines_us=[0.5, None])])
+        self.assertIn("(5.00 UCC cma) **1.25** |", text)
+        self.assertIn("- 0.50†: Shared memory, 2 ranks: all_reduce, 8 B: 4.00 us, Open MPI vader 2.00 us", analysis.report([ours, near]))
+
+    def test_who_does_not_tell_is_compared_by_rounds(self):
+        ours = row("tutti", "default", 2.0, rounds_us=[1.0, 4.0], lines_us=[0.1, 0.5])
+        self.assertEqual(analysis.pair_of(ours, row("gloo", "ring", 4.0, rounds_us=[2.0, 8.0], lines_us=[None, None])),
+                         analysis.Pair(2.0, 4.0, "Gloo ring", 2.0, False))
+
     def test_old_files_know_less(self):
-        for rounds, apart in (({}, False), ({"rounds_us": [None]}, False), ({"rounds_us": [9.0], "lines_us": [0.2]}, False)):
-            with self.subTest(rounds):
-                self.assertEqual(analysis.pair_of(row("tutti", "default", 2.0), row("ucc", "cma", 3.0, **rounds)).apart, apart)
+        for mine, theirs in (({}, {}), ({"rounds_us": [6.0, 2.0, 2.0]}, {"rounds_us": [3.0, 3.0]}), ({"rounds_us": [6.0, 2.0, 2.0]}, {}),
+                             ({"rounds_us": [2.0], "lines_us": [0.2]}, {"rounds_us": [3.0]}), ({}, {"rounds_us": [None]})):
+            with self.subTest((mine, theirs)):
+                self.assertEqual(analysis.pair_of(row("tutti", "default", 2.0, **mine), row("ucc", "cma", 3.0, **theirs)),
+                                 analysis.Pair(2.0, 3.0, "UCC cma", 1.5, False))
 
     def test_registered_memory_is_beside_the_same_peers(self):
         text = analysis.report([row("tutti", "default", 2.0), row("tutti", "registered", 1.0, memory="registered"),
@@ -192,9 +206,13 @@ class BadFiles(WithFiles):
         for wrong, text in ((3, "is no result"), ({}, "is no result"), (row("tutti", "default", "fast"), 'median_us is "fast"'),
                             (row("tutti", "default", True), "median_us is true"),
                             (row("tutti", "default", 0), "that cannot be"), (row("tutti", "default", float("inf")), "that cannot be"),
+                            (row("tutti", "default", 10**400), "that cannot be"), (row("tutti", "default", 1.0, rounds_us=[10**400]), "rounds_us has"),
                             (row("tutti", "default", 1.0, bytes=-8), "that cannot be"),
                             (row("tutti", "default", 1.0, ranks=None), "ranks is null"),
                             (row("tutti", "default", 1.0, in_place=1), "in_place is 1"),
+                            ({"system": "machine"}, "config is null"), (row("tutti", "default", 1.0, busy=[]), "busy is []"),
+                            (row("tutti", "\ud800", 1.0), "cannot be printed"), (row("tutti", "default", 1.0, version=3), "version is 3"),
+                            (row("tutti", "default", 1.0, bytes=10**400), "that cannot be"),
                             (row("tutti", "default", 1.0, rounds_us=3), "rounds_us is 3"),
                             (row("tutti", "default", 1.0, rounds_us=[1.0, 0]), "rounds_us has 0"),
                             (row("tutti", "default", 1.0, lines_us=[None, "x"]), 'lines_us has "x"')):

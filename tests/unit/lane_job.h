@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/lane.h"
+#include "engine/waiter.h"
 #include "schedule/algorithm.h"
 #include "team/call.h"
 #include "window/own_window.h"
@@ -92,7 +93,7 @@ class Job {
       }
   }
   link::SharedSlots& shared(int rank) { return *ranks_[static_cast<size_t>(rank)]->shared; }
-  void start(bool takesTurns = false) {
+  void start(engine::Crowd* crowd = nullptr) {
     for (auto& one : ranks_) {
       comm::Call call;
       call.collective = collective_;
@@ -104,7 +105,7 @@ class Job {
       binding.schedule = &one->schedule;
       binding.singleCopy = link::SingleCopy::kWhereFaster;
       binding.directSlots = &direct_;
-      binding.takesTurns = takesTurns;
+      binding.crowd = crowd;
       if (one->shared) binding.sharedSlots = &*one->shared;
       for (auto& end : one->recv) binding.ins.push_back(end.get());
       for (auto& end : one->send) binding.outs.push_back(end.get());

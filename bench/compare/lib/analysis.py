@@ -9,10 +9,13 @@ from systems import NAMES
 
 AIM = 1.2  # cells below are listed
 QUIET = 0.15  # of the machine, that others may take
+LONGEST = 1e12  # us that something may have taken
 LEAST_BESIDE_MAP = 64 << 10  # bytes, from which on what is registered is held against the direct map
 ALIKE = 1.5  # times as long as in another minute a word may take to another processor, for both to be of one kind
 WANTED = {"system": str, "config": str, "op": str, "transport": str, "ranks": int, "bytes": int, "in_place": bool, "memory": str,
           "median_us": (int, float)}
+MAY_HAVE = {"type": str, "busy": bool, "others": (int, float), "version": str}
+MOST_BYTES = 1 << 50  # that a result can be of
 
 
 class BadFile(Exception):
@@ -56,8 +59,8 @@ class Line(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A cell: tutti's time, and the best peer's, where there is one; how many times tutti's it was in the same rounds; and whether
-    no round had both in minutes of one kind."""
+    """A cell: the medians of tutti's time and of the best peer's, where there is one; how many times tutti's time the peer's was
+    (ratios_between); and whether that is of unlike minutes."""
     ours: float
     best: float = 0
     who: str = ""
@@ -68,16 +71,23 @@ class Pair(NamedTuple):
 def check(row, number, path):
     if not isinstance(row, dict) or "system" not in row:
         raise BadFile(f"{path}: row {number} is no result of bench/compare/run")
+    where = f"{path}: row {number}"
+    wanted = {"system": str, "config": str} if row["system"] == "machine" else {**WANTED, **{name: kind for name, kind in MAY_HAVE.items() if name in row}}
+    for name, kind in wanted.items():
+        check_value(row.get(name), kind, f"{where}: {name}")
     if row["system"] == "machine":
         return
-    for name, kind in WANTED.items():
-        value = row.get(name)
-        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise BadFile(f"{path}: row {number}: {name} is {json.dumps(value)}")
-    if not (row["median_us"] > 0 and math.isfinite(row["median_us"]) and row["ranks"] > 0 and row["bytes"] > 0):
-        raise BadFile(f"{path}: row {number} has a time, ranks or bytes that cannot be")
+    if not (0 < row["median_us"] < LONGEST and 0 < row["ranks"] < MOST_BYTES and 0 < row["bytes"] < MOST_BYTES):
+        raise BadFile(f"{where} has a time, ranks or bytes that cannot be")
     for name in ("rounds_us", "lines_us"):
-        check_turns(row.get(name, []), f"{path}: row {number}: {name}")
+        check_turns(row.get(name, []), f"{where}: {name}")
+
+
+def check_value(value, kind, what):
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise BadFile(f"{what} is {json.dumps(value)}")
+    if isinstance(value, str) and not value.isprintable():
+        raise BadFile(f"{what} is {json.dumps(value)}, which cannot be printed")
 
 
 def check_turns(turns, what):
@@ -85,7 +95,7 @@ def check_turns(turns, what):
     if not isinstance(turns, list):
         raise BadFile(f"{what} is {json.dumps(turns)}")
     for time in (turn for turn in turns if turn is not None):
-        if isinstance(time, bool) or not isinstance(time, (int, float)) or not (time > 0 and math.isfinite(time)):
+        if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 < time < LONGEST:
             raise BadFile(f"{what} has {json.dumps(time)}")
 
 
@@ -96,8 +106,8 @@ def read(path):
             rows = json.load(file)
     except (OSError, UnicodeDecodeError) as error:
         raise BadFile(f"{path} cannot be read: {error}") from error
-    except ValueError as error:
-        raise BadFile(f"{path} is no JSON: {error}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise BadFile(f"{path} is no JSON: {error or 'too much of it'}") from error
     if not isinstance(rows, list):
         raise BadFile(f"{path} is no list of results")
     for number, row in enumerate(rows):
@@ -129,28 +139,27 @@ def best_of(rows):
 
 
 def turns_of(row):
-    """[(us or None, us of a word to the other processor and back or None)] of each round. Old files know less."""
-    times = row.get("rounds_us") or [row["median_us"]]
-    lines = row.get("lines_us") or []
-    return list(zip(times, lines + [None] * (len(times) - len(lines))))
+    """[(us or None, us of a word to the other processor and back or None)] of each round; none of a file that tells of no rounds."""
+    times, lines = row.get("rounds_us", []), row.get("lines_us", [])
+    return list(zip(times, lines or [None] * len(times)))
 
 
 def ratios_between(ours, peer):
-    """How many times tutti's time a peer's was: of each two rounds in minutes of one kind, whichever they are, where that is known; of
-    each round otherwise. And whether it is of such minutes, or of others, where there were no such two."""
-    mine, theirs = ([turn for turn in turns_of(row) if turn[0]] for row in (ours, peer))
-    if all(line for _, line in mine + theirs):
-        same = [time / own for own, own_line in mine for time, line in theirs if max(line, own_line) <= ALIKE * min(line, own_line)]
-        if same:
-            return same, True
-    both = [time / own for (own, _), (time, _) in zip(turns_of(ours), turns_of(peer)) if own and time]
-    return both or [peer["median_us"] / ours["median_us"]], not all(line for _, line in mine + theirs)
+    """How many times tutti's time a peer's was: of each two rounds in minutes of one kind, whichever they are, where both have rounds
+    whose minutes are known; of each round otherwise. And whether such minutes are known, and none was like one of the other's."""
+    mine, theirs = turns_of(ours), turns_of(peer)
+    told, others = ([turn for turn in turns if all(turn)] for turns in (mine, theirs))
+    same = [time / own for own, own_line in told for time, line in others if max(line, own_line) <= ALIKE * min(line, own_line)]
+    if same:
+        return same, False
+    both = [time / own for (own, _), (time, _) in zip(mine, theirs) if own and time] if len(mine) == len(theirs) else []
+    return both or [peer["median_us"] / ours["median_us"]], bool(told and others)
 
 
 def pair_of(ours, peer):
     """What a machine is like changes by the minute, so that medians of all rounds would compare minutes."""
-    ratios, same = ratios_between(ours, peer)
-    return Pair(ours["median_us"], peer["median_us"], f"{NAMES[peer['system']]} {peer['config']}", statistics.median(ratios), not same)
+    ratios, apart = ratios_between(ours, peer)
+    return Pair(ours["median_us"], peer["median_us"], f"{NAMES[peer['system']]} {peer['config']}", statistics.median(ratios), apart)
 
 
 def pairs_of(rows):
@@ -161,7 +170,7 @@ def pairs_of(rows):
             peers.setdefault((place_of(row), Line(row["op"], row["in_place"], "ordinary"), row["bytes"]), []).append(row)
     for (place, line, count), ours in best_of(row for row in rows if row["system"] == "tutti").items():
         pairs = [pair_of(ours, peer) for peer in peers.get((place, line._replace(memory="ordinary"), count), [])]
-        pair = min(pairs, key=lambda one: one.ratio, default=Pair(ours["median_us"]))
+        pair = min(pairs, key=lambda one: (one.apart, one.ratio), default=Pair(ours["median_us"]))
         tables.setdefault(place, {}).setdefault(line, {})[count] = pair
     return tables
 
@@ -199,7 +208,7 @@ def limit_of(rows, place, operation, count):
 
 
 def beside_the_map(rows, place):
-    """{operation: {bytes: how many times the direct map's time tutti takes with registered memory}}, out of place."""
+    """{operation: {bytes: how many times the direct map's time tutti takes with registered memory, as words}}, out of place."""
     ours = {(line.op, count): row for (own, line, count), row in best_of(row for row in rows if row["system"] == "tutti").items()
             if own == place and (line.memory, line.in_place) == ("registered", False) and count >= LEAST_BESIDE_MAP}
     table = {}
@@ -207,8 +216,8 @@ def beside_the_map(rows, place):
         if row["system"] != "limit" or (row["config"], row["ranks"]) != ("direct map", place.ranks):
             continue
         if (row["op"], row["bytes"]) in ours:
-            ratios, _ = ratios_between(row, ours[row["op"], row["bytes"]])
-            table.setdefault(row["op"], {})[row["bytes"]] = statistics.median(ratios)
+            ratios, apart = ratios_between(row, ours[row["op"], row["bytes"]])
+            table.setdefault(row["op"], {})[row["bytes"]] = f"{statistics.median(ratios):.2f}{'†' * apart}"
     return table
 
 
@@ -222,10 +231,14 @@ def markdown_table(head, lines):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(line) + " |" for line in lines]
 
 
+def mark(pair):
+    return "†" if pair.apart else ""
+
+
 def pair_text(pair):
     if pair is None:
         return "–"
-    peer = f" ({time_text(pair.best)} {pair.who}) **{pair.ratio:.2f}**{'†' if pair.apart else ''}" if pair.who else ""
+    peer = f" ({time_text(pair.best)} {pair.who}) **{pair.ratio:.2f}**{mark(pair)}" if pair.who else ""
     return time_text(pair.ours) + peer
 
 
@@ -246,7 +259,7 @@ def map_table(rows, place):
     sizes = sorted({count for cells in table.values() for count in cells})
     if not sizes:
         return []
-    lines = [[operation, *(f"{table[operation][count]:.2f}" if count in table[operation] else "–" for count in sizes)]
+    lines = [[operation, *(table[operation].get(count, "–") for count in sizes)]
              for operation in sorted(table, key=lambda name: order_among(OPERATIONS, name))]
     return ["Registered memory in units of the direct map, out of place:", "", *markdown_table(["", *map(size_text, sizes)], lines), ""]
 
@@ -287,7 +300,7 @@ def minutes(rows, tables):
 def below_aim(tables):
     below = sorted((pair.ratio, place, line, count, pair) for place, table in tables.items() for line, cells in table.items()
                    for count, pair in cells.items() if pair.who and pair.ratio < AIM)
-    return [f"- {ratio:.2f}: {place}: {line}, {size_text(count)}: {time_text(pair.ours)} us, {pair.who} "
+    return [f"- {ratio:.2f}{mark(pair)}: {place}: {line}, {size_text(count)}: {time_text(pair.ours)} us, {pair.who} "
             f"{time_text(pair.best)} us" for ratio, place, line, count, pair in below]
 
 
@@ -309,8 +322,8 @@ def report(rows):
     machines = [row["config"] for row in rows if row["system"] == "machine"]
     versions = sorted({row["version"] for row in rows if is_measured(row) and "version" in row})
     text = ["# tutti beside its peers", "", ". ".join([*machines, ", ".join(versions)]) + ".", "",
-            "A cell: tutti's microseconds (those of the best peer, and which) **ratio**, the median of the rounds'; above 1 tutti is "
-            "ahead.", ""]
+            "A cell: tutti's microseconds (those of the best peer, and which) **ratio**; above 1 tutti is ahead. Times are medians of all "
+            "rounds, ratios of rounds in like minutes, where these are known, and of each round by itself where not.", ""]
     text += [*disturbance(rows), *minutes(rows, tables), *summary(tables), ""]
     for place in sorted(tables, key=lambda one: one.order):
         text += [f"## {place}", "", *place_table(place, tables[place], rows), "", *map_table(rows, place)]

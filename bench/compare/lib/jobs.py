@@ -1,4 +1,5 @@
 """One job: the processes of one configuration, which measure a list of cells."""
+import contextlib
 import json
 import os
 import shutil
@@ -47,6 +48,17 @@ def _end(processes):
             time.sleep(0.01)
 
 
+@contextlib.contextmanager
+def undisturbed():
+    """Who asks for an end once more gets no other one."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def run(commands, environment, seconds, errors):
     """Runs the processes of a job to their end; raises Ended. What they print goes to the file `errors`."""
     processes = []
@@ -56,7 +68,8 @@ def run(commands, environment, seconds, errors):
                                               start_new_session=True))
         failed = _wait(processes, time.monotonic() + seconds)
     finally:
-        _end(processes)
+        with undisturbed():
+            _end(processes)
     if failed == "late":
         raise Ended(f"not done after {seconds:.0f} s")
     if failed is not None:

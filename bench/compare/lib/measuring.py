@@ -11,7 +11,8 @@ from cells import Cell
 from systems import NAMES
 
 SLOW = 4  # times tutti's time: beyond, two short looks at a peer are enough
-HOPELESS = 2  # times the best peer's: beyond, the first round is enough
+HOPELESS = 2  # times the best peer's: beyond, the first round is enough, or where minutes are told apart
+TELLING = 3  # such rounds, none of which was better
 RESTARTS = 3  # of a job that fails
 SET_UP = 60  # seconds that a job may take beside its cells
 A_CELL = 4  # seconds that one may take
@@ -29,6 +30,7 @@ class Comparison:
         self.cpus = machine.cpus()
         self.real_time = machine.may_be_real_time()
         self.times, self.others, self.limits, self.troubles = {}, {}, {}, []
+        self.last = self.done = 0  # rounds that were begun, and that were told
 
     # --- measuring ---
 
@@ -36,8 +38,10 @@ class Comparison:
         for number in range(1, self.options.rounds + 1):
             self.round(number)
             after_each()
+            self.done = number
 
     def round(self, number):
+        self.last = number
         if self.options.limits:
             self.measure_limits(number)
         # Back and forth, so that what changes slowly favours none.
@@ -93,7 +97,10 @@ class Comparison:
     def is_hopeless(self, configuration, ranks, cell):
         if configuration.system == "tutti" or (configuration, ranks, cell) not in self.times:
             return False
+        times = self.times[configuration, ranks, cell].values()
         best = self.best(set(NAMES) - {"tutti"}, configuration.transport, ranks, cell)
+        if any(timing.line for timing in times):
+            return len(times) >= TELLING and min(timing.us for timing in times) > HOPELESS * best
         return self.median(configuration, ranks, cell) > HOPELESS * best
 
     def best(self, systems, transport, ranks, cell):
@@ -149,8 +156,7 @@ class Comparison:
 
     def turns(self, times):
         """What a row tells of {round: Timing}."""
-        last = max(number for every in (self.times, self.limits) for one in every.values() for number in one)
-        turns = [times.get(number) for number in range(1, last + 1)]
+        turns = [times.get(number) for number in range(1, self.last + 1)]
         return {"median_us": round(statistics.median(turn.us for turn in times.values()), 4),
                 "rounds_us": [turn and round(turn.us, 4) for turn in turns],
                 "lines_us": [turn and turn.line and round(turn.line, 3) for turn in turns]}
