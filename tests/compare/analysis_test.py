@@ -202,6 +202,14 @@ class BadFiles(WithFiles):
         self.expect("is no JSON", self.file("text", "8 B: fast"))
         self.expect("is no list of results", self.file("object", "{}"))
 
+    def test_tables_are_not_written_over_results(self):
+        path = self.file("results.md", [row("tutti", "default", 1.0)])
+        before = path.read_text(encoding="utf-8")
+        status, output, errors = command("run", "--from", path, "--no-plots")
+        self.assertEqual((status, output), (2, ""))
+        self.assertIn("the tables would be written over it", errors)
+        self.assertEqual(path.read_text(encoding="utf-8"), before)
+
     def test_no_results(self):
         for wrong, text in ((3, "is no result"), ({}, "is no result"), (row("tutti", "default", "fast"), 'median_us is "fast"'),
                             (row("tutti", "default", True), "median_us is true"),

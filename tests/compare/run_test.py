@@ -51,9 +51,11 @@ class Measuring(WithFolder):
         self.assertEqual((len(ours), len(keys)), (64, 64))  # 4 operations, 2 sizes, 2 transports, 2 places, 2 memories
         for row in ours:
             self.assertEqual((row["ranks"], row["type"], len(row["rounds_us"]), len(row["lines_us"])), (2, "float", 1, 1))
-            line = row["lines_us"][0]
-            self.assertTrue(line is None or line > 0)  # not known where it changed meanwhile
             self.assertGreater(row["median_us"], 0)
+        lines = [row["lines_us"][0] for row in ours if row["lines_us"][0] is not None]  # where it did not change meanwhile
+        self.assertTrue(all(line > 0 for line in lines))
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertGreater(len(lines), 0)
         self.assertIn("## Shared memory, 2 ranks", output)
         self.assertIn("## TCP over loopback, 2 ranks", output)
         pictures = sorted((self.folder / "results-plots").iterdir())

@@ -72,8 +72,7 @@ def check(row, number, path):
     if not isinstance(row, dict) or "system" not in row:
         raise BadFile(f"{path}: row {number} is no result of bench/compare/run")
     where = f"{path}: row {number}"
-    wanted = {"system": str, "config": str} if row["system"] == "machine" else {**WANTED, **{name: kind for name, kind in MAY_HAVE.items() if name in row}}
-    for name, kind in wanted.items():
+    for name, kind in kinds_of(row).items():
         check_value(row.get(name), kind, f"{where}: {name}")
     if row["system"] == "machine":
         return
@@ -81,6 +80,13 @@ def check(row, number, path):
         raise BadFile(f"{where} has a time, ranks or bytes that cannot be")
     for name in ("rounds_us", "lines_us"):
         check_turns(row.get(name, []), f"{where}: {name}")
+
+
+def kinds_of(row):
+    """{name: kind} of what a row must have, and of what it has besides."""
+    if row["system"] == "machine":
+        return {"config": str}
+    return {**WANTED, **{name: kind for name, kind in MAY_HAVE.items() if name in row}}
 
 
 def check_value(value, kind, what):
