@@ -97,10 +97,16 @@ class LedRoot {
   bool waits_ = false, begun_ = false;
 };
 
+// The root may be of this process, which may end with what its caller is told here. After a deadline nobody is on his
+// way any more.
+void letOthersHear(const Error& why, uint64_t job, const Communicator::Cancelled& cancelled) {
+  if (why.code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, int rank, int size, const Config& config,
-                                                 const Self& self, const Cancelled& cancelled, const Begun& begun) {
+                                                 const Self& self, const Cancelled& cancelled, const Begun& begun) try {
   const auto recorder = std::make_shared<Recorder>();
   control::JoinRequest request = requestFor(config, self, recorder);
   request.id = id;
@@ -121,6 +127,9 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
         {rank, control::Stop::kError, ErrorCode::kRemote, control::gaveUpJoining(fmt::format("rank {}", rank))});
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(plane, recorder, config, self.network);
+} catch (const Error& error) {
+  letOthersHear(error, id.job, cancelled);
+  throw;
 }
 
 Communicator::Communicator(std::shared_ptr<control::Plane> plane, std::shared_ptr<Recorder> recorder,
@@ -246,7 +255,7 @@ std::shared_ptr<Communicator> Communicator::growInOrder(const Growth& growth, co
 // while the new one is only being handed down: whoever has it may be done with this one.
 std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest& request, const Config& config,
                                                       const Self& self, std::shared_ptr<Recorder> recorder,
-                                                      const Cancelled& cancelled) {
+                                                      const Cancelled& cancelled) try {
   constexpr std::chrono::milliseconds kLook(10), kGrace(100);
   const control::BoundedWait patience(request.deadline, cancelled, request.rank);
   auto plane = control::Plane::begin(request);
@@ -259,6 +268,9 @@ std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest
       plane->fail({request.rank, control::Stop::kError, ErrorCode::kRemote, notGrown(team_, team_.failure("grow"))});
   }
   return make(plane, std::move(recorder), config, self.network);
+} catch (const Error& error) {
+  letOthersHear(error, request.id.job, cancelled);
+  throw;
 }
 
 std::shared_ptr<Communicator> Communicator::shrink(const Config& config, const Self& self, std::span<const int> leftOut,

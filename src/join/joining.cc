@@ -39,14 +39,19 @@ void Joining::callRoot() {
       reactor_, targetOfRoot(request_), [this](std::shared_ptr<Line> line) { onRoot(std::move(line)); },
       [this](const std::string& why) {
         if (isTaken()) return fail(ErrorCode::kSystem, request_.id.taken);
-        // That of an id that was handed over is of no earlier job, and does not come again.
-        if (!placed_ && !lostRoot_.empty() && dial_->refused() && request_.id.place.empty())
-          return fail(ErrorCode::kRemote, lostRoot_);
+        if (const std::string left = whoLeft(why); !left.empty()) return fail(ErrorCode::kRemote, left);
         lastRefusal_ = dial_->unproven() ? "" : why;
         if (dial_->unproven()) unproven_ = why;
         if (dial_->starved()) starve(fmt::format("no connection to {} ({})", placed_ ? calling_ : "the root", why));
       },
       pause_);
+}
+
+// That of an id that was handed over is of no earlier job, and does not come again; nor has anybody else its name.
+std::string Joining::whoLeft(const std::string& why) const {
+  if (placed_ || !dial_->refused() || !request_.id.place.empty()) return {};
+  if (!lostRoot_.empty() || !dial_->leftByName()) return lostRoot_;
+  return fmt::format("the root of the job left while this rank called it ({}). Look for why that process ended", why);
 }
 
 void Joining::onRoot(std::shared_ptr<Line> line) {

@@ -63,7 +63,8 @@ class Joining {
   void onDigest(const Bytes& payload);
   void learn(std::span<const std::byte> wrapped);
   void callParent(const RankAddress& parent);
-  std::string obstacle() const;  // to the connection that is being tried
+  std::string whoLeft(const std::string& why) const;  // empty: nobody has
+  std::string obstacle() const;                       // to the connection that is being tried
   void onDeadline();
   bool isUnheard() const noexcept { return !root_ && !placed_ && !isTaken(); }
   void end(ErrorCode code, const std::string& text);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include "base/deadline_names.h"
 #include "base/limits.h"
@@ -91,6 +92,17 @@ void closeRootHere(uint64_t job) noexcept {
   if (const auto root = ofThisProcess<RootsHere>().of(job)) root->halt();
 }
 
+void awaitLastCallsHere(uint64_t job, const std::function<bool()>& cancelled) noexcept {
+  constexpr std::chrono::milliseconds kLook(1);
+  const auto tellsStill = [job] {
+    const auto root = ofThisProcess<RootsHere>().of(job);
+    return root && root->tellsStill();
+  };
+  for (const Deadline limit = Deadline::in(kLastCalls); tellsStill() && !limit.passed();
+       std::this_thread::sleep_for(kLook))
+    if (cancelled && cancelled()) return;
+}
+
 bool tellRootHere(uint64_t job, int rank, int size, const std::function<std::string()>& why) noexcept {
   try {
     const auto root = ofThisProcess<RootsHere>().of(job);
@@ -107,10 +119,7 @@ void Root::giveUp(int rank, int size, const std::string& why) {
   reactor_.post([this, rank, size, why] {
     if (pendingRanks_.contains(rank)) return;
     if (size_ == 0 && size > 1 && size <= kMaxRanks) size_ = size;
-    givenUp_ = givenUp_ || !refused_;
-    account(rank);
-    refuse(ErrorCode::kRemote, why);
-    endIfIdle();
+    refuseAsOneOf(rank, ErrorCode::kRemote, why);
   });
 }
 
@@ -151,6 +160,7 @@ void Root::run() {
   reactor_.run([this](const std::string& what) {
     refuse(ErrorCode::kSystem, fmt::format("{} cannot lead the ranks together: {}", ownProcess(), what));
   });
+  tellsStill_.store(false, std::memory_order_release);
 }
 
 std::string Root::ownProcess() const {
@@ -174,16 +184,21 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   Hello hello = decodeHello(first.payload);
   if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
   if (refused_) return tellLate(line, hello.who.rank);
-  if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
-    tell(line, *objection);
-    return refuse(objection->code, objection->text);
+  if (const auto claim = falseClaim(hello)) {
+    tell(line, *claim);
+    return refuse(claim->code, claim->text);
+  }
+  if (const auto difference = differenceFromOthers(hello, line->peerEncrypts())) {
+    tell(line, *difference);
+    return refuseAsOneOf(hello.who.rank, difference->code, difference->text);
   }
   seat(line, std::move(hello));
 } catch (const Error& e) {
   listener_.refuse(*line, e.what());
 }
 
-std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
+// After such a one nobody knows how many there are to come.
+std::optional<Refusal> Root::falseClaim(const Hello& hello) const {
   const int rank = hello.who.rank;
   if (const auto wrong = wrongPlace(rank, hello.size))
     return Refusal{ErrorCode::kInvalidUsage,
@@ -198,6 +213,10 @@ std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) cons
         ErrorCode::kInvalidUsage,
         fmt::format("the ranks disagree on the size of the job: {} says {}, {} says {}. Start all with one size",
                     describe(pendingRanks_.begin()->second.who), size_, describe(hello.who), hello.size)};
+  return std::nullopt;
+}
+
+std::optional<Refusal> Root::differenceFromOthers(const Hello& hello, bool encrypts) const {
   if (!pendingRanks_.empty() && pendingRanks_.begin()->second.encrypts != encrypts) {
     const RankAddress& other = pendingRanks_.begin()->second.who;
     return Refusal{
@@ -306,7 +325,7 @@ void Root::onGone(int rank, const std::string& why) {
   PendingRank& pendingRank = pendingRanks_.at(rank);
   pendingRank.line->close();
   if (!pendingRank.done)
-    refuse(ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(pendingRank.who), why));
+    refuseAsOneOf(rank, ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(pendingRank.who), why));
   endIfIdle();
 }
 
@@ -315,7 +334,7 @@ void Root::onSilence(int rank, const std::string& how) {
   const std::string text = fmt::format("{}, while joining, {}", describe(pendingRank.who), how);
   pendingRank.line->send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, text}));
   pendingRank.line->close();
-  refuse(ErrorCode::kRemote, text);
+  refuseAsOneOf(rank, ErrorCode::kRemote, text);
 }
 
 std::vector<int> Root::missing() const {
@@ -347,10 +366,19 @@ std::string Root::suspicion() const {
 
 void Root::refuse(ErrorCode code, const std::string& text) {
   if (refused_) return;
+  tellsStill_.store(true, std::memory_order_release);  // before anybody can have heard it
   refused_ = Refusal{code, text};
   reserve_.reset();
   for (auto& [rank, pendingRank] : pendingRanks_)
     if (pendingRank.line->isOpen()) tell(pendingRank.line, *refused_);
+  endIfIdle();
+}
+
+// One that came as itself, once: so does each that is yet to come.
+void Root::refuseAsOneOf(int rank, ErrorCode code, const std::string& text) {
+  countsThem_ = countsThem_ || !refused_;
+  account(rank);
+  refuse(code, text);
   endIfIdle();
 }
 
@@ -376,9 +404,8 @@ void Root::tellLate(const std::shared_ptr<Line>& line, int rank) {
   tell(line, *refused_);
 }
 
-// Where ranks have given up, each speaks for itself; after another refusal two may have come in the name of one.
 void Root::account(int rank) {
-  if (givenUp_ && rank >= 0 && rank < size_) accounted_.insert(rank);
+  if (countsThem_ && rank >= 0 && rank < size_) accounted_.insert(rank);
 }
 
 // Asked where a line has parted, which takes no memory.

@@ -108,6 +108,7 @@ void Dial::failed(size_t place, const std::string& why) {
   if (const auto& line = attempts_[place].line) {
     noteError(place, line->connectError());
     unproven_ = unproven_ || line->unproven();
+    leftByName_ = leftByName_ || (overUnix(place) && line->unproven());
   }
   append(reasons_, nameOf(place), why);
   --running_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "control_ranks.h"
@@ -93,6 +94,18 @@ TEST(JoiningAtARootThatHangsUp, CallsItNowAndThen) {
   rank.join();
   EXPECT_GE(calls, 1);
   EXPECT_LT(calls, 100) << "without a pause there are thousands";
+}
+
+// That of an id which was handed over does not come again, and nobody else has its name.
+TEST(JoiningAtARootThatHangsUp, EndsOnceNobodyListensThere) {
+  const UniqueId id = anyRootPlace().id;
+  auto door = std::make_unique<fuzz::Door>(rootUnixName(id.job));
+  std::thread process([&] {
+    { const auto withoutProof = door->open(rootContext(anyRootPlace().id), soon()); }
+    door.reset();
+  });
+  expectTold(thrownBy([&] { joinPlane(requestFor(id, 1, 2)); }), "the root of the job left while this rank called it");
+  process.join();
 }
 
 // Whatever a rank says of itself: its name, its process, its addresses, its info.
