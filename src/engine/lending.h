@@ -35,7 +35,8 @@ class LendingTrial {
   explicit LendingTrial(bool lendsFirst) : lendsFirst_(lendsFirst) {}
 
   // Of a call that moves so many bytes over its longest link: how it goes. In place there is less to copy, so neither
-  // way takes what it takes elsewhere. `crowded`: lending is known to be faster now, and taken to be for some calls.
+  // way takes what it takes elsewhere. `crowded`: lending is likely to be faster now, and taken to be for some calls,
+  // unless it has been much slower of late.
   bool lends(size_t bytes, bool inPlace, bool crowded = false) noexcept {
     place_ = inPlace ? 1 : 0;
     size_ = std::min<size_t>(static_cast<size_t>(std::bit_width(bytes / kLeastBytes)), kSizes - 1);
@@ -45,7 +46,7 @@ class LendingTrial {
     const bool tries = turn < 2 * kRun;
     counts_ = tries ? turn % kRun != 0 : turn > 2 * kRun;
     if (crowded) now.crowdedUntil = call + kBelieved;
-    lendsNow_ = tries ? turn / kRun % 2 != 0 : call < now.crowdedUntil || lendingIsFaster();
+    lendsNow_ = tries ? turn / kRun % 2 != 0 : (call < now.crowdedUntil && !now.lendingIsSlow()) || lendingIsFaster();
     return lendsNow_;
   }
   // How long that call took.
@@ -67,6 +68,7 @@ class LendingTrial {
   struct OfSize {
     uint32_t calls = 0, crowdedUntil = 0;
     std::array<uint64_t, 2> usual{};  // through slots, and lent
+    bool lendingIsSlow() const noexcept { return usual[0] != 0 && usual[1] > usual[0] + usual[0] / 4; }
   };
   static uint32_t turnOf(uint32_t call) noexcept {
     return call % (call < kTried * kTryEvery ? kTryEvery : kTryAgainEvery);

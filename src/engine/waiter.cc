@@ -32,9 +32,16 @@ bool Crowd::felt() noexcept {
   return false;
 }
 
+// Ranks that share a core and have a long message may work for as long, each in its turn, but seldom all of them twice.
+bool Crowd::isHint(bool tookASlice) noexcept {
+  const uint32_t since = sinceLong_.load(std::memory_order_relaxed);
+  sinceLong_.store(tookASlice ? 0 : std::min(since + 1, kFarApart), std::memory_order_relaxed);
+  return tookASlice && (!takesTurns_ || since < kFarApart || doubts_.load(std::memory_order_relaxed));
+}
+
 void Crowd::judge(uint64_t now, uint64_t ticks) noexcept {
   const uint64_t last = believed_.load(std::memory_order_relaxed);
-  if (ticks > slice_) {
+  if (isHint(ticks > slice_)) {
     const uint64_t next = std::clamp(2 * last, kLeastBelieved, kMostBelieved);
     believed_.store(next, std::memory_order_relaxed);
     until_.store(now + next, std::memory_order_relaxed);

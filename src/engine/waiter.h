@@ -27,12 +27,16 @@ class Crowd {
   static constexpr uint64_t kSlice = 2'000'000;
   // A single slice, as somebody else's start takes, must not cost the calls of the next moment.
   static constexpr uint64_t kLeastBelieved = 2 * kSlice, kMostBelieved = 64 * kSlice;
+  // Yields of which one that takes long says nothing, where ranks take turns.
+  static constexpr uint32_t kFarApart = 8;
+  bool isHint(bool tookASlice) noexcept;
   const bool takesTurns_;
   const uint64_t slice_;  // what takes longer was somebody else's
   // In ticks; 0: nothing is believed. Relaxed: it decides how to wait, and orders nothing.
   std::atomic<uint64_t> until_{0};
-  std::atomic<uint64_t> believed_{0};  // the last time, for so long
-  std::atomic<bool> doubts_{false};    // it is over, and no yield has shown whether rightly
+  std::atomic<uint64_t> believed_{0};           // the last time, for so long
+  std::atomic<bool> doubts_{false};             // it is over, and no yield has shown whether rightly
+  std::atomic<uint32_t> sinceLong_{kFarApart};  // yields
 };
 
 // How long a sleep lasts that nothing ends. A thread has to look for what nobody rings for, such as the end of another

@@ -373,6 +373,20 @@ TEST(LendingTrial, InACrowdLendsAtOnce) {
   EXPECT_FALSE(trial.lends(1 << 20, true)) << "in place is apart";
 }
 
+// What was taken for a crowd were ranks with long turns.
+TEST(LendingTrial, BelievesInNoCrowdWhereLendingIsMuchSlower) {
+  for (const bool slower : {false, true}) {
+    LendingTrial trial;
+    int lends = 0;
+    for (int call = 0; call < 32; ++call) {
+      const bool now = trial.lends(1 << 20, false, call % 8 == 7);
+      trial.took(now ? (slower ? 200'000 : 110'000) : 100'000, 1 << 20);
+      lends += now;
+    }
+    EXPECT_EQ(lends, slower ? 1 : 25);
+  }
+}
+
 // Of calls that differ by chance some that took long do not decide.
 TEST(LendingTrial, OneThatWasInterruptedDecidesNothing) {
   LendingTrial trial;

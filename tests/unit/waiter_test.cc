@@ -44,6 +44,27 @@ TEST(CrowdedCore, RanksThatShareItWorkInTurn) {
   EXPECT_FALSE(shared.felt());
 }
 
+// All that share it may have worked for a while, once.
+TEST(CrowdedCore, OneLongTurnOfRanksThatShareItSaysNothing) {
+  const uint64_t later = readTicks() + (uint64_t{1} << 40);
+  for (const auto& [shorts, felt] : {std::pair(0, true), std::pair(7, true), std::pair(8, false)}) {
+    Crowd shared(4);
+    shared.judge(later, kLong);
+    EXPECT_FALSE(shared.felt());
+    for (int yield = 0; yield < shorts; ++yield) shared.judge(later, kShort);
+    shared.judge(later, kLong);
+    EXPECT_EQ(shared.felt(), felt) << shorts;
+  }
+}
+
+TEST(CrowdedCore, IsFoundAgainByOneLongTurn) {
+  Crowd shared(4);
+  for (int yield = 0; yield < 2; ++yield) shared.judge(1, kLong);  // long ago
+  for (int yield = 0; yield < 9; ++yield) EXPECT_FALSE(shared.felt());
+  shared.judge(readTicks() + (uint64_t{1} << 40), kLong);
+  EXPECT_TRUE(shared.felt());
+}
+
 // At once where ranks share the core, else after a while: without giving way to those who have their slice then.
 TEST(WaitingThread, SleepsSoonInACrowd) {
   Crowd crowd;
