@@ -277,7 +277,15 @@ struct SendEnd {
     line.carried = carried;
     // Release: pairs with RecvEnd::ready; header and payload are visible to whoever sees the number.
     line.sequence.store(++posted, std::memory_order_release);
+    ownNext(bytes);
+  }
+  // The next slot's lines, for a payload like this one: more of them are as soon there when they are written to.
+  void ownNext(size_t bytes) noexcept {
+    constexpr size_t kLine = 64, kMost = 4 * kLine;
     own(&header());
+    if (bytes <= kInlineBytes || bytes > std::min<size_t>(fifo.shortBytes, kMost)) return;
+    const std::byte* const next = fifo.place(posted, bytes);
+    for (size_t at = 0; at < bytes; at += kLine) own(next + at);
   }
 };
 
