@@ -99,8 +99,9 @@ class LedRoot {
 
 // The root may be of this process, which may end with what its caller is told here. After a deadline nobody is on his
 // way any more.
-void letOthersHear(const Error& why, uint64_t job, const Communicator::Cancelled& cancelled) {
-  if (why.code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
+void letOthersHear(const std::exception& why, uint64_t job, const Communicator::Cancelled& cancelled) noexcept {
+  const auto* const error = dynamic_cast<const Error*>(&why);
+  if (error == nullptr || error->code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
         {rank, control::Stop::kError, ErrorCode::kRemote, control::gaveUpJoining(fmt::format("rank {}", rank))});
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(plane, recorder, config, self.network);
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   letOthersHear(error, id.job, cancelled);
   throw;
 }
@@ -242,6 +243,7 @@ std::shared_ptr<Communicator> Communicator::growInOrder(const Growth& growth, co
     if (!growth.id) throw;
     request.id = withBeside(*growth.id, growth, team_.rank());
     control::tellRoot(request, [&] { return notGrown(team_, error); });
+    letOthersHear(error, request.id.job, cancelled);
     throw;
   }
   return joinGrown(request, config, self, recorder, cancelled);
@@ -268,7 +270,7 @@ std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest
       plane->fail({request.rank, control::Stop::kError, ErrorCode::kRemote, notGrown(team_, team_.failure("grow"))});
   }
   return make(plane, std::move(recorder), config, self.network);
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   letOthersHear(error, request.id.job, cancelled);
   throw;
 }

@@ -1,7 +1,9 @@
 // A lane on the short way: a call that was made before, through its links once.
 #include <cstring>
 
+#include "base/ticks.h"
 #include "engine/lane.h"
+#include "kernels/host/write_around.h"
 
 namespace tutti::engine {
 namespace {
@@ -44,9 +46,28 @@ inline int waitsFor(const ShortStep& step) noexcept {
   return -1;
 }
 
+// What its reader had last is written around the caches where it is far away (Stores).
+void fillSlot(const ShortStep& step, std::byte* to, const std::byte* from) noexcept {
+  const Stores::Choice choice = step.stores->nextOfMany();
+  const uint64_t begun = choice.isTimed ? readTicks() : 0;
+  if (choice.around) {
+    kernels::copyAround(to, from, step.bytes);
+    kernels::settle();
+  } else {
+    std::memcpy(to, from, step.bytes);
+  }
+  if (choice.isTimed) step.stores->took(choice.around, step.bytes, readTicks() - begun);
+}
+
 inline void copyOne(const ShortStep& step, const Buffers& buffers) noexcept {
   const std::byte* const source = sourceOf(step.from[0], buffers, step.bytes);
-  for (const ShortPlace& to : step.to) copyShort(destinationOf(to, buffers, step.bytes), source, step.bytes);
+  for (const ShortPlace& to : step.to) {
+    std::byte* const place = destinationOf(to, buffers, step.bytes);
+    if (to.kind == Kind::kLink && step.stores != nullptr) [[unlikely]]
+      fillSlot(step, place, source);
+    else
+      copyShort(place, source, step.bytes);
+  }
 }
 
 // What is owed to whom it is told: true if it is anything.
@@ -73,8 +94,8 @@ bool Lane::isShort() noexcept {
     binding.triedShort = true;
     binding.again.clear();
     if (!binding.hasDrivers && !work_.scalesInput)
-      workOut({*binding.schedule, binding.ins, binding.outs, binding.scratch.data(), binding.slotBytes}, work_.layout,
-              work_.arithmetic, binding.again);
+      workOut({*binding.schedule, binding.ins, binding.outs, binding.scratch.data(), binding.slotBytes, binding.stores},
+              work_.layout, work_.arithmetic, binding.again);
   }
   if (binding.again.steps.empty()) return false;
   places_ = {};

@@ -1,5 +1,6 @@
 #include "engine/short_steps.h"
 
+#include "kernels/host/write_around.h"
 #include "kernels/walk.h"
 
 namespace tutti::engine {
@@ -55,6 +56,9 @@ void add(const ShortMeans& means, const kernels::Layout& layout, const Step& ste
   now.finalises = (step.flags & schedule::kFinalise) != 0;
   const bool divides = now.finalises && arithmetic.divisor > 1;
   now.copies = step.fromCount == 1 && !divides;
+  const bool fillsOne = now.copies && all.outs.size() == outs + 1;
+  const bool mayGoAround = kernels::kGoesAround && now.bytes >= Stores::kLeastBytes;
+  now.stores = fillsOne && mayGoAround ? &means.stores[now.number] : nullptr;
   now.sums = divides ? nullptr : kernels::tinySumOf(arithmetic, run.count);
   now.sumsTwo =
       !divides && step.fromCount == 2 && step.toCount == 1 ? kernels::tinyPairSumOf(arithmetic, run.count) : nullptr;

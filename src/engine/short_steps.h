@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/lending.h"
+#include "engine/stores.h"
 #include "kernels/host/combine.h"
 #include "kernels/layout.h"
 #include "link/link.h"
@@ -29,7 +30,8 @@ struct ShortStep {
   uint32_t count = 0, bytes = 0;  // of the payload of each slot
   bool copies = false;            // its one source is stored as it is
   bool finalises = false;
-  kernels::TinySum* sums = nullptr;         // what adds so few; null: combine() does
+  Stores* stores = nullptr;          // of the one slot that it fills with a copy; null: not so, or it is too short
+  kernels::TinySum* sums = nullptr;  // what adds so few; null: combine() does
   kernels::TinyPairSum* sumsTwo = nullptr;  // the same of two sources, for one destination; null: they are others
   // Each a part of the lists below.
   std::span<link::RecvEnd* const> ins;
@@ -48,8 +50,7 @@ struct ShortSteps {
   void clear() noexcept { steps.clear(), ins.clear(), outs.clear(), from.clear(), to.clear(); }
 };
 
-// What is longer is worth another look: at storing it once for several peers and around the caches; among two ranks, at
-// single copies.
+// What is longer is worth another look: at storing it once for several peers; among two ranks, at single copies.
 inline constexpr size_t kMostShortBytes = 4 << 10, kMostShortOfTwo = LendingTrial::kLeastBytes - 1;
 
 // What a lane has to work with.
@@ -59,6 +60,7 @@ struct ShortMeans {
   std::span<link::SendEnd* const> outs;  // as Schedule::outPeers
   std::byte* scratch;
   uint32_t slotBytes;
+  std::span<Stores> stores;  // of each step
 };
 
 void workOut(const ShortMeans& means, const kernels::Layout& layout, const kernels::Arithmetic& arithmetic,

@@ -18,6 +18,7 @@ class Stores {
   enum class Gain : uint8_t { kReaderPays, kQuarter };
   struct Choice {
     bool around = false, isTry = false;
+    bool isTimed = true;  // where each clock reading counts, only some are (nextOfMany())
   };
   // What is smaller is read at once, and waiting until it has left would cost more.
   static constexpr size_t kLeastBytes = 4 << 10;
@@ -31,6 +32,12 @@ class Stores {
   Choice next() noexcept {
     const bool isTry = ++slots_ % kTryEvery == 0 || slots_ == 2 || slots_ == 8;
     return {isTry != aroundIsBetter(), isTry};
+  }
+  // The same where what is filled is so short that reading the clock each time would cost more than is gained.
+  Choice nextOfMany() noexcept {
+    Choice choice = next();
+    choice.isTimed = choice.isTry || slots_ % kTimeEvery == 0;
+    return choice;
   }
   // The way that is known to be the better one.
   Choice usual() const noexcept { return {aroundIsBetter(), false}; }
@@ -50,6 +57,7 @@ class Stores {
     return known - known / 4 + std::min(now, 2 * known) / 4;
   }
 
+  static constexpr uint32_t kTimeEvery = 8;
   static constexpr uint32_t kTryEvery = 61;           // a prime: calls have the same slots each time
   static constexpr uint64_t kLine = 64, kParts = 16;  // times are of a line, in sixteenths of a tick
   // What the reader of a line pays where it would have found it in a cache that both share.

@@ -49,9 +49,10 @@ void Joining::callRoot() {
 
 // That of an id that was handed over is of no earlier job, and does not come again; nor has anybody else its name.
 std::string Joining::whoLeft(const std::string& why) const {
-  if (placed_ || !dial_->refused() || !request_.id.place.empty()) return {};
-  if (!lostRoot_.empty() || !dial_->leftByName()) return lostRoot_;
-  return fmt::format("the root of the job left while this rank called it ({}). Look for why that process ended", why);
+  if (placed_ || !request_.id.place.empty()) return {};
+  if (!lostRoot_.empty() || !dial_->left()) return dial_->refused() ? lostRoot_ : "";
+  return fmt::format("the root of the job hung up while this rank called it, and nobody is there now ({}). {}", why,
+                     whenNobodyIsThere(request_.id));
 }
 
 void Joining::onRoot(std::shared_ptr<Line> line) {

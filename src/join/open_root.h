@@ -36,8 +36,8 @@ auto orTellRootHere(uint64_t job, int rank, int size, Body&& body) {
 // Ends that one once nobody will come to it any more.
 void closeRootHere(uint64_t job) noexcept;
 // A rank of this process has failed, and the process may end as soon as the caller knows it: where the root is here as
-// well and has refused, blocks until those who are still on their way have heard of it, for a second at most, or until
-// `cancelled`.
+// well, blocks until as many have heard of it as there are ranks, until a second after the first has, or until
+// `cancelled`. Any thread but the root's.
 void awaitLastCallsHere(uint64_t job, const std::function<bool()>& cancelled = {}) noexcept;
 
 }  // namespace tutti::control

@@ -24,6 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kMaxHeartbeat = std::chrono::hours(24);
 // Ranks that look for the root call it several times in a second.
 constexpr std::chrono::seconds kLastCalls(1);
+constexpr int64_t kNobody = 1;  // a moment that has passed
 // Of those who come after a refusal, and hear of it: beyond as many who come calls again.
 constexpr size_t kLeastParting = 16, kMostParting = 512;
 
@@ -92,15 +93,15 @@ void closeRootHere(uint64_t job) noexcept {
   if (const auto root = ofThisProcess<RootsHere>().of(job)) root->halt();
 }
 
-void awaitLastCallsHere(uint64_t job, const std::function<bool()>& cancelled) noexcept {
-  constexpr std::chrono::milliseconds kLook(1);
-  const auto tellsStill = [job] {
+void awaitLastCallsHere(uint64_t job, const std::function<bool()>& cancelled) noexcept try {
+  constexpr std::chrono::milliseconds kLook(1), kUntilToldItself(100);
+  const Deadline told = Deadline::in(kUntilToldItself);
+  const auto isWorthIt = [&] {
     const auto root = ofThisProcess<RootsHere>().of(job);
-    return root && root->tellsStill();
+    return root && (root->hasRefused() ? root->tellsStill() : !told.passed());
   };
-  for (const Deadline limit = Deadline::in(kLastCalls); tellsStill() && !limit.passed();
-       std::this_thread::sleep_for(kLook))
-    if (cancelled && cancelled()) return;
+  while (isWorthIt() && !(cancelled && cancelled())) std::this_thread::sleep_for(kLook);
+} catch (const std::exception&) {  // no memory to look for it
 }
 
 bool tellRootHere(uint64_t job, int rank, int size, const std::function<std::string()>& why) noexcept {
@@ -119,7 +120,11 @@ void Root::giveUp(int rank, int size, const std::string& why) {
   reactor_.post([this, rank, size, why] {
     if (pendingRanks_.contains(rank)) return;
     if (size_ == 0 && size > 1 && size <= kMaxRanks) size_ = size;
-    refuseAsOneOf(rank, ErrorCode::kRemote, why);
+    givenUp_ = givenUp_ || !refused_;
+    ++heard_;
+    account(rank);
+    refuse(ErrorCode::kRemote, why);
+    endIfIdle();
   });
 }
 
@@ -160,7 +165,6 @@ void Root::run() {
   reactor_.run([this](const std::string& what) {
     refuse(ErrorCode::kSystem, fmt::format("{} cannot lead the ranks together: {}", ownProcess(), what));
   });
-  tellsStill_.store(false, std::memory_order_release);
 }
 
 std::string Root::ownProcess() const {
@@ -184,21 +188,17 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   Hello hello = decodeHello(first.payload);
   if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
   if (refused_) return tellLate(line, hello.who.rank);
-  if (const auto claim = falseClaim(hello)) {
-    tell(line, *claim);
-    return refuse(claim->code, claim->text);
-  }
-  if (const auto difference = differenceFromOthers(hello, line->peerEncrypts())) {
-    tell(line, *difference);
-    return refuseAsOneOf(hello.who.rank, difference->code, difference->text);
+  if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
+    ++heard_;
+    tell(line, *objection);
+    return refuse(objection->code, objection->text);
   }
   seat(line, std::move(hello));
 } catch (const Error& e) {
   listener_.refuse(*line, e.what());
 }
 
-// After such a one nobody knows how many there are to come.
-std::optional<Refusal> Root::falseClaim(const Hello& hello) const {
+std::optional<Refusal> Root::objectionTo(const Hello& hello, bool encrypts) const {
   const int rank = hello.who.rank;
   if (const auto wrong = wrongPlace(rank, hello.size))
     return Refusal{ErrorCode::kInvalidUsage,
@@ -213,10 +213,6 @@ std::optional<Refusal> Root::falseClaim(const Hello& hello) const {
         ErrorCode::kInvalidUsage,
         fmt::format("the ranks disagree on the size of the job: {} says {}, {} says {}. Start all with one size",
                     describe(pendingRanks_.begin()->second.who), size_, describe(hello.who), hello.size)};
-  return std::nullopt;
-}
-
-std::optional<Refusal> Root::differenceFromOthers(const Hello& hello, bool encrypts) const {
   if (!pendingRanks_.empty() && pendingRanks_.begin()->second.encrypts != encrypts) {
     const RankAddress& other = pendingRanks_.begin()->second.who;
     return Refusal{
@@ -325,7 +321,7 @@ void Root::onGone(int rank, const std::string& why) {
   PendingRank& pendingRank = pendingRanks_.at(rank);
   pendingRank.line->close();
   if (!pendingRank.done)
-    refuseAsOneOf(rank, ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(pendingRank.who), why));
+    refuse(ErrorCode::kRemote, fmt::format("{} left while joining: {}", describe(pendingRank.who), why));
   endIfIdle();
 }
 
@@ -334,7 +330,7 @@ void Root::onSilence(int rank, const std::string& how) {
   const std::string text = fmt::format("{}, while joining, {}", describe(pendingRank.who), how);
   pendingRank.line->send(Kind::kRefuse, encode(Refusal{ErrorCode::kRemote, text}));
   pendingRank.line->close();
-  refuseAsOneOf(rank, ErrorCode::kRemote, text);
+  refuse(ErrorCode::kRemote, text);
 }
 
 std::vector<int> Root::missing() const {
@@ -366,19 +362,12 @@ std::string Root::suspicion() const {
 
 void Root::refuse(ErrorCode code, const std::string& text) {
   if (refused_) return;
-  tellsStill_.store(true, std::memory_order_release);  // before anybody can have heard it
+  tellsUntil_ = (Deadline::Clock::now() + kLastCalls).time_since_epoch().count();  // before anybody can have heard it
   refused_ = Refusal{code, text};
+  heard_ += pendingRanks_.size();
   reserve_.reset();
   for (auto& [rank, pendingRank] : pendingRanks_)
     if (pendingRank.line->isOpen()) tell(pendingRank.line, *refused_);
-  endIfIdle();
-}
-
-// One that came as itself, once: so does each that is yet to come.
-void Root::refuseAsOneOf(int rank, ErrorCode code, const std::string& text) {
-  countsThem_ = countsThem_ || !refused_;
-  account(rank);
-  refuse(code, text);
   endIfIdle();
 }
 
@@ -400,12 +389,14 @@ void Root::tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexc
 
 void Root::tellLate(const std::shared_ptr<Line>& line, int rank) {
   if (static_cast<size_t>(parting_) >= quarterOfFiles(kLeastParting, kMostParting)) return line->close();
+  ++heard_;
   account(rank);
   tell(line, *refused_);
 }
 
+// Where ranks have given up, each speaks for itself; after another refusal two may have come in the name of one.
 void Root::account(int rank) {
-  if (countsThem_ && rank >= 0 && rank < size_) accounted_.insert(rank);
+  if (givenUp_ && rank >= 0 && rank < size_) accounted_.insert(rank);
 }
 
 // Asked where a line has parted, which takes no memory.
@@ -417,7 +408,13 @@ bool Root::awaitsAnybody() const noexcept {
 
 // After a refusal the root stays for those who have yet to come, as long as it knows that there are any.
 void Root::endIfIdle() noexcept {
-  if (refused_ && parting_ == 0 && !awaitsAnybody()) reactor_.stop();
+  if (!refused_ || parting_ != 0) return;
+  if (size_ > 0 && heard_ >= static_cast<size_t>(size_)) tellsUntil_ = kNobody;
+  if (!awaitsAnybody()) reactor_.stop();
 }
+
+bool Root::hasRefused() const noexcept { return tellsUntil_ != 0; }
+
+bool Root::tellsStill() const noexcept { return Deadline::Clock::now().time_since_epoch().count() < tellsUntil_; }
 
 }  // namespace tutti::control

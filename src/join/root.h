@@ -1,6 +1,7 @@
 // The root of a job: tells each rank its parent in the tree, and everyone when the joining fails.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,8 +44,9 @@ class Root : public Service {
   void run() override;
   void hurry() override;
   void halt() override;
-  // Any thread. It is there yet for those who have to hear why this job will not start.
-  bool tellsStill() const noexcept { return tellsStill_.load(std::memory_order_acquire); }
+  // Any thread, both: whether this job will not start, and whether somebody may be on his way who has yet to hear it.
+  bool hasRefused() const noexcept;
+  bool tellsStill() const noexcept;
   const UniqueId& id() const noexcept { return id_; }
   // Any thread. That rank, of `size`, will not come; 0: how many there are is not known.
   void giveUp(int rank, int size, const std::string& why);
@@ -59,8 +61,7 @@ class Root : public Service {
 
   Listener::Request listenRequest(const RootPlace& place, const Network& network) const;
   void welcome(const std::shared_ptr<Line>& line, Frame& first);
-  std::optional<Refusal> falseClaim(const Hello& hello) const;
-  std::optional<Refusal> differenceFromOthers(const Hello& hello, bool encrypts) const;
+  std::optional<Refusal> objectionTo(const Hello& hello, bool encrypts) const;
   std::string differenceFrom(const Hello& hello) const;
   std::string differenceOfSecrets(const Hello& hello) const;
   void seat(const std::shared_ptr<Line>& line, Hello hello);
@@ -77,7 +78,6 @@ class Root : public Service {
   std::string ownProcess() const;
   // Tells everyone who came, and whoever still comes, that this job will not start.
   void refuse(ErrorCode code, const std::string& text);
-  void refuseAsOneOf(int rank, ErrorCode code, const std::string& text);
   void tell(const std::shared_ptr<Line>& line, const Refusal& refusal) noexcept;
   void tellLate(const std::shared_ptr<Line>& line, int rank);
   void endIfIdle() noexcept;
@@ -95,10 +95,11 @@ class Root : public Service {
   Hello first_;  // of the one that came first
   int placed_ = 0, done_ = 0, parting_ = 0;
   std::optional<Refusal> refused_;
-  std::atomic<bool> tellsStill_ = false;
-  bool countsThem_ = false;  // it is known who is yet to come, since no two have come as one
-  std::set<int> accounted_;  // then: who has come since, or will not
-  UniqueFd reserve_;         // given up for those who have yet to hear of a refusal, where there is no other descriptor
+  std::atomic<int64_t> tellsUntil_{0};  // a moment of the deadlines' clock; 0: it has not refused
+  size_t heard_ = 0;                    // how many know why
+  bool givenUp_ = false;                // for a rank that said so without a line
+  std::set<int> accounted_;             // then: who came since, or said the same
+  UniqueFd reserve_;  // given up for those who have yet to hear of a refusal, where there is no other descriptor
 };
 
 }  // namespace tutti::control

@@ -46,7 +46,7 @@ void Dial::startRound() {
   if (const auto left = rootNameIn(target_.folder, target_.context.job)) unixNames_.insert(unixNames_.begin(), *left);
   attempts_.assign(places(), {});
   reasons_.clear();
-  refused_ = unproven_ = lacking_ = false;
+  refused_ = unproven_ = left_ = lacking_ = false;
   next();
 }
 
@@ -100,6 +100,7 @@ void Dial::attempt(size_t place) {
 // A Unix socket's name means something on its own host only: it tells nothing when there are addresses as well.
 void Dial::noteError(size_t place, int error) noexcept {
   lacking_ = lacking_ || Lack::isOne(error);
+  if (error == ECONNREFUSED && overUnix(place) && unixNames_[place] == hungUp_) left_ = true;
   if (error == ECONNREFUSED && (!overUnix(place) || target_.addresses.empty())) refused_ = true;
 }
 
@@ -108,7 +109,7 @@ void Dial::failed(size_t place, const std::string& why) {
   if (const auto& line = attempts_[place].line) {
     noteError(place, line->connectError());
     unproven_ = unproven_ || line->unproven();
-    leftByName_ = leftByName_ || (overUnix(place) && line->unproven());
+    if (overUnix(place) && line->unproven()) hungUp_ = unixNames_[place];
   }
   append(reasons_, nameOf(place), why);
   --running_;

@@ -38,8 +38,9 @@ class Dial : public std::enable_shared_from_this<Dial> {
   bool starved() const noexcept { return lack_.lasts(); }
   // Of the same round: somebody answered who has another secret, or means another job.
   bool unproven() const noexcept { return unproven_; }
-  // Of any round: who listens at one of its Unix names hung up before the secret was proved.
-  bool leftByName() const noexcept { return leftByName_; }
+  // Of the same round: nobody listens at a Unix name where somebody hung up, in any round, before the secret was
+  // proved.
+  bool left() const noexcept { return left_; }
 
  private:
   Dial(Reactor& reactor, Target target, Won won, Lost lost)
@@ -70,7 +71,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
   Reactor::Token stagger_ = 0, pause_ = 0;
   Pause lastPause_{};
   std::string reasons_;
-  bool refused_ = false, unproven_ = false, leftByName_ = false, over_ = false;
+  bool refused_ = false, unproven_ = false, left_ = false, over_ = false;
+  std::string hungUp_;    // the name of who did
   bool lacking_ = false;  // in this round
   Lack lack_;
 };

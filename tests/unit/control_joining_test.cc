@@ -104,7 +104,8 @@ TEST(JoiningAtARootThatHangsUp, EndsOnceNobodyListensThere) {
     { const auto withoutProof = door->open(rootContext(anyRootPlace().id), soon()); }
     door.reset();
   });
-  expectTold(thrownBy([&] { joinPlane(requestFor(id, 1, 2)); }), "the root of the job left while this rank called it");
+  expectTold(thrownBy([&] { joinPlane(requestFor(id, 1, 2)); }),
+             "the root of the job hung up while this rank called it, and nobody is there now");
   process.join();
 }
 

@@ -45,6 +45,27 @@ TEST(Stores, OfOutputsGoAroundForAQuarter) {
   EXPECT_GT(around(enough, 128, 13, 10), 120);
 }
 
+// Of slots that are filled in no time only some are timed, and those that are tried.
+TEST(Stores, OfManyShortSlotsFollowThemToo) {
+  Stores stores;
+  const auto fill = [&](int slots, uint64_t ordinary, uint64_t goingAround) {
+    int around = 0, timed = 0;
+    for (int slot = 0; slot < slots; ++slot) {
+      const Stores::Choice choice = stores.nextOfMany();
+      EXPECT_TRUE(choice.isTimed || !choice.isTry);
+      if (choice.isTimed) stores.took(choice.around, kFilled, kFilled / 64 * (choice.around ? goingAround : ordinary));
+      around += choice.around, timed += choice.isTimed;
+    }
+    EXPECT_LT(timed, slots / 5);
+    return around;
+  };
+  EXPECT_LT(fill(128, 14, 5), 5);
+  fill(800, 60, 8);
+  EXPECT_GT(fill(128, 60, 8), 120);
+  fill(128, 14, 5);
+  EXPECT_LT(fill(128, 14, 5), 5);
+}
+
 TEST(Stores, SayWhatIsTried) {
   Stores stores;
   int tries = 0;

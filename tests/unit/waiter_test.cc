@@ -58,11 +58,14 @@ TEST(CrowdedCore, OneLongTurnOfRanksThatShareItSaysNothing) {
 }
 
 TEST(CrowdedCore, IsFoundAgainByOneLongTurn) {
-  Crowd shared(4);
-  for (int yield = 0; yield < 2; ++yield) shared.judge(1, kLong);  // long ago
-  for (int yield = 0; yield < 9; ++yield) EXPECT_FALSE(shared.felt());
-  shared.judge(readTicks() + (uint64_t{1} << 40), kLong);
-  EXPECT_TRUE(shared.felt());
+  for (const bool wasFelt : {false, true}) {
+    Crowd shared(4);
+    for (int yield = 0; yield < (wasFelt ? 2 : 1); ++yield) shared.judge(1, kLong);  // long ago
+    for (int yield = 0; yield < 8; ++yield) shared.judge(1, kShort);
+    EXPECT_FALSE(shared.felt());
+    shared.judge(readTicks() + (uint64_t{1} << 40), kLong);
+    EXPECT_EQ(shared.felt(), wasFelt);
+  }
 }
 
 // At once where ranks share the core, else after a while: without giving way to those who have their slice then.
