@@ -189,6 +189,8 @@ void Root::welcome(const std::shared_ptr<Line>& line, Frame& first) try {
   if (!hello.mark.empty()) hello.mark = line->unwrap(hello.mark);
   if (refused_) return tellLate(line, hello.who.rank);
   if (const auto objection = objectionTo(hello, line->peerEncrypts())) {
+    // Two who disagree on how many there are, or who is who: nobody knows who is yet to come.
+    knowsWhoComes_ = size_ == 0 || (hello.size == size_ && !pendingRanks_.contains(hello.who.rank));
     ++heard_;
     tell(line, *objection);
     return refuse(objection->code, objection->text);
@@ -409,7 +411,7 @@ bool Root::awaitsAnybody() const noexcept {
 // After a refusal the root stays for those who have yet to come, as long as it knows that there are any.
 void Root::endIfIdle() noexcept {
   if (!refused_ || parting_ != 0) return;
-  if (size_ > 0 && heard_ >= static_cast<size_t>(size_)) tellsUntil_ = kNobody;
+  if (knowsWhoComes_ && size_ > 0 && heard_ >= static_cast<size_t>(size_)) tellsUntil_ = kNobody;
   if (!awaitsAnybody()) reactor_.stop();
 }
 

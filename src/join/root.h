@@ -97,9 +97,10 @@ class Root : public Service {
   std::optional<Refusal> refused_;
   std::atomic<int64_t> tellsUntil_{0};  // a moment of the deadlines' clock; 0: it has not refused
   size_t heard_ = 0;                    // how many know why
-  bool givenUp_ = false;                // for a rank that said so without a line
-  std::set<int> accounted_;             // then: who came since, or said the same
-  UniqueFd reserve_;  // given up for those who have yet to hear of a refusal, where there is no other descriptor
+  bool knowsWhoComes_ = true;
+  bool givenUp_ = false;     // for a rank that said so without a line
+  std::set<int> accounted_;  // then: who came since, or said the same
+  UniqueFd reserve_;         // given up for those who have yet to hear of a refusal, where there is no other descriptor
 };
 
 }  // namespace tutti::control

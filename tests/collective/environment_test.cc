@@ -146,6 +146,35 @@ TEST(Environment, ASettingThatOneRankCannotHaveIsToldToAll) {
   first.join();
 }
 
+void hearThatSizesDiffer(const tuttiUniqueId& id, int rank, int size) {
+  const tuttiConfig_t config = testConfig();
+  tuttiComm_t comm = nullptr;
+  EXPECT_EQ(tuttiCommInitRankConfig(&comm, size, id, rank, &config), tuttiInvalidUsage);
+  const std::string text = tuttiGetLastError(nullptr);
+  EXPECT_NE(text.find("the ranks disagree on the size of the job"), std::string::npos) << text;
+}
+
+// As many have heard as the first one said that there are, and one more comes.
+TEST(Environment, SizesThatDifferAreToldToThoseWhoComeLater) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kFirst(200), kApart(50), kInTime(900);
+  tuttiUniqueId id;
+  CHECK_TUTTI(tuttiGetUniqueId(&id));
+  std::atomic<bool> over = false;
+  std::thread first([&] {
+    hearThatSizesDiffer(id, 0, 2);
+    over = true;
+  });
+  std::this_thread::sleep_for(kFirst);  // so that it is the first
+  const auto begun = Clock::now();
+  hearThatSizesDiffer(id, 1, 3);
+  std::this_thread::sleep_for(kApart);
+  const bool wasEarly = over;
+  EXPECT_TRUE(!wasEarly || Clock::now() - begun > kInTime);
+  hearThatSizesDiffer(id, 2, 3);
+  first.join();
+}
+
 // Rank 0 itself, with which the root goes.
 TEST(Environment, ASettingThatRank0CannotHaveIsToldToAll) {
   const Settings meeting({{"TUTTI_RANK", "1"},
