@@ -211,7 +211,8 @@ std::shared_ptr<Communicator> Communicator::split(Meeting call, int color, int k
       });
   root.served();
   return child;
-} catch (const Error&) {
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::kRemote) awaitNews(team_);
   if (team_.broken()) throw team_.failure(call == Meeting::kDuplicate ? "duplicate" : "split");
   throw;
 }
