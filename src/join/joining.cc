@@ -50,7 +50,8 @@ void Joining::callRoot() {
 // That of an id that was handed over is of no earlier job, and does not come again; nor has anybody else its name.
 std::string Joining::whoLeft(const std::string& why) const {
   if (placed_ || !request_.id.place.empty()) return {};
-  if (!lostRoot_.empty() || !dial_->left()) return dial_->refused() ? lostRoot_ : "";
+  if (!lostRoot_.empty()) return dial_->refused() ? lostRoot_ : "";
+  if (!dial_->left()) return {};
   return fmt::format("the root of the job hung up while this rank called it, and nobody is there now ({}). {}", why,
                      whenNobodyIsThere(request_.id));
 }
