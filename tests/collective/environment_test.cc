@@ -107,7 +107,7 @@ TEST(ToldByAProcess, DISABLED_RankThatCannotBegin) {
   tuttiComm_t comm = nullptr;
   EXPECT_EQ(tuttiCommInitEnv(&comm, nullptr), tuttiInvalidArgument);
   EXPECT_EQ(std::string(tuttiGetLastError(nullptr)).find("TUTTI_ALGO"), 0u) << tuttiGetLastError(nullptr);
-  ::_exit(HasFailure() ? 1 : 0);
+  std::quick_exit(HasFailure() ? 1 : 0);  // at once: nothing joins the thread of the root, as sanitizers see in _exit
 }
 
 void expectToldOf(int rank) {
