@@ -77,7 +77,8 @@ comm::Config fromEnvironmentOrTell(Tell&& tell) {
     return comm::Config::fromEnvironment();
   } catch (const Error& wrong) {
     try {
-      comm::Self self{{}, Network::fromEnvironment(), control::Refusal{wrong.code(), wrong.what()}};
+      comm::Self self = comm::Self::find(comm::Config());
+      self.lack = control::Refusal{wrong.code(), wrong.what()};
       tell(comm::Config(), self);
     } catch (const std::exception&) {  // the same again, or nobody was reached
     }

@@ -46,8 +46,9 @@ topology::PeerInfo describeSelf(const Config& config, const Network& network) {
 }  // namespace
 
 Self Self::find(const Config& config) {
-  Self self{{}, Network::fromEnvironment(), {}};
+  Self self{{}, Network::interfacesAlone(), {}};
   try {
+    self.network = Network::fromEnvironment();
     self.info = topology::encode(describeSelf(config, self.network));
   } catch (const Error& error) {
     self.lack = {error.code(), error.what()};

@@ -17,7 +17,7 @@ namespace tutti::comm {
 struct Self {
   Bytes info;
   Network network;
-  std::optional<control::Refusal> lack;    // what of the machine is not there, such as the GPU: join() tells the others
+  std::optional<control::Refusal> lack;  // a GPU that is not there, a setting of the network's: join() tells the others
   static Self find(const Config& config);  // throws Error
   void check() const;                      // throws what it lacks
 };

@@ -141,9 +141,14 @@ bool matchesInterface(const std::string& list, const std::string& name) {
   return listed != excludes;
 }
 
-Network Network::fromEnvironment() {
+Network Network::interfacesAlone() {
   Network network;
   network.interfaces = settings::text("TUTTI_SOCKET_IFNAME");
+  return network;
+}
+
+Network Network::fromEnvironment() {
+  Network network = interfacesAlone();
   network.family = familyOf(settings::text("TUTTI_SOCKET_FAMILY"));
   network.unixSockets = settings::isOn("TUTTI_UNIX_SOCKETS");
   if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, network);
