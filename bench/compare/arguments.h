@@ -11,12 +11,15 @@
 namespace tutti::compare {
 
 struct Arguments {
-  std::string cells;        // a file with a line for each (cell.h)
-  std::string meeting;      // a file that all ranks map (meeting.h), of zeros at the start
-  std::string out;          // where rank 0 writes a line of JSON for each cell
-  std::string mode;         // a variant that a driver knows
-  std::vector<int> cpus;    // rank r stays on cpus[r % size]; none: wherever the system puts it
-  std::vector<int> counts;  // of ranks; for the limits
+  std::string cells;               // a file with a line for each (cell.h)
+  std::string meeting;             // a file that all ranks map (meeting.h), of zeros at the start
+  std::string out;                 // where rank 0 writes a line of JSON for each cell
+  std::string mode;                // a variant that a driver knows
+  std::vector<int> cpus;           // rank r stays on cpus[r % size]; none: wherever the system puts it
+  std::vector<int> counts;         // of ranks; for the limits
+  std::string interface = "lo";    // of sockets, for who has no setting for it
+  std::vector<std::string> hosts;  // files of two network namespaces; for the limits
+  std::string address;             // of the first of them
   int rank = 0, ranks = 0;
   double budget = 0.05;     // seconds of measuring a cell, about
   unsigned deadline = 600;  // seconds, after which the process ends itself
@@ -24,10 +27,16 @@ struct Arguments {
   bool realTime = false;    // threads that wake others do not wait for their turn (SCHED_RR)
 };
 
+inline std::vector<std::string> wordsOf(const std::string& text) {
+  std::vector<std::string> result;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) result.push_back(word);
+  return result;
+}
+
 inline std::vector<int> numbersOf(const std::string& text) {
   std::vector<int> numbers;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::stoi(word));
+  for (const std::string& word : wordsOf(text)) numbers.push_back(std::stoi(word));
   return numbers;
 }
 
@@ -44,6 +53,12 @@ inline void take(Arguments& arguments, const std::string& name, const std::strin
     arguments.cpus = numbersOf(value);
   else if (name == "--counts")
     arguments.counts = numbersOf(value);
+  else if (name == "--interface")
+    arguments.interface = value;
+  else if (name == "--hosts")
+    arguments.hosts = wordsOf(value);
+  else if (name == "--address")
+    arguments.address = value;
   else if (name == "--rank")
     arguments.rank = std::stoi(value);
   else if (name == "--ranks")

@@ -30,7 +30,7 @@ class Gloo : public Peer {
  public:
   Gloo(const Arguments& arguments, Meeting& meeting) : mode_(arguments.mode) {
     gloo::transport::tcp::attr address;
-    address.iface = "lo";
+    address.iface = arguments.interface;
     address.ai_family = AF_INET;
     std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(address);
     const auto folder = std::filesystem::path(arguments.meeting).parent_path();

@@ -1,10 +1,13 @@
 // What the machine can do at best, in the same run as the systems that are compared: copies, a cache line between two
-// processors, sockets of the loopback device, and collectives of threads that see all vectors.
+// processors, sockets of the loopback device and between two network namespaces, and collectives of threads that see
+// all vectors.
 //
 //     compare_limits --cells FILE --counts 2,4,8 --cpus 0,1 --out FILE
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include "kernels.h"
@@ -31,7 +34,8 @@ class Crew {
     const auto judge = [&] {
       const double slowest = *std::max_element(seconds.begin(), seconds.end());
       if (settled) results.push_back(slowest / static_cast<double>(calls));
-      done = results.size() >= 3 && secondsSince(begin) > budget_;
+      const double spent = secondsSince(begin);
+      done = (results.size() >= 3 && spent > budget_) || (!results.empty() && spent > kPatience);
       if (settled) return;
       settled = slowest > kBatch / 2;
       if (!settled)
@@ -73,7 +77,9 @@ class Crew {
   }
 
  private:
-  static constexpr double kBatch = 0.004;
+  // Seconds. Where others want the processors a word may wait for a slice of theirs: what is measured then says little,
+  // and one batch of it is enough.
+  static constexpr double kBatch = 0.004, kPatience = 1;
   static constexpr size_t kMostThreads = 256;
   struct alignas(128) Flag {
     std::atomic<long> turn{0};
@@ -81,6 +87,88 @@ class Crew {
   std::vector<int> cpus_;
   double budget_;
   Flag flags_[kMostThreads];
+};
+
+// Sockets are of the network namespace that their thread is in when they are made. An empty path: of the one it has.
+class InNamespace {
+ public:
+  explicit InNamespace(const std::string& path) {
+    if (path.empty()) return;
+    before_ = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (before_ < 0 || !enter(open(path.c_str(), O_RDONLY | O_CLOEXEC)))
+      throw std::runtime_error("cannot enter the network namespace " + path);
+  }
+  ~InNamespace() {
+    if (before_ >= 0 && !enter(before_)) std::abort();  // what comes would be of the wrong one
+  }
+  InNamespace(const InNamespace&) = delete;
+  InNamespace& operator=(const InNamespace&) = delete;
+
+ private:
+  static bool enter(int space) {
+    const bool done = setns(space, CLONE_NEWNET) == 0;
+    close(space);
+    return done;
+  }
+  int before_ = -1;
+};
+
+// Two ends of a connection, neither of which ever sleeps: over the loopback device, or between two namespaces, of which
+// the first one has the address.
+class SocketPair {
+ public:
+  SocketPair() : SocketPair("", "", "127.0.0.1") {}
+  SocketPair(const std::string& first, const std::string& second, const std::string& where) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    if (inet_pton(AF_INET, where.c_str(), &address.sin_addr) != 1) throw std::runtime_error(where + " is no address");
+    const int listener = listenAt(first, address);
+    connectTo(second, address);
+    ends_[1] = accept(listener, nullptr, nullptr);
+    close(listener);
+    for (const int end : ends_) {
+      const int on = 1;
+      setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      fcntl(end, F_SETFL, O_NONBLOCK);
+    }
+  }
+  ~SocketPair() {
+    for (const int end : ends_) close(end);
+  }
+  SocketPair(const SocketPair&) = delete;
+  SocketPair& operator=(const SocketPair&) = delete;
+
+  // Sends and receives so many bytes at once; nullptr: none that way.
+  void move(size_t end, const char* from, char* to, size_t bytes) const {
+    size_t sent = from == nullptr ? bytes : 0, received = to == nullptr ? bytes : 0;
+    while (sent < bytes || received < bytes) {
+      if (sent < bytes) sent += moved(send(ends_[end], from + sent, std::min(kMost, bytes - sent), MSG_NOSIGNAL));
+      if (received < bytes) received += moved(recv(ends_[end], to + received, std::min(kMost, bytes - received), 0));
+    }
+  }
+
+ private:
+  // At any port, which it puts into the address.
+  static int listenAt(const std::string& space, sockaddr_in& address) {
+    const InNamespace there(space);
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t length = sizeof address;
+    auto* general = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listener, general, length) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, general, &length) != 0)
+      throw std::runtime_error("cannot listen");
+    return listener;
+  }
+  void connectTo(const std::string& space, const sockaddr_in& address) {
+    const InNamespace there(space);
+    ends_[0] = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(ends_[0], reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      throw std::runtime_error("no connection to oneself");
+  }
+
+  static constexpr size_t kMost = 256 << 10;
+  static size_t moved(ssize_t result) { return result > 0 ? static_cast<size_t>(result) : 0; }
+  int ends_[2];
 };
 
 class Limits {
@@ -97,7 +185,9 @@ class Limits {
     if (arguments_.cpus.size() > 1) {
       measureMemcpy(arguments_.cpus.size());
       measureLine();
-      measureSockets();
+      measureSockets(SocketPair(), "tcp");
+      if (const auto& hosts = arguments_.hosts; hosts.size() == 2)
+        measureSockets(SocketPair(hosts[0], hosts[1], arguments_.address), "namespaces");
     }
     for (const int ranks : arguments_.counts) measureFloor(ranks);
   }
@@ -168,8 +258,7 @@ class Limits {
     });
   }
 
-  void measureSockets() {
-    SocketPair pair;
+  void measureSockets(const SocketPair& pair, const char* transport) {
     Crew crew(arguments_.cpus, 2, arguments_.budget);
     for (const size_t bytes : sizes()) {
       std::vector<char> memory[4];
@@ -178,58 +267,15 @@ class Limits {
         pair.move(thread, sends ? memory[thread].data() : nullptr, receives ? memory[2 + thread].data() : nullptr,
                   bytes);
       };
-      tell("socket", "exchange", "tcp", 2, bytes, crew.time([&](size_t thread) { move(thread, true, true); }));
-      tell("socket", "stream", "tcp", 2, bytes,
+      tell("socket", "exchange", transport, 2, bytes, crew.time([&](size_t thread) { move(thread, true, true); }));
+      tell("socket", "stream", transport, 2, bytes,
            crew.time([&](size_t thread) { move(thread, thread == 0, thread == 1); }));
-      tell("socket", "round_trip", "tcp", 2, bytes, crew.time([&](size_t thread) {
+      tell("socket", "round_trip", transport, 2, bytes, crew.time([&](size_t thread) {
         move(thread, thread == 0, thread == 1);
         move(thread, thread == 1, thread == 0);
       }));
     }
   }
-
-  // Two ends of a connection of the loopback device, neither of which ever sleeps.
-  class SocketPair {
-   public:
-    SocketPair() {
-      const int listener = socket(AF_INET, SOCK_STREAM, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      socklen_t length = sizeof address;
-      auto* general = reinterpret_cast<sockaddr*>(&address);
-      const bool listens = bind(listener, general, length) == 0 && listen(listener, 1) == 0 &&
-                           getsockname(listener, general, &length) == 0;
-      ends_[0] = socket(AF_INET, SOCK_STREAM, 0);
-      if (!listens || connect(ends_[0], general, length) != 0) throw std::runtime_error("no connection to this host");
-      ends_[1] = accept(listener, nullptr, nullptr);
-      close(listener);
-      for (const int end : ends_) {
-        const int on = 1;
-        setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        fcntl(end, F_SETFL, O_NONBLOCK);
-      }
-    }
-    ~SocketPair() {
-      for (const int end : ends_) close(end);
-    }
-    SocketPair(const SocketPair&) = delete;
-    SocketPair& operator=(const SocketPair&) = delete;
-
-    // Sends and receives so many bytes at once; nullptr: none that way.
-    void move(size_t end, const char* from, char* to, size_t bytes) const {
-      size_t sent = from == nullptr ? bytes : 0, received = to == nullptr ? bytes : 0;
-      while (sent < bytes || received < bytes) {
-        if (sent < bytes) sent += moved(send(ends_[end], from + sent, std::min(kMost, bytes - sent), MSG_NOSIGNAL));
-        if (received < bytes) received += moved(recv(ends_[end], to + received, std::min(kMost, bytes - received), 0));
-      }
-    }
-
-   private:
-    static constexpr size_t kMost = 256 << 10;
-    static size_t moved(ssize_t result) { return result > 0 ? static_cast<size_t>(result) : 0; }
-    int ends_[2];
-  };
 
   // Each vector of `ranks` ranks is seen by all threads, of which there are no more than processors.
   void measureFloor(int ranks) {

@@ -134,12 +134,17 @@ class Tables(unittest.TestCase):
     def test_a_wire_has_a_rate_and_a_shortest_time(self):
         sockets = [limit("socket", "exchange", 5.0, transport="tcp"), limit("socket", "exchange", 1000.0, transport="tcp", bytes=1000000),
                    limit("socket", "stream", 2.0, transport="tcp")]
+        between = [{**one, "transport": "namespaces", "median_us": 2 * one["median_us"]} for one in sockets]
+        tcp = analysis.Place("tcp", 4, "float", False)
         # 2000 bytes a microsecond; an all-reduce of 4 ranks moves 6 times its message
-        self.assertEqual(analysis.wire_limit(sockets, "all_reduce", 4, 1000000), 3000.0)
-        self.assertEqual(analysis.wire_limit(sockets, "all_gather", 4, 1000000), 1500.0)
-        self.assertEqual(analysis.wire_limit(sockets, "all_reduce", 4, 8), 5.0)
-        self.assertEqual(analysis.wire_limit(sockets, "broadcast", 4, 8), 2.0)
-        self.assertIsNone(analysis.wire_limit([], "all_reduce", 4, 8))
+        self.assertEqual(analysis.wire_limit(sockets, "all_reduce", tcp, 1000000), 3000.0)
+        self.assertEqual(analysis.wire_limit(sockets, "all_gather", tcp, 1000000), 1500.0)
+        self.assertEqual(analysis.wire_limit(sockets, "all_reduce", tcp, 8), 5.0)
+        self.assertEqual(analysis.wire_limit(sockets, "broadcast", tcp, 8), 2.0)
+        self.assertIsNone(analysis.wire_limit([], "all_reduce", tcp, 8))
+        self.assertEqual(analysis.wire_limit(sockets + between, "all_reduce", tcp, 8), 5.0)
+        self.assertEqual(analysis.wire_limit(sockets + between, "all_reduce", tcp._replace(transport="namespaces"), 8), 10.0)
+        self.assertIsNone(analysis.wire_limit(between, "all_reduce", tcp, 8))
 
     def test_a_machine_that_was_not_quiet(self):
         self.assertIn("1 of 2 results were measured while other processes took more than 15% of it",

@@ -13,12 +13,13 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ["TUTTI_BIN_DIR"])
 PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
-sys.path.insert(0, str(ROOT / "bench/compare/lib"))
+sys.path[:0] = [str(ROOT / "bench/compare/lib"), str(ROOT / "tools/lib")]
 import analysis  # noqa: E402  pylint: disable=wrong-import-position
 import jobs  # noqa: E402  pylint: disable=wrong-import-position
 import programs  # noqa: E402  pylint: disable=wrong-import-position
 import systems  # noqa: E402  pylint: disable=wrong-import-position
-from cells import Cell, size_of, size_text  # noqa: E402  pylint: disable=wrong-import-position
+import network  # noqa: E402  pylint: disable=wrong-import-position
+from cells import OPERATIONS, Cell, size_of, size_text  # noqa: E402  pylint: disable=wrong-import-position
 from measuring import Comparison  # noqa: E402  pylint: disable=wrong-import-position
 
 
@@ -70,6 +71,22 @@ class Measuring(WithFolder):
                               ("direct map", "broadcast", 65536)}, limits)
         if len(os.sched_getaffinity(0)) > 1:
             self.assertLessEqual({("cache line", "round_trip", 64), ("socket", "stream", 65536), ("socket", "exchange", 8)}, limits)
+
+    def test_between_namespaces(self):
+        try:
+            network.check_machine()
+        except network.CannotRun as reason:
+            self.skipTest(str(reason))
+        rows, output = self.measured("--sizes", "8", "--transport", "namespaces", "--memory", "ordinary", "--no-plots")
+        ours = [row for row in rows if row["system"] == "tutti"]
+        self.assertEqual({(row["op"], row["transport"], row["in_place"]) for row in ours},
+                         {(op, "namespaces", place) for op in OPERATIONS for place in (False, True)})
+        if len(os.sched_getaffinity(0)) > 1:
+            sockets = {(row["transport"], row["op"]) for row in rows if row["config"] == "socket"}
+            self.assertEqual(sockets, {(way, op) for way in ("tcp", "namespaces") for op in ("stream", "exchange", "round_trip")})
+        for part in ("## TCP between namespaces, 2 ranks", "- socket, stream between namespaces, 2 threads, 8 B: "):
+            self.assertIn(part, output)
+        self.assertEqual([name for name in os.listdir("/run/netns") if name.startswith("tutti-")], [])
 
     def test_types_rounds_and_busy_processors(self):
         rows, output = self.measured("--sizes", "1K", "--types", "bfloat16,half,int32,double", "--ops", "all_reduce,reduce_scatter",

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-from network import CannotRun, Network, check_machine
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/lib"))
+from network import CannotRun, Network, check_machine  # noqa: E402  pylint: disable=wrong-import-position
 
 PORT = 40_177  # every case has namespaces of its own
 
@@ -33,7 +35,7 @@ class Job:
             environment = {k: v for k, v in os.environ.items() if not k.startswith("TUTTI_")}
             environment.update({name: str(value) for name, value in told.items()})
             output = tempfile.TemporaryFile()
-            words = ["nsenter", f"--net=/run/netns/{network.name(host)}", os.path.join(options.bin, program)]
+            words = [*network.entering(host), os.path.join(options.bin, program)]
             self.ranks.append((subprocess.Popen([*words, *arguments], env=environment, stdin=subprocess.DEVNULL,
                                                 stdout=output, stderr=subprocess.STDOUT), output))
 
@@ -87,7 +89,7 @@ class Cases:
 
     def with_id_file(self, network):
         path = os.path.join(self.folder.name, f"id-{time.monotonic()}")
-        words = ("nsenter", f"--net=/run/netns/{network.name(1)}", os.path.join(self.options.bin, "tutti_make_id"))
+        words = (*network.entering(1), os.path.join(self.options.bin, "tutti_make_id"))
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as maker:
             with open(path + ".new", "w", encoding="utf-8", opener=own) as file:
                 file.write(maker.stdout.readline())

@@ -16,8 +16,10 @@ import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-from network import CannotRun, Network, check_machine
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/lib"))
+from network import CannotRun, Network, check_machine  # noqa: E402  pylint: disable=wrong-import-position
 
 PORT = 40_178
 BYTES_A_SECOND = 125_000_000
@@ -81,7 +83,7 @@ class Hosts(Network):
             self.limit(host, "1gbit", "128kb")  # less is not kept up by a machine that does other things as well
 
     def start(self, host, words, **told):
-        return subprocess.Popen(["nsenter", f"--net=/run/netns/{self.name(host)}", *words], stdin=subprocess.DEVNULL, text=True, **told)
+        return subprocess.Popen([*self.entering(host), *words], stdin=subprocess.DEVNULL, text=True, **told)
 
 
 def of_streams():

@@ -35,7 +35,7 @@ class Place(NamedTuple):
     busy: bool
 
     def __str__(self):
-        name = {"shm": "Shared memory", "tcp": "TCP over loopback"}.get(self.transport, self.transport)
+        name = {"shm": "Shared memory", "tcp": "TCP over loopback", "namespaces": "TCP between namespaces"}.get(self.transport, self.transport)
         kind = "" if self.type == "float" else f", {self.type}"
         return f"{name}, {self.ranks} ranks{kind}{', busy processors' if self.busy else ''}"
 
@@ -187,25 +187,25 @@ def ratios_of(table, memory):
 
 # --- limits ---
 
-def wire_limit(rows, operation, ranks, count):
-    """The time that the bytes of a collective take over the loopback device at the best rate that was seen, and not less than the
-    shortest exchange, or of a broadcast, whose root may run ahead, the shortest send; None where that was not measured."""
+def wire_limit(rows, operation, place, count):
+    """The time that the bytes of a collective take over the device at the best rate that was seen, and not less than the shortest
+    exchange, or of a broadcast, whose root may run ahead, the shortest send; None where that was not measured."""
     moves = {"exchange": [], "stream": []}
     for row in rows:
-        if row["system"] == "limit" and row["config"] == "socket" and row["op"] in moves:
+        if (row["system"], row["config"], row.get("transport")) == ("limit", "socket", place.transport) and row["op"] in moves:
             moves[row["op"]].append((row["median_us"], row["bytes"] * (2 if row["op"] == "exchange" else 1)))
     shortest = min(moves["stream" if operation == "broadcast" else "exchange"], default=None)
     if not shortest:
         return None
     rate = max(moved / time for times in moves.values() for time, moved in times)
-    wire = count * (ranks - 1) * (2 if operation == "all_reduce" else 1)
+    wire = count * (place.ranks - 1) * (2 if operation == "all_reduce" else 1)
     return max(wire / rate, shortest[0])
 
 
 def limit_of(rows, place, operation, count):
     """The microseconds below which the machine cannot go; None where that was not measured, or is not known of that type."""
-    if place.transport == "tcp":
-        return wire_limit(rows, operation, place.ranks, count)
+    if place.transport in ("tcp", "namespaces"):
+        return wire_limit(rows, operation, place, count)
     if place.type != "float":
         return None
     wanted = ("limit", "direct map", operation, place.ranks, count)
@@ -317,6 +317,7 @@ def limit_lines(rows):
         if row["system"] != "limit" or row["config"] == "direct map":
             continue
         name = row["config"] if row["config"] == row["op"] else f"{row['config']}, {row['op']}"
+        name += " between namespaces" if row["transport"] == "namespaces" else ""
         lines.append(f"- {name}, {row['ranks']} thread{'s' if row['ranks'] > 1 else ''}, {size_text(row['bytes'])}: "
                      f"{time_text(row['median_us'])} us, {row['bytes'] / row['median_us'] / 1000:.2f} GB/s")
     return lines

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 TYPES = ("float", "double", "int32", "half", "bfloat16")
-TRANSPORTS = ("shm", "tcp")
+TRANSPORTS = ("shm", "tcp", "namespaces")  # the last one: TCP, each rank in a network namespace of its own
+ON_ONE_HOST = TRANSPORTS[:2]
 SIZES = "8,64,1K,8K,64K,256K,1M,4M,16M,64M"
 QUICK_SIZES = "8,1K,64K,1M,8M"
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -128,14 +128,14 @@ class Outcome:
     begun: int = None  # the last line that was
 
 
-def measure(program, ranks, lines, arguments, environment, seconds):
-    """One job; its Outcome."""
+def measure(program, ranks, lines, arguments, environment, seconds, network=None):
+    """One job; its Outcome. `network`: of hosts, one for each rank."""
     with Folder() as folder:
         given = [*folder.files(lines), *arguments, "--deadline", str(int(seconds))]
         trouble = None
         try:
             with folder.errors() as errors:
-                run(program.commands(ranks, given), environment, seconds + 5, errors)
+                run(program.commands(ranks, given, network), environment, seconds + 5, errors)
         except Ended as ended:
             trouble = f"{ended}: {folder.said()}"
         rows = folder.results()

@@ -1,13 +1,18 @@
 """A comparison: rounds in which every configuration measures its cells in turn, an operation at a time, so that what is compared
 was measured within seconds, and none has the better minutes."""
+import contextlib
 import os
 import statistics
 import sys
 import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/lib"))
 import jobs
 import machine
 from cells import Cell
+from network import CannotRun, Network, check_machine
+from programs import Trouble
 from systems import NAMES
 
 SLOW = 4  # times tutti's time: beyond, two short looks at a peer are enough
@@ -31,14 +36,25 @@ class Comparison:
         self.real_time = machine.may_be_real_time()
         self.times, self.others, self.limits, self.troubles = {}, {}, {}, []
         self.last = self.done = 0  # rounds that were begun, and that were told
+        self.network = None  # of namespaces, if ranks are to be apart
 
     # --- measuring ---
 
     def rounds(self, after_each):
-        for number in range(1, self.options.rounds + 1):
-            self.round(number)
-            after_each()
-            self.done = number
+        with contextlib.ExitStack() as stack:
+            if "namespaces" in self.options.transport:
+                self.network = stack.enter_context(self.hosts())
+            for number in range(1, self.options.rounds + 1):
+                self.round(number)
+                after_each()
+                self.done = number
+
+    def hosts(self):
+        try:
+            check_machine()
+        except CannotRun as reason:
+            raise Trouble(f"namespaces cannot be measured: {reason}") from reason
+        return Network(max(self.options.ranks))
 
     def round(self, number):
         self.last = number
@@ -73,7 +89,7 @@ class Comparison:
         environment = configuration.environment(os.environ, ranks, len(self.cpus))
         for _ in range(1 + RESTARTS):
             outcome = jobs.measure(self.programs[configuration.system], ranks, lines, self.arguments(configuration, ranks), environment,
-                                   SET_UP + A_CELL * len(lines))
+                                   SET_UP + A_CELL * len(lines), self.network if configuration.transport == "namespaces" else None)
             times.update(outcome.times)
             used += outcome.used
             if outcome.trouble:
@@ -115,6 +131,8 @@ class Comparison:
         arguments = ["--budget", str(self.options.budget)]
         if configuration.pins(ranks, len(self.cpus)):
             arguments += ["--cpus", ",".join(map(str, self.cpus))]
+        if configuration.interface != "lo":
+            arguments += ["--interface", configuration.interface]
         if configuration.mode:
             arguments += ["--mode", configuration.mode]
         if self.options.busy:
@@ -128,6 +146,8 @@ class Comparison:
         cells = sorted({Cell(cell.op, "float", cell.bytes, False) for cell in self.cells})
         arguments = ["--counts", ",".join(map(str, self.options.ranks)), "--cpus", ",".join(map(str, self.cpus)),
                      "--budget", str(self.options.budget)]
+        if self.network:
+            arguments += ["--hosts", f"{self.network.path(1)},{self.network.path(2)}", "--address", self.network.address(1)]
         start = time.monotonic()
         rows, trouble = jobs.measure_limits(self.options.bin / "compare_limits", [cell.line() for cell in cells], arguments,
                                             dict(os.environ), SET_UP + A_CELL * len(cells) * (1 + len(self.options.ranks)))

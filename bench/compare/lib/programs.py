@@ -11,6 +11,10 @@ ROOT = HERE.parent.parent
 FLAGS = ["-std=c++20", "-O3", "-march=native", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
 
 
+# $0: a namespace's path without its number. Launchers number the ranks from 0.
+ENTER_BY_RANK = 'exec nsenter --net="$0$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} + 1))" "$@"'
+
+
 class Trouble(Exception):
     """Said in one line, without a traceback."""
 
@@ -25,11 +29,15 @@ class Program:
     version: str
     launcher: tuple = ()  # of MPI; without one, each rank is started by itself
 
-    def commands(self, ranks, arguments):
-        """What starts the job: one command, or one for each rank."""
-        if self.launcher:
-            return [[*self.launcher, "-np", str(ranks), str(self.driver), *arguments]]
-        return [[str(self.driver), *arguments, "--rank", str(rank), "--ranks", str(ranks)] for rank in range(ranks)]
+    def commands(self, ranks, arguments, network=None):
+        """What starts the job: one command, or one for each rank. `network`: rank r runs on its host r + 1, a launcher in its hub."""
+        words = [str(self.driver), *arguments]
+        if not self.launcher:
+            return [[*(network.entering(rank + 1) if network else ()), *words, "--rank", str(rank), "--ranks", str(ranks)]
+                    for rank in range(ranks)]
+        if not network:
+            return [[*self.launcher, "-np", str(ranks), *words]]
+        return [[*network.entering("hub"), *self.launcher, "-np", str(ranks), "sh", "-c", ENTER_BY_RANK, network.path(""), *words]]
 
 
 def _answer(*command):

@@ -1,9 +1,10 @@
 """The systems that are compared, and how each is tuned. A system has several configurations where none is best everywhere: each
 cell then takes the best one. docs/comparing.md says why each is there."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cells import OPERATIONS
 
+INTERFACE, HUB_INTERFACE = "eth0", "br0"  # of a host, and of the bridge between hosts (tools/lib/network.py)
 NAMES = {"tutti": "tutti", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo", "ucc": "UCC"}
 # What the caller's environment says of these is not passed on.
 TUNED_BY = ("TUTTI_", "OMPI_", "MPIR_", "MPICH_", "UCX_", "UCC_", "GLOO_", "MALLOC_")
@@ -40,6 +41,7 @@ class Configuration:
     least: int = 0  # bytes
     most: int = 1 << 62
     real_time: bool = False  # with SCHED_RR, where that is allowed
+    interface: str = "lo"  # of sockets, for the driver that has no setting for it
 
     def takes(self, cell):
         return cell.op in self.operations and self.least <= cell.bytes <= self.most
@@ -100,8 +102,18 @@ def _ucc():
                                 least=LARGE)
 
 
+def _between_namespaces(one):
+    """What goes over the loopback device goes over that of the rank's namespace. Open MPI's ranks hear of each other from their
+    launcher, over the hub's."""
+    variables = {name: INTERFACE if value == "lo" else value for name, value in one.variables.items()}
+    if one.system == "openmpi":
+        variables["PMIX_MCA_ptl_base_if_include"] = HUB_INTERFACE
+    return replace(one, transport="namespaces", variables=variables, interface=INTERFACE)
+
+
 def configurations(systems, transports, memories):
     """Of these systems, in the order in which they are measured: tutti first, which says what is slow."""
     every = [*_tutti("shm"), *_tutti("tcp"), *_openmpi(), *_mpich(), *_gloo(), *_ucc()]
+    every += [_between_namespaces(one) for one in every if one.transport == "tcp"]
     return [one for one in every if one.system in systems and one.transport in transports and
             (one.system != "tutti" or one.memory in memories)]

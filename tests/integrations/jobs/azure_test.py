@@ -37,7 +37,7 @@ def tensorflow(node, _local, _here, nodes):
 
 
 def enter(network, node):
-    return ["nsenter", f"--net=/run/netns/{network.name(node + 1)}"]
+    return network.entering(node + 1)
 
 
 class AzureTest(training.TrainingTest):

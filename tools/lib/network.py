@@ -1,4 +1,4 @@
-"""Hosts that are network namespaces, joined by a bridge: what the scripts of this folder share."""
+"""Hosts that are network namespaces, joined by a bridge: for tests, and for measuring."""
 import os
 import shutil
 import subprocess
@@ -64,8 +64,19 @@ class Network:
             self.run(host, "sysctl", "-qw", f"net.ipv6.conf.{scope}.accept_dad=0", f"net.ipv6.conf.{scope}.disable_ipv6=0")
         self.ip(host, "link", "set", "lo", "up")
 
+    def path(self, host):
+        """The file that is the host's namespace."""
+        return f"/run/netns/{self.name(host)}"
+
+    def address(self, host):
+        return f"10.77.0.{host}"
+
+    def entering(self, host):
+        """What stands in front of a command there."""
+        return ["nsenter", f"--net={self.path(host)}"]
+
     def run(self, host, *words):
-        command("nsenter", f"--net=/run/netns/{self.name(host)}", *words)
+        command(*self.entering(host), *words)
 
     def ip(self, host, *words):
         command("ip", "-n", self.name(host), *words)
@@ -73,7 +84,7 @@ class Network:
     def plug(self, host):
         self.ip(host, "link", "add", "eth0", "type", "veth", "peer", "name", f"port{host}", "netns", self.name("hub"))
         self.ip("hub", "link", "set", f"port{host}", "master", "br0", "up")
-        self.ip(host, "addr", "add", f"10.77.0.{host}/24", "dev", "eth0")
+        self.ip(host, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
         self.ip(host, "addr", "add", f"fd77::{host}/64", "dev", "eth0", "nodad")
         self.ip(host, "link", "set", "eth0", "up")
         self.ip(host, "route", "add", "default", "via", "10.77.0.254")
