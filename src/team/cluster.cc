@@ -41,15 +41,15 @@ PricedWay overNetwork(std::string_view name, std::span<const PeerInfo> infos, co
 
 void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, const std::vector<int>& groups) {
   std::map<int, int> ranksOf;
-  std::map<int, topology::CoreLoad> loadOf;
+  std::map<uint64_t, topology::CoreLoad> loadOf;
   for (size_t r = 0; r < groups.size(); ++r) {
     ++ranksOf[groups[r]];
-    loadOf[groups[r]].add(infos[r]);
+    loadOf[machineOf(infos[r])].add(infos[r]);
   }
   machine.hosts = static_cast<int>(ranksOf.size());
   for (const auto& [host, ranks] : ranksOf) machine.ranksPerHost = std::max(machine.ranksPerHost, ranks);
   for (size_t r = 0; r < groups.size(); ++r)
-    machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[groups[r]].of(infos[r]));
+    machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[machineOf(infos[r])].of(infos[r]));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace tutti::topology {
 namespace {
 
 constexpr uint32_t kMagic = 0x64726163;  // "card"
-constexpr uint8_t kVersion = 8;
+constexpr uint8_t kVersion = 9;
 constexpr size_t kMaxName = 256, kMostLacks = 16, kMostReason = 400, kMostBusId = 32, kMostCoreBytes = 1024;
 
 // FNV-1a, for equality only.
@@ -39,10 +39,14 @@ std::string lineOf(const char* path) {
   return line;
 }
 
+std::string machineName(const std::string& hostName) {
+  const std::string boot = lineOf("/proc/sys/kernel/random/boot_id");
+  return boot.empty() ? hostName : boot;
+}
+
 uint64_t findHostId(const std::string& hostName) {
   if (const auto given = settings::find("TUTTI_HOST_ID")) return hashOf("given:" + *given);
-  std::string identity = lineOf("/proc/sys/kernel/random/boot_id");
-  if (identity.empty()) identity = hostName;
+  std::string identity = machineName(hostName);
   struct stat space {};
   if (::stat("/proc/self/ns/net", &space) == 0) identity += "/" + std::to_string(space.st_ino);
   return hashOf(identity);
@@ -106,6 +110,7 @@ PeerInfo describeSelf(const std::string& root) {
   std::array<char, kMaxName> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) info.hostName = plainText(name.data(), kMaxName);
   info.hostId = findHostId(info.hostName);
+  info.machineId = hashOf(machineName(info.hostName));
   info.processToken = findProcessToken();
   info.pid = ::getpid();
   info.uid = ::getuid();
@@ -116,35 +121,46 @@ PeerInfo describeSelf(const std::string& root) {
   return info;
 }
 
+uint64_t machineOf(const PeerInfo& rank) noexcept { return rank.machineId != 0 ? rank.machineId : rank.hostId; }
+
 void CoreLoad::add(const PeerInfo& rank) {
-  ++ranks_;
+  ++ranksOf_[rank.hostId];
   perCore_.resize(std::max(perCore_.size(), 8 * rank.coreBits.size()));
   const double share = 1 / static_cast<double>(std::max<size_t>(countOfCores(rank), 1));
   forEachCore(rank, [&](size_t core) { perCore_[core] += share; });
 }
 
-// Where nobody knows which they are, or less time is granted than they have, all ranks are taken to share it.
+// Where nobody knows which they are, or less time is granted than they have, all ranks of the host are taken to share
+// it.
 double CoreLoad::of(const PeerInfo& rank) const {
   const size_t count = countOfCores(rank);
-  if (count == 0 || rank.cores < count) return double(ranks_) / std::max(1u, rank.cores);
+  const auto here = ranksOf_.find(rank.hostId);
+  const bool isGranted = count == 0 || rank.cores < count;
+  const double granted = isGranted && here != ranksOf_.end() ? double(here->second) / std::max(1u, rank.cores) : 0;
+  if (count == 0) return granted;
   double sum = 0;
   forEachCore(rank, [&](size_t core) { sum += core < perCore_.size() ? perCore_[core] : 0; });
   constexpr double kExactly = 1 << 20;  // a sum of so many shares is not one more than it should be
-  return std::round(sum / static_cast<double>(count) * kExactly) / kExactly;
+  return std::max(granted, std::round(sum / static_cast<double>(count) * kExactly) / kExactly);
 }
 
 double ranksPerCore(std::span<const PeerInfo> infos, int rank) {
   const PeerInfo& self = infos[static_cast<size_t>(rank)];
   CoreLoad load;
   for (const PeerInfo& one : infos)
-    if (one.hostId == self.hostId) load.add(one);
+    if (machineOf(one) == machineOf(self)) load.add(one);
   return load.of(self);
 }
 
 std::vector<std::byte> encode(const PeerInfo& info) {
   Writer out;
   out.value(kMagic).value(kVersion).text(info.hostName);
-  out.value(info.hostId).value(info.processToken).value(info.pid).value(info.uid).value(info.cores);
+  out.value(info.hostId)
+      .value(info.machineId)
+      .value(info.processToken)
+      .value(info.pid)
+      .value(info.uid)
+      .value(info.cores);
   out.block(info.coreBits);
   out.value(info.numaNode).value(info.device).value(info.gpu).text(info.gpuBusId).value(info.gpuBlocks);
   out.value(info.gpuQueues).value(info.gpuEngine).value<uint8_t>(info.unixSockets).value<uint8_t>(info.wantsPreflight);
@@ -165,6 +181,7 @@ PeerInfo decodePeerInfo(std::span<const std::byte> bytes) {
   PeerInfo info;
   info.hostName = in.text();
   info.hostId = in.value<uint64_t>();
+  info.machineId = in.value<uint64_t>();
   info.processToken = in.value<uint64_t>();
   info.pid = in.value<int32_t>();
   info.uid = in.value<uint32_t>();

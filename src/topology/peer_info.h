@@ -10,9 +10,10 @@
 namespace tutti::topology {
 
 struct PeerInfo {
-  std::string hostName;  // for texts only
-  uint64_t hostId = 0;   // equal exactly for ranks that can reach each other's abstract Unix sockets: a hash of the
-                         // boot id and the network namespace. TUTTI_HOST_ID overrides it (tests).
+  std::string hostName;    // for texts only
+  uint64_t hostId = 0;     // equal exactly for ranks that can reach each other's abstract Unix sockets: a hash of the
+                           // boot id and the network namespace. TUTTI_HOST_ID overrides it (tests).
+  uint64_t machineId = 0;  // equal for ranks whose cores have one number: a hash of the boot id. 0: as hostId says
   uint64_t processToken = 0;  // random, one per process: equal for ranks that are threads of one process
   int32_t pid = 0;
   uint32_t uid = 0;
@@ -39,7 +40,10 @@ struct PeerInfo {
 // processorQuota() has it.
 PeerInfo describeSelf(const std::string& root = "");
 
-// How many ranks share a core of a host: launchers keep ranks on cores of their own, or let all of them run on all.
+// Containers may be hosts of their own and have their cores in common.
+uint64_t machineOf(const PeerInfo& rank) noexcept;
+
+// How many ranks share a core of a machine: launchers keep ranks on cores of their own, or let all of them run on all.
 class CoreLoad {
  public:
   void add(const PeerInfo& rank);  // that runs there, on any of its cores alike
@@ -48,10 +52,10 @@ class CoreLoad {
 
  private:
   std::vector<double> perCore_;
-  int ranks_ = 0;
+  std::map<uint64_t, int> ranksOf_;  // of each host
 };
 
-// Of this rank, on its host.
+// Of this rank, on its machine.
 double ranksPerCore(std::span<const PeerInfo> infos, int rank);
 
 std::vector<std::byte> encode(const PeerInfo& info);

@@ -15,16 +15,19 @@ TEST(PeerInfo, DescribesThisProcess) {
   EXPECT_GE(info.cores, 1u);
   EXPECT_GT(info.pid, 0);
   EXPECT_EQ(info.hostId, again.hostId);
+  EXPECT_EQ(info.machineId, again.machineId);
+  EXPECT_NE(info.machineId, 0u);
   EXPECT_EQ(info.processToken, again.processToken);
   EXPECT_NE(info.processToken, 0u);
 }
 
 TEST(PeerInfo, TakesAnotherHostFromTheEnvironment) {
-  const uint64_t real = describeSelf().hostId;
+  const uint64_t real = describeSelf().hostId, machine = describeSelf().machineId;
   ::setenv("TUTTI_HOST_ID", "n1", 1);
   const uint64_t first = describeSelf().hostId;
   ::setenv("TUTTI_HOST_ID", "n2", 1);
   const uint64_t second = describeSelf().hostId;
+  EXPECT_EQ(describeSelf().machineId, machine) << "whose cores it runs on";
   ::unsetenv("TUTTI_HOST_ID");
   EXPECT_NE(first, second);
   EXPECT_NE(first, real);
@@ -44,6 +47,7 @@ TEST(PeerInfo, CrossesAsBytes) {
   const PeerInfo copy = decodePeerInfo(encode(info));
   EXPECT_EQ(copy.hostName, info.hostName);
   EXPECT_EQ(copy.hostId, info.hostId);
+  EXPECT_EQ(copy.machineId, info.machineId);
   EXPECT_EQ(copy.processToken, info.processToken);
   EXPECT_EQ(copy.pid, info.pid);
   EXPECT_EQ(copy.uid, info.uid);

@@ -79,7 +79,7 @@ TEST_F(ProcessorQuota, OfLessThanACoreARankKeepsRanksFromSpinning) {
   EXPECT_EQ(ranksPerCore(std::vector{info}, 0), 1);
   EXPECT_EQ(ranksPerCore(std::vector{info, info}, 0), 2);
   PeerInfo elsewhere = info;
-  elsewhere.hostId = 2;
+  elsewhere.hostId = elsewhere.machineId = 2;
   EXPECT_EQ(ranksPerCore(std::vector{info, elsewhere}, 0), 1);
   write("/sys/fs/cgroup/mine/cpu.max", "200000000 100000\n");
   EXPECT_EQ(describeSelf(root_).cores, cores);
@@ -109,6 +109,32 @@ TEST(CoreLoad, RanksOnTheSameCoresShareThem) {
   const std::vector all(8, boundTo({0, 1}));
   EXPECT_EQ(ranksPerCore(all, 3), 4);
   EXPECT_EQ(ranksPerCore(std::vector{boundTo({0}), boundTo({0, 1})}, 0), 1.5) << "the other one may be there";
+}
+
+// Such as containers: a host each, by their network namespaces.
+TEST(CoreLoad, HostsOfOneMachineHaveTheirCoresInCommon) {
+  std::vector ranks(4, boundTo({0, 1}));
+  for (uint64_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].hostId = rank + 1;
+  EXPECT_EQ(ranksPerCore(ranks, 0), 0.5) << "nobody knows of what machines they are";
+  for (PeerInfo& rank : ranks) rank.machineId = 9;
+  EXPECT_EQ(ranksPerCore(ranks, 0), 2);
+  ranks[0].machineId = 8;
+  EXPECT_EQ(ranksPerCore(ranks, 0), 0.5);
+  EXPECT_EQ(ranksPerCore(ranks, 3), 1.5);
+}
+
+// A container is granted what it is granted beside others, as far as there are cores.
+TEST(CoreLoad, OnlyRanksOfOneHostShareWhatItIsGranted) {
+  std::vector ranks(4, boundTo({0, 1, 2, 3}));
+  for (uint64_t rank = 0; rank < ranks.size(); ++rank) {
+    ranks[rank].hostId = rank + 1;
+    ranks[rank].machineId = 9;
+    ranks[rank].cores = 1;
+  }
+  EXPECT_EQ(ranksPerCore(ranks, 0), 1);
+  ranks.resize(8, ranks[3]);
+  EXPECT_EQ(ranksPerCore(ranks, 0), 2) << "each core has two";
+  EXPECT_EQ(ranksPerCore(ranks, 3), 5) << "its host has five ranks and the time of one core";
 }
 
 // Shares are fractions, and one more than 1 would be a crowd.
