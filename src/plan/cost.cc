@@ -39,7 +39,7 @@ double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel&
 // Broadcasts over sockets among ranks that share cores are priced as one of many: whoever has passed it on goes on with
 // the next, so how far away the last rank is delays nobody; what counts is what ranks have to do.
 bool isOneOfMany(const Request& request, const LinkCost& link, const ClusterModel& machine) {
-  return plainOf(request.collective) == Collective::kBroadcast && machine.hosts <= 1 && machine.ranksPerCore > 1 &&
+  return plainOf(request.collective) == Collective::kBroadcast && machine.ranksPerCore > 1 &&
          link.latencyUs >= kNetworkLatencyUs;
 }
 
