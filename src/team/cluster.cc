@@ -29,10 +29,16 @@ double slowest(std::span<const PeerInfo> infos, uint32_t PeerInfo::*megabits) {
   return least / 8e3 * costs::kNetworkShare;
 }
 
-// A price that was measured, or written into a profile by hand, is not the shipped one.
+bool areOfOneMachine(std::span<const PeerInfo> infos) {
+  return std::ranges::all_of(infos, [&](const PeerInfo& one) { return machineIdOf(one) == machineIdOf(infos[0]); });
+}
+
+// A price that was measured, or written into a profile by hand, is not the shipped one. Hosts of one machine, as
+// containers are, hear of each other as soon as its processes do, whatever their devices let through.
 PricedWay overNetwork(std::string_view name, std::span<const PeerInfo> infos, const plan::Profile& prices) {
-  const plan::LinkCost& known = prices.tcpNetwork;
+  plan::LinkCost known = prices.tcpNetwork;
   if (known.bandwidthGBs != costs::kTcpNetwork.bandwidthGBs) return {name, known, "by the profile"};
+  if (areOfOneMachine(infos)) known.latencyUs = prices.tcpLoopback.latencyUs;
   // A core moves no more than it does over loopback.
   const double carried = std::min(slowest(infos, &PeerInfo::networkMegabits), prices.tcpLoopback.bandwidthGBs);
   if (carried <= 0) return {name, known, "as shipped: the speed of the network is not known"};
@@ -44,12 +50,12 @@ void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, co
   std::map<uint64_t, topology::CoreLoad> loadOf;
   for (size_t r = 0; r < groups.size(); ++r) {
     ++ranksOf[groups[r]];
-    loadOf[machineOf(infos[r])].add(infos[r]);
+    loadOf[machineIdOf(infos[r])].add(infos[r]);
   }
   machine.hosts = static_cast<int>(ranksOf.size());
   for (const auto& [host, ranks] : ranksOf) machine.ranksPerHost = std::max(machine.ranksPerHost, ranks);
   for (size_t r = 0; r < groups.size(); ++r)
-    machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[machineOf(infos[r])].of(infos[r]));
+    machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[machineIdOf(infos[r])].of(infos[r]));
 }
 
 }  // namespace

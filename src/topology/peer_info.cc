@@ -121,7 +121,7 @@ PeerInfo describeSelf(const std::string& root) {
   return info;
 }
 
-uint64_t machineOf(const PeerInfo& rank) noexcept { return rank.machineId != 0 ? rank.machineId : rank.hostId; }
+uint64_t machineIdOf(const PeerInfo& rank) noexcept { return rank.machineId != 0 ? rank.machineId : rank.hostId; }
 
 void CoreLoad::add(const PeerInfo& rank) {
   ++ranksOf_[rank.hostId];
@@ -148,7 +148,7 @@ double ranksPerCore(std::span<const PeerInfo> infos, int rank) {
   const PeerInfo& self = infos[static_cast<size_t>(rank)];
   CoreLoad load;
   for (const PeerInfo& one : infos)
-    if (machineOf(one) == machineOf(self)) load.add(one);
+    if (machineIdOf(one) == machineIdOf(self)) load.add(one);
   return load.of(self);
 }
 

@@ -41,7 +41,7 @@ struct PeerInfo {
 PeerInfo describeSelf(const std::string& root = "");
 
 // Containers may be hosts of their own and have their cores in common.
-uint64_t machineOf(const PeerInfo& rank) noexcept;
+uint64_t machineIdOf(const PeerInfo& rank) noexcept;
 
 // How many ranks share a core of a machine: launchers keep ranks on cores of their own, or let all of them run on all.
 class CoreLoad {

@@ -19,7 +19,7 @@ std::vector<PeerInfo> hostsWith(std::initializer_list<uint32_t> megabits) {
   for (const uint32_t speed : megabits)
     for (int i = 0; i < 2; ++i) {
       PeerInfo info = topology::describeSelf();
-      info.hostId = infos.size() / 2 + 1;
+      info.hostId = info.machineId = infos.size() / 2 + 1;
       info.processToken = infos.size() + 1;
       info.networkMegabits = speed;
       info.lacks = {{"verbs", "none in tests"}};
@@ -42,6 +42,19 @@ TEST(Cluster, TheNetworkCostsWhatItsSlowestInterfaceCarries) {
   // No core moves more than it does over loopback.
   EXPECT_EQ(modelOf(hostsWith({100'000, 100'000})).remote.bandwidthGBs, costs::kTcpLoopback.bandwidthGBs);
   EXPECT_EQ(modelOf(hostsWith({0, 0})).remote, costs::kTcpNetwork);
+}
+
+// As containers are.
+TEST(Cluster, HostsOfOneMachineHearOfEachOtherAsItsProcessesDo) {
+  std::vector<PeerInfo> infos = hostsWith({10'000, 1'000});
+  for (PeerInfo& info : infos) info.machineId = 77, info.cores = 2, info.coreBits = {std::byte{3}};
+  const plan::ClusterModel one = modelOf(infos);
+  EXPECT_EQ(one.remote.latencyUs, costs::kTcpLoopback.latencyUs);
+  EXPECT_DOUBLE_EQ(one.remote.bandwidthGBs, 0.125 * costs::kNetworkShare);
+  EXPECT_EQ(one.hosts, 2);
+  EXPECT_EQ(one.ranksPerCore, 2) << "four ranks, of both hosts, on two cores";
+  infos.back().machineId = 78;
+  EXPECT_EQ(modelOf(infos).remote.latencyUs, costs::kTcpNetwork.latencyUs);
 }
 
 TEST(Cluster, AProfileKnowsBetter) {
