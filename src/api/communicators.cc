@@ -77,9 +77,7 @@ comm::Config fromEnvironmentOrTell(Tell&& tell) {
     return comm::Config::fromEnvironment();
   } catch (const Error& wrong) {
     try {
-      comm::Self self = comm::Self::find(comm::Config());
-      self.lack = control::Refusal{wrong.code(), wrong.what()};
-      tell(comm::Config(), self);
+      tell(comm::Config(), comm::Self::lacking({wrong.code(), wrong.what()}));
     } catch (const std::exception&) {  // the same again, or nobody was reached
     }
     throw;

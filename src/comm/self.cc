@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "detect/rdma.h"
 #include "device/device.h"
@@ -46,7 +47,7 @@ topology::PeerInfo describeSelf(const Config& config, const Network& network) {
 }  // namespace
 
 Self Self::find(const Config& config) {
-  Self self{{}, Network::interfacesAlone(), {}};
+  Self self{{}, Network::asFarAsReadable(), {}};
   try {
     self.network = Network::fromEnvironment();
     self.info = topology::encode(describeSelf(config, self.network));
@@ -55,6 +56,8 @@ Self Self::find(const Config& config) {
   }
   return self;
 }
+
+Self Self::lacking(control::Refusal why) { return {{}, Network::asFarAsReadable(), std::move(why)}; }
 
 void Self::check() const {
   if (lack) throw Error(lack->code, lack->text);

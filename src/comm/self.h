@@ -19,7 +19,9 @@ struct Self {
   Network network;
   std::optional<control::Refusal> lack;  // a GPU that is not there, a setting of the network's: join() tells the others
   static Self find(const Config& config);  // throws Error
-  void check() const;                      // throws what it lacks
+  // Of a rank that cannot even be described: all that it is to do is to tell the others why.
+  static Self lacking(control::Refusal why);
+  void check() const;  // throws what it lacks
 };
 
 // All but who joins what.

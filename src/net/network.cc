@@ -141,18 +141,36 @@ bool matchesInterface(const std::string& list, const std::string& name) {
   return listed != excludes;
 }
 
-Network Network::interfacesAlone() {
+namespace {
+
+// `each` is called with what reads one setting, and may throw.
+template <class Each>
+Network readNetwork(Each each) {
   Network network;
   network.interfaces = settings::text("TUTTI_SOCKET_IFNAME");
+  each([&] { network.family = familyOf(settings::text("TUTTI_SOCKET_FAMILY")); });
+  each([&] { network.unixSockets = settings::isOn("TUTTI_UNIX_SOCKETS"); });
+  each([&] {
+    Network ports;
+    if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, ports);
+    network.firstPort = ports.firstPort, network.lastPort = ports.lastPort;
+  });
   return network;
 }
 
+}  // namespace
+
 Network Network::fromEnvironment() {
-  Network network = interfacesAlone();
-  network.family = familyOf(settings::text("TUTTI_SOCKET_FAMILY"));
-  network.unixSockets = settings::isOn("TUTTI_UNIX_SOCKETS");
-  if (const auto range = settings::find("TUTTI_PORT_RANGE")) parsePortRange(*range, network);
-  return network;
+  return readNetwork([](const auto& read) { read(); });
+}
+
+Network Network::asFarAsReadable() {
+  return readNetwork([](const auto& read) {
+    try {
+      read();
+    } catch (const Error&) {  // fromEnvironment() tells
+    }
+  });
 }
 
 std::vector<Interface> chosenInterfaces(const Network& network) {

@@ -16,8 +16,8 @@ struct Network {
   uint16_t firstPort = 0, lastPort = 0;  // 0: any
   bool unixSockets = true;               // false: TCP even between ranks of one host (TUTTI_UNIX_SOCKETS=0)
   static Network fromEnvironment();      // throws Error(kInvalidArgument)
-  // TUTTI_SOCKET_IFNAME alone, which may be any text: over it a rank tells the others what is wrong with the rest.
-  static Network interfacesAlone();
+  // As far as it can be read, the rest as if it were not set: so a rank tells the others what is wrong with that.
+  static Network asFarAsReadable();
 };
 
 // The addresses (port 0) of the interfaces that `network` selects, best first: those of interfaces that the default

@@ -36,10 +36,11 @@ double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel&
   return std::max(1.0, std::ceil(bytes / 2 / machine.slotRoom));
 }
 
-// Broadcasts over sockets among ranks that share cores are priced as one of many: whoever has passed it on goes on with
-// the next, so how far away the last rank is delays nobody; what counts is what ranks have to do.
+// Broadcasts over sockets among ranks of a machine that share its cores are priced as one of many: whoever has passed
+// it on goes on with the next, so how far away the last rank is delays nobody; what counts is what ranks have to do.
 bool isOneOfMany(const Request& request, const LinkCost& link, const ClusterModel& machine) {
-  return plainOf(request.collective) == Collective::kBroadcast && machine.ranksPerCore > 1 &&
+  const bool onOneMachine = machine.hosts <= 1 || machine.machines == 1;
+  return plainOf(request.collective) == Collective::kBroadcast && onOneMachine && machine.ranksPerCore > 1 &&
          link.latencyUs >= kNetworkLatencyUs;
 }
 

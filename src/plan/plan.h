@@ -19,8 +19,9 @@ using schedule::Request;
 struct ClusterModel : schedule::Scale {
   Profile prices;
   LinkCost local = costs::kShm, remote = costs::kTcpNetwork;  // between ranks of one host, and of different ones
-  std::string_view localOver;                                 // the transport of the former; "" where there is none
-  uint32_t slotRoom = slots::kBytes;                          // bytes that a slot of the links really has
+  int machines = 0;                   // that the hosts are of, as containers are of one; 0: each is one
+  std::string_view localOver;         // the transport of the former; "" where there is none
+  uint32_t slotRoom = slots::kBytes;  // bytes that a slot of the links really has
 };
 
 struct Choice {

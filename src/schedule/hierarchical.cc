@@ -75,7 +75,8 @@ bool stagesOfHierarchical(const Request& request, const Scale& scale, std::array
   Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
   Stage between{split && scale.hosts == 2 ? Algorithm::kOneShot : Algorithm::kRing, request, scale};
   within.scale.ranks = scale.ranksPerHost, within.scale.hosts = 1;
-  between.scale.ranks = scale.hosts, between.scale.ranksPerHost = 1, between.scale.ranksPerCore = 1;
+  between.scale.ranks = scale.hosts, between.scale.ranksPerHost = 1;
+  between.scale.ranksPerCore = std::max(1.0, scale.ranksPerCore / scale.ranksPerHost);  // hosts may share a machine
   if (!split && !rooted) {
     within.request.bytes *= size_t(scale.hosts);
     between.request.bytes *= size_t(scale.ranksPerHost);

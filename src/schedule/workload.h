@@ -31,7 +31,7 @@ struct Scale {
   int ranks = 1;
   int hosts = 1;
   int ranksPerHost = 1;                      // of the fullest host
-  double ranksPerCore = 1;                   // of the most crowded host; above 1 the ranks take turns
+  double ranksPerCore = 1;                   // of the most crowded cores; above 1 the ranks take turns
   uint32_t slotBytes = slots::kPricedBytes;  // of a link, as far as pipelines go
 };
 

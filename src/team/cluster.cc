@@ -38,7 +38,8 @@ bool areOfOneMachine(std::span<const PeerInfo> infos) {
 PricedWay overNetwork(std::string_view name, std::span<const PeerInfo> infos, const plan::Profile& prices) {
   plan::LinkCost known = prices.tcpNetwork;
   if (known.bandwidthGBs != costs::kTcpNetwork.bandwidthGBs) return {name, known, "by the profile"};
-  if (areOfOneMachine(infos)) known.latencyUs = prices.tcpLoopback.latencyUs;
+  if (known.latencyUs == costs::kTcpNetwork.latencyUs && areOfOneMachine(infos))
+    known.latencyUs = prices.tcpLoopback.latencyUs;
   // A core moves no more than it does over loopback.
   const double carried = std::min(slowest(infos, &PeerInfo::networkMegabits), prices.tcpLoopback.bandwidthGBs);
   if (carried <= 0) return {name, known, "as shipped: the speed of the network is not known"};
@@ -53,6 +54,7 @@ void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, co
     loadOf[machineIdOf(infos[r])].add(infos[r]);
   }
   machine.hosts = static_cast<int>(ranksOf.size());
+  machine.machines = static_cast<int>(loadOf.size());
   for (const auto& [host, ranks] : ranksOf) machine.ranksPerHost = std::max(machine.ranksPerHost, ranks);
   for (size_t r = 0; r < groups.size(); ++r)
     machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[machineIdOf(infos[r])].of(infos[r]));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -156,6 +157,28 @@ void expectAllToldOf(const std::string& setting) {
 
 TEST(Environment, ASettingThatOneRankCannotHaveIsToldToAll) {
   for (const std::string& setting : kCannotBegin) expectAllToldOf(setting);
+}
+
+// What is made of a communicator looks again: nobody waits for a rank whose settings have become wrong.
+TEST(Environment, ASettingThatHasBecomeWrongEndsWhatIsMadeOfACommunicator) {
+  for (const bool splits : {true, false}) {
+    std::atomic<int> made{0};
+    std::optional<Settings> wrong;
+    withCommunicators(2, testConfig(), [&](tuttiComm_t comm, int rank) {
+      ++made;
+      while (made < 2) std::this_thread::yield();
+      if (rank == 0) wrong.emplace(std::vector<Setting>{{"TUTTI_PORT_RANGE", "foo"}});
+      if (rank == 0) ++made;
+      while (made < 3) std::this_thread::yield();
+      tuttiComm_t child = nullptr;
+      const tuttiResult_t result =
+          splits ? tuttiCommSplit(comm, 0, 0, &child, nullptr) : tuttiCommDuplicate(comm, &child, nullptr);
+      EXPECT_TRUE(result == tuttiInvalidArgument || result == tuttiRemoteError) << result;  // the other one was first
+      EXPECT_EQ(child, nullptr);
+      EXPECT_NE(std::string(tuttiGetLastError(comm)).find("TUTTI_PORT_RANGE=foo"), std::string::npos)
+          << tuttiGetLastError(comm);
+    });
+  }
 }
 
 void hearThatSizesDiffer(const tuttiUniqueId& id, int rank, int size) {

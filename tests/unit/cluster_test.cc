@@ -53,6 +53,9 @@ TEST(Cluster, HostsOfOneMachineHearOfEachOtherAsItsProcessesDo) {
   EXPECT_DOUBLE_EQ(one.remote.bandwidthGBs, 0.125 * costs::kNetworkShare);
   EXPECT_EQ(one.hosts, 2);
   EXPECT_EQ(one.ranksPerCore, 2) << "four ranks, of both hosts, on two cores";
+  plan::Profile prices;
+  prices.tcpNetwork.latencyUs = 15;
+  EXPECT_EQ(modelOf(infos, prices).remote.latencyUs, 15) << "somebody knows better";
   infos.back().machineId = 78;
   EXPECT_EQ(modelOf(infos).remote.latencyUs, costs::kTcpNetwork.latencyUs);
 }

@@ -316,6 +316,31 @@ TEST(Plan, TwoRanksWithCoresOfTheirOwnStayWithOneShotUpToHalfAMegabyte) {
   EXPECT_EQ(best(Collective::kAllReduce, 4 << 20, oneHost(2)).algorithm, Algorithm::kTwoShot);
 }
 
+// Whoever has passed it on goes on with the next: so a row of ranks is best where one machine has them all, and would
+// be far too long where they wait for each other over a network.
+TEST(Plan, BroadcastsOfCrowdedContainersAreOfMany) {
+  ClusterModel machine = cluster(8, 1);
+  machine.ranksPerCore = 4;
+  const auto chosen = [&] { return choose({Collective::kBroadcast, 8}, machine, {}, 0).best.algorithm; };
+  EXPECT_NE(chosen(), Algorithm::kRing);
+  machine.machines = 8;
+  EXPECT_NE(chosen(), Algorithm::kRing);
+  machine.machines = 1;
+  EXPECT_EQ(chosen(), Algorithm::kRing);
+}
+
+// Those that meet for their hosts share the machine's cores as well.
+TEST(Plan, LeadersOfContainersTakeTurns) {
+  ClusterModel machine = cluster(4, 2);
+  machine.ranksPerCore = 2;
+  const double own = predictUs(Algorithm::kHierarchical, {Collective::kAllReduce, 1 << 20}, machine);
+  machine.ranksPerCore = 4;
+  std::array<schedule::Stage, 2> stages;
+  ASSERT_TRUE(schedule::rowOf(Algorithm::kHierarchical).stages({Collective::kAllReduce, 1 << 20}, machine, stages));
+  EXPECT_EQ(stages[1].scale.ranksPerCore, 2);
+  EXPECT_GT(predictUs(Algorithm::kHierarchical, {Collective::kAllReduce, 1 << 20}, machine), own);
+}
+
 TEST(Plan, PredictedTimesGrowWithSize) {
   for (Collective collective : allCollectives()) {
     for (Algorithm algorithm : algorithmsFor(collective)) {

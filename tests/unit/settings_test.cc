@@ -97,6 +97,21 @@ TEST(Settings, AFamilyOfAddressesThatIsNoneIsAnsweredWithAllThatThereAre) {
   EXPECT_EQ(Network::fromEnvironment().family, 6);
 }
 
+// A rank that cannot begin tells the others so over what is left.
+TEST(Settings, OfTheNetworkAreReadEachByItself) {
+  const test::Settings set({{"TUTTI_SOCKET_IFNAME", "eth"},
+                            {"TUTTI_SOCKET_FAMILY", "5"},
+                            {"TUTTI_UNIX_SOCKETS", "0"},
+                            {"TUTTI_PORT_RANGE", "40000-many"}});
+  EXPECT_THROW(Network::fromEnvironment(), Error);
+  const Network network = Network::asFarAsReadable();
+  EXPECT_EQ(network.interfaces, "eth");
+  EXPECT_EQ(network.family, 0);
+  EXPECT_FALSE(network.unixSockets);
+  EXPECT_EQ(network.firstPort, 0);
+  EXPECT_EQ(network.lastPort, 0);
+}
+
 TEST(SettingsTable, IsWellFormed) {
   std::set<std::string> names;
   for (const Setting& one : kTable) {

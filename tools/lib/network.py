@@ -57,8 +57,8 @@ class Network:
         return f"tutti-{os.getpid()}-{host}"
 
     def make(self, host):
+        self.made.append(self.name(host))  # first: who is interrupted behind that removes it as well
         command("ip", "netns", "add", self.name(host))
-        self.made.append(self.name(host))
         # Addresses count at once, without a test whether anybody else has them.
         for scope in ("all", "default"):
             self.run(host, "sysctl", "-qw", f"net.ipv6.conf.{scope}.accept_dad=0", f"net.ipv6.conf.{scope}.disable_ipv6=0")
