@@ -46,15 +46,12 @@ topology::PeerInfo describeSelf(const Config& config, const Network& network) {
 
 }  // namespace
 
-Self Self::find(const Config& config) {
-  Self self{{}, Network::asFarAsReadable(), {}};
-  try {
-    self.network = Network::fromEnvironment();
-    self.info = topology::encode(describeSelf(config, self.network));
-  } catch (const Error& error) {
-    self.lack = {error.code(), error.what()};
-  }
+Self Self::find(const Config& config) try {
+  Self self{{}, Network::fromEnvironment(), {}};
+  self.info = topology::encode(describeSelf(config, self.network));
   return self;
+} catch (const Error& error) {
+  return lacking({error.code(), error.what()});
 }
 
 Self Self::lacking(control::Refusal why) { return {{}, Network::asFarAsReadable(), std::move(why)}; }

@@ -16,9 +16,9 @@ PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
 sys.path[:0] = [str(ROOT / "bench/compare/lib"), str(ROOT / "tools/lib")]
 import analysis  # noqa: E402  pylint: disable=wrong-import-position
 import jobs  # noqa: E402  pylint: disable=wrong-import-position
+import network  # noqa: E402  pylint: disable=wrong-import-position
 import programs  # noqa: E402  pylint: disable=wrong-import-position
 import systems  # noqa: E402  pylint: disable=wrong-import-position
-import network  # noqa: E402  pylint: disable=wrong-import-position
 from cells import OPERATIONS, Cell, size_of, size_text  # noqa: E402  pylint: disable=wrong-import-position
 from measuring import Comparison  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -121,14 +121,27 @@ class Measuring(WithFolder):
         status, output, errors = run("--bin", BIN, "--systems", "tutti", "--quick", "--json", "/proc/nowhere/results.json")
         self.assertEqual((status, output, len(errors.splitlines())), (2, "", 1), errors)
 
-    def test_an_end_that_is_asked_for(self):
+    def ended_by(self, number, hangup=signal.SIG_DFL):
+        """What it said last after that signal. `hangup`: what becomes of SIGHUP, whatever this process makes of it."""
         with subprocess.Popen([str(ROOT / "bench/compare/run"), "--bin", str(BIN), "--systems", "tutti", "--no-install", "--json",
-                               str(self.folder / "results.json")], stderr=subprocess.PIPE, text=True) as process:
+                               str(self.folder / "results.json")], stderr=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup)) as process:
             self.assertIn("measuring tutti", process.stderr.readline())
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
+            if hangup == signal.SIG_IGN and number == signal.SIGHUP:
+                self.assertIn("round 1", process.stderr.readline())  # it goes on
+                process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=60 * PATIENCE)
         self.assertEqual(process.returncode, 2)
-        self.assertIn("bench/compare/run: interrupted", errors.splitlines()[-1])
+        return errors.splitlines()[-1]
+
+    def test_an_end_that_is_asked_for(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                self.assertIn("bench/compare/run: interrupted", self.ended_by(number))
+
+    def test_under_nohup_a_terminal_that_closes_ends_nothing(self):
+        self.assertIn("bench/compare/run: interrupted", self.ended_by(signal.SIGHUP, signal.SIG_IGN))
 
     def test_a_folder_without_programs(self):
         status, output, errors = run("--bin", self.folder, "--systems", "tutti", "--quick", "--json", self.folder / "results.json")

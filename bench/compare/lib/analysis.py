@@ -7,6 +7,7 @@ from typing import NamedTuple
 from cells import OPERATIONS, TRANSPORTS, TYPES, size_text
 from systems import NAMES
 
+TITLES = {"shm": "Shared memory", "tcp": "TCP over loopback", "namespaces": "TCP between namespaces"}
 AIM = 1.2  # cells below are listed
 QUIET = 0.15  # of the machine, that others may take
 LONGEST = 1e12  # us that something may have taken
@@ -35,7 +36,7 @@ class Place(NamedTuple):
     busy: bool
 
     def __str__(self):
-        name = {"shm": "Shared memory", "tcp": "TCP over loopback", "namespaces": "TCP between namespaces"}.get(self.transport, self.transport)
+        name = TITLES.get(self.transport, self.transport)
         kind = "" if self.type == "float" else f", {self.type}"
         return f"{name}, {self.ranks} ranks{kind}{', busy processors' if self.busy else ''}"
 

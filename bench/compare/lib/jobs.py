@@ -51,7 +51,7 @@ def _end(processes):
 @contextlib.contextmanager
 def undisturbed():
     """Who asks for an end once more gets no other one."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -5,9 +5,7 @@ import os
 import statistics
 import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/lib"))
 import jobs
 import machine
 from cells import Cell
