@@ -121,15 +121,26 @@ class Measuring(WithFolder):
         status, output, errors = run("--bin", BIN, "--systems", "tutti", "--quick", "--json", "/proc/nowhere/results.json")
         self.assertEqual((status, output, len(errors.splitlines())), (2, "", 1), errors)
 
-    def ended_by(self, number, hangup=signal.SIG_DFL):
-        """What it said last after that signal. `hangup`: what becomes of SIGHUP, whatever this process makes of it."""
-        with subprocess.Popen([str(ROOT / "bench/compare/run"), "--bin", str(BIN), "--systems", "tutti", "--no-install", "--json",
-                               str(self.folder / "results.json")], stderr=subprocess.PIPE, text=True,
+    @contextlib.contextmanager
+    def going_on(self, hangup):
+        """One that would go on for long. `hangup`: what becomes of SIGHUP, whatever this process makes of it."""
+        arguments = ("--bin", str(BIN), "--systems", "tutti", "--no-install", "--no-limits", "--rounds", "9999", "--budget", "0.004",
+                     "--ranks", "2", "--sizes", "8", "--ops", "broadcast", "--json", str(self.folder / "results.json"))
+        with subprocess.Popen([str(ROOT / "bench/compare/run"), *arguments], stderr=subprocess.PIPE, text=True,
                               preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup)) as process:
-            self.assertIn("measuring tutti", process.stderr.readline())
+            try:
+                self.assertIn("measuring tutti", process.stderr.readline())
+                yield process
+            finally:
+                process.terminate()  # whatever went wrong: nobody waits for all those rounds
+
+    def ended_by(self, number, hangup=signal.SIG_DFL):
+        """What it said last after that signal."""
+        with self.going_on(hangup) as process:
             process.send_signal(number)
             if hangup == signal.SIG_IGN and number == signal.SIGHUP:
-                self.assertIn("round 1", process.stderr.readline())  # it goes on
+                for _ in range(2):  # it goes on
+                    self.assertIn("round ", process.stderr.readline())
                 process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=60 * PATIENCE)
         self.assertEqual(process.returncode, 2)
@@ -215,6 +226,14 @@ class Jobs(WithFolder):
     def test_a_job_that_stands_still_is_ended(self):
         with open(self.folder / "errors", "w", encoding="utf-8") as errors, self.assertRaisesRegex(jobs.Ended, "not done after 0 s"):
             jobs.run(self.program("time.sleep(600)").commands(2, []), dict(os.environ), 0.3, errors)
+
+    def test_an_end_that_is_asked_for_while_a_job_ends_comes_behind_it(self):
+        done = False
+        with self.assertRaises(KeyboardInterrupt):
+            with jobs.undisturbed():
+                os.kill(os.getpid(), signal.SIGINT)
+                done = True
+        self.assertTrue(done)
 
     def test_half_a_line_is_not_read(self):
         outcome = self.measure(self.program("tell(8, 1.5)", "if options['--rank'] == '0':",

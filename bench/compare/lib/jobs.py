@@ -50,13 +50,19 @@ def _end(processes):
 
 @contextlib.contextmanager
 def undisturbed():
-    """Who asks for an end once more gets no other one."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    """An end that is asked for meanwhile comes behind it."""
+    asked = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    heard = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    for number in heard:
+        signal.signal(number, lambda number, _: asked.append(number))
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in heard.items():
             signal.signal(number, handler)
+        if asked:
+            raise KeyboardInterrupt
 
 
 def run(commands, environment, seconds, errors):
@@ -64,8 +70,9 @@ def run(commands, environment, seconds, errors):
     processes = []
     try:
         for command in commands:
-            processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                                              start_new_session=True))
+            with undisturbed():  # or nobody would know of the process
+                processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                                                  start_new_session=True))
         failed = _wait(processes, time.monotonic() + seconds)
     finally:
         with undisturbed():
