@@ -223,8 +223,11 @@ class Round {
       fault(fmt::format("rank {} got \"{}\": {} {}", rank, tuttiGetErrorString(result), text,
                         tuttiGetLastError(nullptr)));
     const std::string named = text + tuttiGetLastError(nullptr);
-    const char* const cause = revokes_ || situation_.shrinks ? "revoked the communicator" : "tuttiCommAbort";
-    if (rank != 0 && (named.find(cause) == std::string::npos || named.find("rank 0 (") == std::string::npos))
+    const auto tells = [&](const char* what) { return named.find(what) != std::string::npos; };
+    // Where rank 0 revokes it and is struck, either may have been first.
+    const bool cause = ((revokes_ || situation_.shrinks) && tells("revoked the communicator")) ||
+                       (!revokes_ && tells("tuttiCommAbort"));
+    if (rank != 0 && !(cause && tells("rank 0 (")))
       fault(fmt::format("rank {} was not told who did it: {}", rank, named));
     const std::lock_guard lock(mutex_);
     double& most = rank == 0 ? times_.own : times_.others;
