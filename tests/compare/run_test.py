@@ -134,25 +134,23 @@ class Measuring(WithFolder):
             finally:
                 process.terminate()  # whatever went wrong: nobody waits for all those rounds
 
-    def ended_by(self, number, hangup=signal.SIG_DFL):
-        """What it said last after that signal."""
-        with self.going_on(hangup) as process:
-            process.send_signal(number)
-            if hangup == signal.SIG_IGN and number == signal.SIGHUP:
-                for _ in range(2):  # it goes on
-                    self.assertIn("round ", process.stderr.readline())
-                process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=60 * PATIENCE)
+    def end(self, process, number):
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60 * PATIENCE)
         self.assertEqual(process.returncode, 2)
-        return errors.splitlines()[-1]
+        self.assertIn("bench/compare/run: interrupted", errors.splitlines()[-1])
 
     def test_an_end_that_is_asked_for(self):
         for number in (signal.SIGTERM, signal.SIGHUP):
-            with self.subTest(number):
-                self.assertIn("bench/compare/run: interrupted", self.ended_by(number))
+            with self.subTest(number), self.going_on(signal.SIG_DFL) as process:
+                self.end(process, number)
 
     def test_under_nohup_a_terminal_that_closes_ends_nothing(self):
-        self.assertIn("bench/compare/run: interrupted", self.ended_by(signal.SIGHUP, signal.SIG_IGN))
+        with self.going_on(signal.SIG_IGN) as process:
+            process.send_signal(signal.SIGHUP)
+            for _ in range(2):  # it goes on
+                self.assertIn("round ", process.stderr.readline())
+            self.end(process, signal.SIGTERM)
 
     def test_a_folder_without_programs(self):
         status, output, errors = run("--bin", self.folder, "--systems", "tutti", "--quick", "--json", self.folder / "results.json")

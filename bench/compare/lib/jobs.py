@@ -52,14 +52,12 @@ def _end(processes):
 def undisturbed():
     """An end that is asked for meanwhile comes behind it."""
     asked = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    heard = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
-    for number in heard:
-        signal.signal(number, lambda number, _: asked.append(number))
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda number, _: asked.append(number)) for number in heard}
     try:
         yield
     finally:
-        for number, handler in heard.items():
+        for number, handler in before.items():
             signal.signal(number, handler)
         if asked:
             raise KeyboardInterrupt

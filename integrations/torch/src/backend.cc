@@ -16,8 +16,10 @@
 namespace tutti_torch {
 namespace {
 
-constexpr milliseconds kLeave(10'000);     // what runs gets so long to end when the group is destroyed
-constexpr milliseconds kLastWords(1'000);  // and its callbacks, once it has been aborted
+constexpr milliseconds kLeave(10'000);  // what runs gets so long to end when the group is destroyed
+// And its callbacks, once it has been aborted. One that still runs in Python when the interpreter ends takes the
+// process with it (SIGABRT), so this is more than a loaded machine makes of a callback's while.
+constexpr milliseconds kLastWords(10'000);
 
 tuttiUniqueId idFor(c10d::Store& store, int rank, int size, milliseconds timeout) {
   return size == 1 ? newId() : agreeOnId(store, rank, size, timeout);
