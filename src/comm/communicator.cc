@@ -97,9 +97,11 @@ class LedRoot {
   bool waits_ = false, begun_ = false;
 };
 
-// The root may be of this process, which may end with what its caller is told here. After a deadline nobody is on his
-// way any more.
-void letOthersHear(const std::exception& why, uint64_t job, const Communicator::Cancelled& cancelled) noexcept {
+// The root may be of this process, which may end with what its caller is told here. A rank alone has nobody to hear it,
+// and after a deadline nobody is on his way any more.
+void letOthersHear(const std::exception& why, uint64_t job, int size,
+                   const Communicator::Cancelled& cancelled) noexcept {
+  if (size == 1) return;
   const auto* const error = dynamic_cast<const Error*>(&why);
   if (error == nullptr || error->code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
 }
@@ -129,7 +131,7 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(plane, recorder, config, self.network);
 } catch (const std::exception& error) {
-  letOthersHear(error, id.job, cancelled);
+  letOthersHear(error, id.job, size, cancelled);
   throw;
 }
 
@@ -244,7 +246,7 @@ std::shared_ptr<Communicator> Communicator::growInOrder(const Growth& growth, co
     if (!growth.id) throw;
     request.id = withBeside(*growth.id, growth, team_.rank());
     control::tellRoot(request, [&] { return notGrown(team_, error); });
-    letOthersHear(error, request.id.job, cancelled);
+    letOthersHear(error, request.id.job, request.size, cancelled);
     throw;
   }
   return joinGrown(request, config, self, recorder, cancelled);
@@ -272,7 +274,7 @@ std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest
   }
   return make(plane, std::move(recorder), config, self.network);
 } catch (const std::exception& error) {
-  letOthersHear(error, request.id.job, cancelled);
+  letOthersHear(error, request.id.job, request.size, cancelled);
   throw;
 }
 

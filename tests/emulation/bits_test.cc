@@ -43,6 +43,18 @@ std::vector<Way> ways() {
 
 void PrintTo(const Way& way, std::ostream* out) { *out << way.algorithm << " on " << way.ranks; }
 
+// tests/acceptance/bits asks for so many rounds more, of other values and counts.
+int moreRounds() {
+  const char* const wanted = std::getenv("TUTTI_TEST_BITS_ROUNDS");
+  return wanted == nullptr ? 0 : std::atoi(wanted);
+}
+
+// Emulation takes its time: where nobody asks for more, each type and operator has two of the four numbers of ranks,
+// one of them a power of two.
+bool isDueOn(int ranks, tuttiDataType_t type, int op) {
+  return kSanitized || moreRounds() > 0 || (type + op + (ranks > 3 ? 1 : 0)) % 2 == 0;
+}
+
 // "stream", and a kernel by each protocol.
 std::vector<std::string> engines() {
   std::vector<std::string> engines{"stream"};
@@ -70,7 +82,8 @@ class DeviceBits : public ::testing::TestWithParam<Way> {
         for (const int op : faults::kOps)
           for (const bool inPlace : {false, true}) {
             ++salt;
-            if (faults::isDefined(op, type) && (kind == Kind::kAllReduce || inPlace == ((type + op) % 2 == 0)))
+            if (faults::isDefined(op, type) && isDueOn(GetParam().ranks, type, op) &&
+                (kind == Kind::kAllReduce || inPlace == ((type + op) % 2 == 0)))
               jobs.push_back({kind, type, op, count, 0, 0, inPlace, salt});
           }
     return jobs;
@@ -90,12 +103,6 @@ class DeviceBits : public ::testing::TestWithParam<Way> {
     }
   }
 };
-
-// tests/acceptance/bits asks for so many rounds more, of other values and counts.
-int moreRounds() {
-  const char* const wanted = std::getenv("TUTTI_TEST_BITS_ROUNDS");
-  return wanted == nullptr ? 0 : std::atoi(wanted);
-}
 
 TEST_P(DeviceBits, AreTheHostsAndEveryRanksForEveryTypeAndOperator) {
   expectTheSame(everything(141, 0), "1");
