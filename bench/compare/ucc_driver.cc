@@ -1,4 +1,5 @@
 // UCC over UCX, whose transports the environment names.
+#include <sched.h>
 #include <ucc/api/ucc.h>
 
 #include "method.h"
@@ -30,10 +31,16 @@ void exchangeAt(Parameters& parameters, Meeting& meeting) {
   parameters.oob.oob_ep = static_cast<uint32_t>(meeting.rank());
 }
 
+// Of the job, as a rank itself may be bound to one of them later.
+const int kProcessors = [] {
+  cpu_set_t allowed;
+  const bool known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  return known ? CPU_COUNT(&allowed) : static_cast<int>(std::thread::hardware_concurrency());
+}();
+
 class Ucc : public Peer {
  public:
-  explicit Ucc(Meeting& meeting)
-      : yields_(static_cast<unsigned>(meeting.ranks()) > std::thread::hardware_concurrency()) {
+  explicit Ucc(Meeting& meeting) : yields_(meeting.ranks() > kProcessors) {
     makeLibrary();
     makeContext(meeting);
     makeTeam(meeting);

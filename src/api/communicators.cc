@@ -68,6 +68,16 @@ void checkDevices(const int* devices, int ranks, const char* call) {
       invalid(call, fmt::format("devices[{}] is {}: -1 for host memory, or a GPU's number", r, devices[r]));
 }
 
+// The defaults: those who encrypt hear only who does so as well.
+comm::Config toCallWith() {
+  comm::Config config;
+  try {
+    config.encrypt = settings::isOn("TUTTI_ENCRYPT");
+  } catch (const Error&) {  // of which there may be more than one
+  }
+  return config;
+}
+
 // Of what its environment says and no rank can have, a rank knows before it calls anybody; the others need not wait for
 // it. (Wrong arguments are for the caller to mend, who may come again with the same id.) `tell` begins to join with
 // what it is given, and so says what is lacking.
@@ -77,7 +87,7 @@ comm::Config fromEnvironmentOrTell(Tell&& tell) {
     return comm::Config::fromEnvironment();
   } catch (const Error& wrong) {
     try {
-      tell(comm::Config(), comm::Self::lacking({wrong.code(), wrong.what()}));
+      tell(toCallWith(), comm::Self::lacking({wrong.code(), wrong.what()}));
     } catch (const std::exception&) {  // the same again, or nobody was reached
     }
     throw;

@@ -97,13 +97,13 @@ class LedRoot {
   bool waits_ = false, begun_ = false;
 };
 
-// The root may be of this process, which may end with what its caller is told here. A rank alone has nobody to hear it,
-// and after a deadline nobody is on his way any more.
+// The root may be of this process, which may end with what its caller is told here. After a deadline nobody is on his
+// way any more, and who is alone and out of memory has told the root nothing (of another error it has: others may come
+// who say that there are more).
 void letOthersHear(const std::exception& why, uint64_t job, int size,
                    const Communicator::Cancelled& cancelled) noexcept {
-  if (size == 1) return;
   const auto* const error = dynamic_cast<const Error*>(&why);
-  if (error == nullptr || error->code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
+  if (error == nullptr ? size > 1 : error->code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
 }
 
 }  // namespace

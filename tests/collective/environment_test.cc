@@ -159,6 +159,11 @@ TEST(Environment, ASettingThatOneRankCannotHaveIsToldToAll) {
   for (const std::string& setting : kCannotBegin) expectAllToldOf(setting);
 }
 
+TEST(Environment, ARankThatCannotBeginIsHeardByThoseWhoEncrypt) {
+  const Settings encrypted({Setting{"TUTTI_ENCRYPT", "1"}});
+  expectAllToldOf(kCannotBegin[0]);
+}
+
 // What is made of a communicator looks again: nobody waits for a rank whose settings have become wrong.
 TEST(Environment, ASettingThatHasBecomeWrongEndsWhatIsMadeOfACommunicator) {
   for (const bool splits : {true, false}) {

@@ -248,6 +248,21 @@ class Jobs(WithFolder):
             self.assertEqual(folder.said(), "rank 1: /nowhere/cells has no cells, or cannot be read")
 
 
+class Drivers(WithFolder):
+    def test_a_driver_is_compiled_again_for_another_build_of_the_peer(self):
+        compiler = self.folder / "compiler"  # its driver is what it was asked for, and says how often
+        compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho "$@" >> "$2"\n')
+        compiler.chmod(0o755)
+
+        def driver(prefix):
+            return programs.compiled("driver", [str(compiler)], "mpi_driver.cc", self.folder, f"-L{prefix}").read_text().splitlines()
+
+        self.assertEqual(len(driver("/one")), 1)
+        self.assertEqual(len(driver("/one")), 1)
+        self.assertIn("-L/other", driver("/other")[-1])
+        self.assertEqual(len(driver("/one")), 3)
+
+
 class Options:
     """Of a comparison in which nothing is started."""
     ranks, transport, rounds, budget, busy, limits = [2], ["shm"], 3, 0.01, False, False

@@ -1,6 +1,7 @@
 """Where the programs of each system are: found, installed or compiled."""
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -69,21 +70,24 @@ def install(systems):
         shell("setup_peers " + " ".join(wanted))
 
 
-def _compiled(name, compiler, source, folder, *libraries):
-    """The driver, compiled again where a source is newer."""
-    driver = folder / name
+def compiled(name, compiler, source, folder, *libraries):
+    """The driver, compiled again where a source is newer, or where it was made of another build of the peer."""
+    driver, made = folder / name, folder / f"{name}.command"
     sources = [HERE / source, *HERE.glob("*.h")]
-    if driver.is_file() and driver.stat().st_mtime > max(path.stat().st_mtime for path in sources):
+    command = [*compiler, *FLAGS, str(HERE / source), "-o", str(driver), *libraries]
+    if driver.is_file() and driver.stat().st_mtime > max(path.stat().st_mtime for path in sources) and \
+            made.is_file() and made.read_text() == shlex.join(command):
         return driver
     folder.mkdir(parents=True, exist_ok=True)
+    made.unlink(missing_ok=True)
     try:
-        done = subprocess.run([*compiler, *FLAGS, str(HERE / source), "-o", str(driver), *libraries], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise Missing(f"no compiler: {error}") from error
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
         raise Missing(f"its driver does not compile: {first}")
+    made.write_text(shlex.join(command))
     return driver
 
 
@@ -95,7 +99,7 @@ def _mpi(system, prefix, folder):
         version = _answer(launcher, "--version")
         if marker not in version or not shutil.which(compiler):
             continue
-        driver = _compiled(f"mpi_driver.{system}", [compiler], "mpi_driver.cc", folder)
+        driver = compiled(f"mpi_driver.{system}", [compiler], "mpi_driver.cc", folder)
         if system == "mpich":
             number = re.search(r"Version: +(\S+)", version)
             return Program(driver, f"MPICH {number[1] if number else ''}".strip(), (launcher, "-launcher", "fork", "-iface", "lo"))
@@ -108,7 +112,7 @@ def _mpi(system, prefix, folder):
 
 def _library(name, prefix, folder):
     flags = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib"] if prefix else []
-    return _compiled(f"{name}_driver", ["g++", *flags[:1]], f"{name}_driver.cc", folder, *flags[1:], f"-l{name}", "-lpthread")
+    return compiled(f"{name}_driver", ["g++", *flags[:1]], f"{name}_driver.cc", folder, *flags[1:], f"-l{name}", "-lpthread")
 
 
 def _gloo(prefix, folder):
