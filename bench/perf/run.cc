@@ -240,14 +240,15 @@ int launch(const Options& options) {
 }
 
 // Not where the user has said so.
-void tellWhatDoesNotCount(const Collective& collective) {
+constexpr const char* kNobodySays =
+    "nobody says that other processes take part (TUTTI_RANK and TUTTI_SIZE, or a launcher, would)";
+constexpr const char* kSaidToBeAlone = "TUTTI_SIZE, or the launcher, says that this is the only process";
+void tellWhatDoesNotCount(const Collective& collective, const char* why) {
   const Entries all = wholeEnvironment();
   const std::string names = placesOf(all);
   if (names.empty() || nobodyCounts(all)) return;
-  std::fprintf(stderr,
-               "%s: nobody says that other processes take part (TUTTI_RANK and TUTTI_SIZE, or a launcher, would), so "
-               "the ranks meet by themselves: %s not used\n",
-               collective.program, (names + (names.find(',') == names.npos ? " is" : " are")).c_str());
+  std::fprintf(stderr, "%s: %s, so the ranks meet by themselves: %s not used\n", collective.program, why,
+               (names + (names.find(',') == names.npos ? " is" : " are")).c_str());
 }
 
 // A process that this program started is a rank and starts none, whatever else it is told. So is one of a launcher's.
@@ -258,11 +259,11 @@ int runProcess(const Collective& collective, Options& options) {
   // What needs no asking is not asked: the communicator that it takes would tell of itself, beside the one measured.
   const bool isOnly = nobodySaysWho(wholeEnvironment());
   options.sharesErrors = isOnly || isChild;
-  if (isOnly) tellWhatDoesNotCount(collective);
+  if (isOnly) tellWhatDoesNotCount(collective, kNobodySays);
   if (mayStart && isOnly) return launch(options);
   if (isOnly && options.localRanks() > 1) return runRanks(collective, options, joinAlone(options));
   Processes processes(options);
-  if (!isOnly && processes.alone()) tellWhatDoesNotCount(collective);
+  if (!isOnly && processes.alone()) tellWhatDoesNotCount(collective, kSaidToBeAlone);
   if (mayStart && processes.alone()) {
     processes.leave();
     return launch(options);
