@@ -239,10 +239,11 @@ int launch(const Options& options) {
   return launchLocal(options, signals);
 }
 
-// Not where the user has said so.
 constexpr const char* kNobodySays =
     "nobody says that other processes take part (TUTTI_RANK and TUTTI_SIZE, or a launcher, would)";
 constexpr const char* kSaidToBeAlone = "no other process takes part, by what TUTTI_SIZE or a launcher says";
+
+// Not where the user has said so.
 void tellWhatDoesNotCount(const Collective& collective, const char* why) {
   const Entries all = wholeEnvironment();
   const std::string names = placesOf(all);

@@ -98,12 +98,10 @@ class LedRoot {
 };
 
 // The root may be of this process, which may end with what its caller is told here. After a deadline nobody is on his
-// way any more, and who is alone and out of memory has told the root nothing (of another error it has: others may come
-// who say that there are more).
-void letOthersHear(const std::exception& why, uint64_t job, int size,
-                   const Communicator::Cancelled& cancelled) noexcept {
+// way any more.
+void letOthersHear(const std::exception& why, uint64_t job, const Communicator::Cancelled& cancelled) noexcept {
   const auto* const error = dynamic_cast<const Error*>(&why);
-  if (error == nullptr ? size > 1 : error->code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
+  if (error == nullptr || error->code() != ErrorCode::kTimeout) control::awaitLastCallsHere(job, cancelled);
 }
 
 }  // namespace
@@ -130,8 +128,11 @@ std::shared_ptr<Communicator> Communicator::join(const control::UniqueId& id, in
         {rank, control::Stop::kError, ErrorCode::kRemote, control::gaveUpJoining(fmt::format("rank {}", rank))});
   while (!plane->awaitJoined(cancelled ? Deadline::in(kLook) : Deadline::never())) patience.check();
   return make(plane, recorder, config, self.network);
+} catch (const std::bad_alloc& error) {  // which tells the root nothing of who is alone
+  if (size > 1) letOthersHear(error, id.job, cancelled);
+  throw;
 } catch (const std::exception& error) {
-  letOthersHear(error, id.job, size, cancelled);
+  letOthersHear(error, id.job, cancelled);
   throw;
 }
 
@@ -246,7 +247,7 @@ std::shared_ptr<Communicator> Communicator::growInOrder(const Growth& growth, co
     if (!growth.id) throw;
     request.id = withBeside(*growth.id, growth, team_.rank());
     control::tellRoot(request, [&] { return notGrown(team_, error); });
-    letOthersHear(error, request.id.job, request.size, cancelled);
+    letOthersHear(error, request.id.job, cancelled);
     throw;
   }
   return joinGrown(request, config, self, recorder, cancelled);
@@ -274,7 +275,7 @@ std::shared_ptr<Communicator> Communicator::joinGrown(const control::JoinRequest
   }
   return make(plane, std::move(recorder), config, self.network);
 } catch (const std::exception& error) {
-  letOthersHear(error, request.id.job, request.size, cancelled);
+  letOthersHear(error, request.id.job, cancelled);
   throw;
 }
 

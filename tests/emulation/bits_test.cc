@@ -83,7 +83,7 @@ class DeviceBits : public ::testing::TestWithParam<Way> {
           for (const bool inPlace : {false, true}) {
             ++salt;
             if (faults::isDefined(op, type) && isDueOn(GetParam().ranks, type, op) &&
-                (kind == Kind::kAllReduce || inPlace == ((type + op) % 2 == 0)))
+                (kind == Kind::kAllReduce || inPlace == ((type + op) / 2 % 2 == 0)))
               jobs.push_back({kind, type, op, count, 0, 0, inPlace, salt});
           }
     return jobs;

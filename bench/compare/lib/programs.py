@@ -75,8 +75,8 @@ def compiled(name, compiler, source, folder, *libraries):
     driver, made = folder / name, folder / f"{name}.command"
     sources = [HERE / source, *HERE.glob("*.h")]
     command = [*compiler, *FLAGS, str(HERE / source), "-o", str(driver), *libraries]
-    if driver.is_file() and driver.stat().st_mtime > max(path.stat().st_mtime for path in sources) and \
-            made.is_file() and made.read_text() == shlex.join(command):
+    is_new = driver.is_file() and driver.stat().st_mtime > max(path.stat().st_mtime for path in sources)
+    if is_new and made.is_file() and made.read_text() == shlex.join(command):
         return driver
     folder.mkdir(parents=True, exist_ok=True)
     made.unlink(missing_ok=True)
