@@ -51,22 +51,33 @@ bool Interloper::pass(int from, int to, bool bends) {
   return goesOn;
 }
 
+// Moves the bytes before `at` from what is held back to `chunk`.
+void Interloper::passUntil(size_t at, std::vector<std::byte>& chunk) {
+  const size_t free = std::min(held_.size(), at - std::min(at, seen_));
+  const auto end = held_.begin() + static_cast<ptrdiff_t>(free);
+  chunk.insert(chunk.end(), held_.begin(), end);
+  held_.erase(held_.begin(), end);
+  seen_ += free;
+}
+
 // Puts into `chunk` what goes on. Bytes are held back only from `at` on, until the whole range is there.
 bool Interloper::bend(std::vector<std::byte>& chunk) {
   if (done_ || tamper_.what == Tampering::kNone) return true;
   held_.insert(held_.end(), chunk.begin(), chunk.end());
   chunk.clear();
-  const size_t range = tamper_.what == Tampering::kSwap ? 2 * tamper_.bytes : tamper_.bytes;
-  const size_t free = std::min(held_.size(), tamper_.at - std::min(tamper_.at, seen_));
-  chunk.assign(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(free));
-  held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(free));
-  seen_ += free;
-  if (held_.size() < range) return true;
-  const auto first = held_.begin(), last = first + static_cast<ptrdiff_t>(tamper_.bytes);
+  passUntil(tamper_.at, chunk);
+  const bool swaps = tamper_.what == Tampering::kSwap;
+  const auto bytes = static_cast<ptrdiff_t>(tamper_.bytes), range = swaps ? 2 * bytes : bytes;
+  const auto holds = [&] { return std::ssize(held_) >= range; };
+  // Two bytes that a cipher made are the same once in 256 times.
+  while (swaps && holds() && std::equal(held_.begin(), held_.begin() + bytes, held_.begin() + bytes))
+    passUntil(seen_ + 1, chunk);
+  if (!holds()) return true;
+  const auto first = held_.begin(), last = first + bytes;
   if (tamper_.what == Tampering::kTruncate) return false;
   if (tamper_.what == Tampering::kFlip) *first ^= std::byte(1u << tamper_.bit);
   if (tamper_.what == Tampering::kRepeat) chunk.insert(chunk.end(), first, last);
-  if (tamper_.what == Tampering::kSwap) std::rotate(first, last, first + static_cast<ptrdiff_t>(range));
+  if (swaps) std::rotate(first, last, first + range);
   chunk.insert(chunk.end(), tamper_.what == Tampering::kDrop ? last : first, held_.end());
   done_ = true;
   return true;

@@ -14,10 +14,10 @@ namespace tutti::test {
 
 enum class Tampering : uint8_t {
   kNone,
-  kFlip,      // one bit of the byte `at`
-  kRepeat,    // `bytes` bytes from `at` on come twice
-  kDrop,      // `bytes` bytes from `at` on do not come
-  kSwap,      // `bytes` bytes from `at` on come after the `bytes` that follow them
+  kFlip,    // one bit of the byte `at`
+  kRepeat,  // `bytes` bytes from `at` on come twice
+  kDrop,    // `bytes` bytes from `at` on do not come
+  kSwap,    // `bytes` bytes come after the `bytes` that follow them: at the first place from `at` on where they differ
   kTruncate,  // nothing from `at` on, and the connection ends
 };
 
@@ -41,6 +41,7 @@ class Interloper {
   void run();
   bool pass(int from, int to, bool bend);
   bool bend(std::vector<std::byte>& chunk);
+  void passUntil(size_t at, std::vector<std::byte>& chunk);
 
   UniqueFd left_, right_;
   Tamper tamper_;
