@@ -120,6 +120,7 @@ void Binding::findLending() {
     const Step& step = schedule->steps[i];
     lending.push_back(onlyLands && !goesWhereItLands(step) ? Stays::kNowhere : staysOf(*schedule, step));
   }
+  findOverLent();
   const bool isPair = schedule->size == 2, may = singleCopy != link::SingleCopy::kNever;
   const bool mayLend =
       may && byKernel && std::ranges::any_of(lending, [](Stays where) { return where != Stays::kNowhere; });
@@ -131,6 +132,14 @@ void Binding::findLending() {
   const bool inTurns = crowd != nullptr && crowd->takesTurns();
   leastMapped = mayMap ? leastLentOf(*this, inTurns ? kLeastMappedInTurns : kLeastMapped) : SIZE_MAX;
   leastEither = std::min({leastLent, leastMapped, holdsBuffers ? kLeastPieceLent : SIZE_MAX});
+}
+
+void Binding::findOverLent() {
+  std::vector<bool> isLent(schedule->segments);
+  for (size_t i = 0; i < lending.size(); ++i)
+    if (lending[i] == Stays::kInInput) isLent[schedule->steps[i].segment] = true;
+  overLent = std::make_unique<bool[]>(lending.size());
+  std::ranges::transform(schedule->steps, overLent.get(), [&](const Step& step) { return isLent[step.segment]; });
 }
 
 void Lane::start(Binding& binding, const LaneWork& work) noexcept {
@@ -351,8 +360,9 @@ bool Lane::tookAll() noexcept {
 void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (bytes == 0) return;
   const bool mayGoAround = bytes >= Stores::kLeastBytes && kernels::kGoesAround;
-  const size_t filled = mayGoAround ? bytes * mappedSlots(step) : 0;
-  const bool leaves = mayGoAround && outputIsLong_ && leavesInOutput(step);
+  const bool isRead = mayGoAround && putsWherePeersRead(step);
+  const size_t filled = mayGoAround ? bytes * (mappedSlots(step) + (isRead ? 1 : 0)) : 0;
+  const bool leaves = mayGoAround && outputIsLong_ && !isRead && leavesInOutput(step);
   if (filled == 0 && !leaves) return combineRuns(step, round, bytes, {});
   Stores& stores = binding_->stores[step_];
   Stores& outputStores = binding_->outputStores[step_];
@@ -360,7 +370,7 @@ void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   const Stores::Choice slots = filled == 0 ? Stores::Choice() : stores.next();
   const Stores::Choice output = !leaves ? Stores::Choice() : slots.isTry ? outputStores.usual() : outputStores.next();
   const uint64_t begun = readTicks();
-  combineRuns(step, round, bytes, {slots.around, output.around});
+  combineRuns(step, round, bytes, {slots.around, isRead ? slots.around : output.around});
   const uint64_t ticks = readTicks() - begun;
   if (filled != 0 && !output.isTry) stores.took(slots.around, filled, ticks);
   if (leaves && !slots.isTry) outputStores.took(output.around, bytes, ticks);
@@ -371,6 +381,18 @@ bool Lane::leavesInOutput(const Step& step) const noexcept {
   const bool isLent = lent_ != nullptr || lendsPlace_ || sent_ != nullptr;
   const bool isThere = fetched_ || (binding_->schedule->from(step)[0] == Operand::input() && !liesApart());
   return binding_->last[step_] && !isThere && !(isLent && binding_->lending[step_] == Stays::kInOutput);
+}
+
+// Whether peers read where the step puts something into the output, then or before: it is as a slot of theirs.
+bool Lane::putsWherePeersRead(const Step& step) const noexcept {
+  const auto to = binding_->schedule->to(step);
+  if (fetched_ || std::ranges::count(to, Operand::output()) == 0) return false;
+  if (!outputIsLong_ && binding_->overLent[step_] && places_.input && !liesApart()) return true;
+  const auto isRead = [this](Operand operand) {
+    return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr &&
+           isLentOver(*binding_->outs[operand.index()]);
+  };
+  return binding_->lending[step_] == Stays::kInOutput && std::ranges::any_of(to, isRead);
 }
 
 // What a driver sends is read again by this core.

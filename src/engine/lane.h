@@ -43,6 +43,7 @@ struct Binding {
   bool sendsFromBuffers = false;              // some driver, where that may be
   bool holdsBuffers = false;                  // one of them only from memory that it holds
   std::vector<schedule::Stays> lending;       // what each step may lend instead of filling slots
+  std::unique_ptr<bool[]> overLent;           // of each step whether its segment of the input is lent
   std::vector<std::byte>* fetched = nullptr;  // where a step puts what the kernel reads for it, that it adds up
   std::vector<Early> early;                   // whether each may read before its turn
   std::vector<size_t> hasRead;                // bytes from its round on that it has so, in this call
@@ -74,6 +75,7 @@ struct Binding {
   void findShared();
   void findDrivers();
   void findLending();
+  void findOverLent();
 };
 
 // What a lane works on: one call's memory, arithmetic and identity.
@@ -149,6 +151,7 @@ class Lane {
     bool slots = false, output = false;
   };
   bool leavesInOutput(const schedule::Step& step) const noexcept;
+  bool putsWherePeersRead(const schedule::Step& step) const noexcept;
   void combineRuns(const schedule::Step& step, size_t round, size_t bytes, Around around) noexcept;
   void combineRun(const schedule::Step& step, const kernels::Piece& run, size_t slotOffset, size_t bytes,
                   Around around) noexcept;

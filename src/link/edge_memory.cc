@@ -16,20 +16,22 @@ static_assert(sizeof(Doorbell) <= kSharedSlotsAt);
 
 constexpr size_t kAlignment = alignof(SlotHeader);
 
+uint32_t depthOf(const Edge& edge) noexcept { return std::max(edge.depth, edge.mappedDepth); }
+
 void check(const Edge& edge) {
-  if (edge.slotBytes == 0 || !std::has_single_bit(edge.depth))
+  if (edge.slotBytes == 0 || !std::has_single_bit(edge.depth) || !std::has_single_bit(depthOf(edge)))
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a link needs slots of at least one byte and a depth that is a power of two, not {} slots "
                             "of {} bytes",
-                            edge.depth, edge.slotBytes));
+                            depthOf(edge), edge.slotBytes));
 }
 
 size_t aligned(size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Of one direction.
-uint32_t linesOf(const Edge& edge) { return std::max(edge.lines, edge.depth); }
+uint32_t linesOf(const Edge& edge) { return std::max(edge.lines, depthOf(edge)); }
 size_t wholeBytes(const Edge& edge) {
-  return check(edge), aligned(Fifo::bytesFor(edge.slotBytes, edge.depth, linesOf(edge)));
+  return check(edge), aligned(Fifo::bytesFor(edge.slotBytes, depthOf(edge), linesOf(edge)));
 }
 size_t headBytes(const Edge& edge) { return check(edge), aligned(Fifo::bytesFor(0, edge.depth)); }
 size_t slotsBytes(const Edge& edge) { return check(edge), aligned(size_t{edge.slotBytes} * edge.depth); }
@@ -42,9 +44,20 @@ void connect(Connection& connection, const Edge& edge, const Fifo& upward, const
   connection.send.peerBell = connection.recv.peerBell = peerBell;
 }
 
+// Pages that come one by one, in the first calls, would make slots look slow where ways are compared
+// (engine::LendingTrial). Where the system cannot do that, they come so all the same.
+void touch(std::byte* memory, size_t bytes) noexcept {
+#if defined(MADV_POPULATE_WRITE)
+  constexpr size_t kPage = 4096;  // at least: what is in the way of that is no matter
+  const size_t skipped = (kPage - reinterpret_cast<uintptr_t>(memory) % kPage) % kPage;
+  if (skipped < bytes) ::madvise(memory + skipped, bytes - skipped, MADV_POPULATE_WRITE);
+#endif
+}
+
 }  // namespace
 
 Edge driven(Edge edge) noexcept {
+  edge.mappedDepth = 0;
   edge.lines = edge.depth;
   return edge;
 }
@@ -55,11 +68,12 @@ size_t slotMemoryBytes(const Edge& edge) { return 2 * slotsBytes(edge); }
 
 void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Doorbell* peerBell) {
   const auto over = [&](std::byte* begin) {
-    const Fifo fifo = Fifo::over(begin, edge.slotBytes, edge.depth, linesOf(edge));
+    const Fifo fifo = Fifo::over(begin, edge.slotBytes, depthOf(edge), linesOf(edge));
     return edge.dividesSlots ? fifo.divided() : fifo;
   };
   connect(connection, edge, over(memory), over(memory + wholeBytes(edge)), peerBell);
   connection.memory = {memory, edgeMemoryBytes(edge)};
+  if (depthOf(edge) > edge.depth) touch(memory, edgeMemoryBytes(edge));
 }
 
 void connectApart(Connection& connection, const Edge& edge, std::byte* memory, std::byte* slots) {

@@ -135,8 +135,8 @@ inline void ring(Doorbell* bell) noexcept {
 }
 
 // When to wake a peer that sleeps: at once, unless it is patient. Who shares its core with computation sleeps at every
-// wait, and two changes of who runs there cost as much as a slot's work: it wakes to half a FIFO of work, or when the
-// other one stops.
+// wait, and two changes of who runs there cost as much as a slot's work: it wakes to half a FIFO of work, a usual
+// one's, or when the other one stops.
 struct Wakeups {
   uint32_t owed = 0;
   // After a slot. True: at its next stop the caller has to settle().
@@ -144,7 +144,7 @@ struct Wakeups {
     if (!sleeps(bell)) [[likely]]
       return false;
     const auto load = [](const std::atomic<uint32_t>& count) { return count.load(std::memory_order_relaxed); };
-    if (++owed < depth / 2 && load(bell->patient) >= load(bell->sleeping)) return true;
+    if (++owed < std::min(depth, slots::kDepth) / 2 && load(bell->patient) >= load(bell->sleeping)) return true;
     owed = 0;
     wake(*bell);
     return false;

@@ -102,7 +102,9 @@ std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {
   edge.self = plane_.rank();
   edge.peer = peer;
   edge.channel = channel;
-  edge.dividesSlots = plane_.size() == 2;
+  const bool isPair = plane_.size() == 2;
+  edge.dividesSlots = isPair;
+  if (isPair && channel == 0) edge.mappedDepth = slots::kDepthOfPair;
   edge.selfInfo = infos_[static_cast<size_t>(edge.self)];
   edge.peerInfo = infos_[static_cast<size_t>(peer)];
   edge.selfBell = &bell();

@@ -47,8 +47,9 @@ class LinkTest : public testing::TestWithParam<std::string> {
   link::Transport& chosenOf(const link::Registry& registry) const {
     return **std::ranges::find(registry.all(), transportName(), [](const auto& one) { return one->name(); });
   }
-  void open(uint32_t slotBytes, uint32_t depth) {
+  void open(uint32_t slotBytes, uint32_t depth, uint32_t mappedDepth = 0) {
     edges_ = std::make_unique<EdgePair>(slotBytes, depth);
+    for (const int side : {0, 1}) edges_->edge(side).mappedDepth = mappedDepth;
     meetings_ = std::make_unique<MeetingPair>();
     const std::string& name = GetParam();
     if (name == "tcp_chacha") meetings_->room->seal(CipherKind::kXChaCha20Poly1305);
@@ -82,6 +83,16 @@ TEST_P(LinkTest, CarriesEverySizeAtEveryDepth) {
     open(kSlotBytes, depth);
     exchangeInThreads(ends_, *edges_, kSlotBytes + 1, [](int, uint64_t slot) { return static_cast<uint32_t>(slot); });
   }
+}
+
+TEST_P(LinkTest, HasMoreSlotsWhereBothEndsMapThem) {
+  constexpr uint32_t kSlotBytes = 4096, kDepth = 2, kMapped = 16;
+  open(kSlotBytes, kDepth, kMapped);
+  for (const auto& end : ends_) {
+    EXPECT_EQ(end->send.fifo.depth, mapped() ? kMapped : kDepth);
+    EXPECT_EQ(end->recv.fifo.depth, end->send.fifo.depth);
+  }
+  exchangeInThreads(ends_, *edges_, 1000, mixedSizes(kSlotBytes, 5));
 }
 
 TEST_P(LinkTest, CarriesBothDirectionsAtOnce) {

@@ -141,6 +141,22 @@ class Job {
   size_t leastMapped(int rank) const { return ranks_[static_cast<size_t>(rank)]->binding.leastMapped; }
   std::byte* outputBytes(int rank) { return ranks_[static_cast<size_t>(rank)]->output.bytes(); }
   uint64_t direct() const { return direct_; }
+  // Steps that put something into the rank's output, and of those how many have chosen stores for it as for slots.
+  struct Puts {
+    int steps = 0, chosen = 0;
+  };
+  Puts putsOf(int rank) const {
+    const Rank& one = *ranks_[static_cast<size_t>(rank)];
+    Puts puts;
+    for (size_t i = 0; i < one.schedule.steps.size(); ++i) {
+      if (std::ranges::count(one.schedule.to(one.schedule.steps[i]), schedule::Operand::output()) == 0) continue;
+      engine::Stores stores = one.binding.stores[i];
+      stores.next();
+      ++puts.steps;
+      puts.chosen += stores.next().isTry ? 0 : 1;  // the second slot is tried, and no other before the eighth
+    }
+    return puts;
+  }
 
  private:
   struct Rank {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/host/write_around.h"
 #include "unit/lane_job.h"
 
 namespace tutti::test::lanes {
@@ -114,6 +115,22 @@ TEST(MappedLane, WhoReadsTheInputNeedNotWaitForTheOwnCopyOfIt) {
     EXPECT_EQ(write.held(), 1) << nameOf(collective);
     job.runAll();
   }
+}
+
+// The lines of what peers have read are in their caches, as those of slots are.
+TEST(MappedLane, WherePeersReadIsFilledAsTheirSlotsAre) {
+  const auto putsWhere = [](Where where) {
+    Job job(Collective::kAllReduce, Algorithm::kTwoShot, all(2, where));
+    job.start();
+    job.runAll();
+    job.expectSums();
+    return job.putsOf(0);
+  };
+  const Job::Puts apart = putsWhere(Where::kMapped), inPlace = putsWhere(Where::kMappedInPlace);
+  EXPECT_EQ(apart.steps, 2) << "a sum, and a copy of the other's";
+  EXPECT_EQ(apart.chosen, kernels::kGoesAround ? 1 : 0) << "the sum is read there";
+  EXPECT_EQ(inPlace.steps, 2);
+  EXPECT_EQ(inPlace.chosen, kernels::kGoesAround ? 2 : 0) << "the copy goes over the input, which was read there";
 }
 
 // Who waits for readers on its own core waits for a turn of them, which a short call is not worth.
