@@ -37,7 +37,7 @@ bool goesWhereItLands(const Step& step) { return (step.flags & (schedule::kDirec
 size_t leastLentOf(const Binding& binding, size_t elsewhere) {
   if (!flowsOneWay(binding.schedule->collective)) return elsewhere;
   const link::Fifo& fifo = binding.outs.front()->fifo;
-  return size_t{fifo.depth} * fifo.slotBytes + 1;
+  return size_t{std::min(fifo.depth, slots::kDepth)} * fifo.slotBytes + 1;  // of any number of ranks
 }
 
 }  // namespace
@@ -387,6 +387,8 @@ bool Lane::leavesInOutput(const Step& step) const noexcept {
 bool Lane::putsWherePeersRead(const Step& step) const noexcept {
   const auto to = binding_->schedule->to(step);
   if (fetched_ || std::ranges::count(to, Operand::output()) == 0) return false;
+  const auto from = binding_->schedule->from(step);
+  if (from.size() == 1 && from[0] == Operand::input() && !liesApart()) return false;  // it is there
   if (!outputIsLong_ && binding_->overLent[step_] && places_.input && !liesApart()) return true;
   const auto isRead = [this](Operand operand) {
     return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr &&

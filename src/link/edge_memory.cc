@@ -45,13 +45,14 @@ void connect(Connection& connection, const Edge& edge, const Fifo& upward, const
 }
 
 // Pages that come one by one, in the first calls, would make slots look slow where ways are compared
-// (engine::LendingTrial). Where the system cannot do that, they come so all the same.
-void touch(std::byte* memory, size_t bytes) noexcept {
-#if defined(MADV_POPULATE_WRITE)
-  constexpr size_t kPage = 4096;  // at least: what is in the way of that is no matter
-  const size_t skipped = (kPage - reinterpret_cast<uintptr_t>(memory) % kPage) % kPage;
-  if (skipped < bytes) ::madvise(memory + skipped, bytes - skipped, MADV_POPULATE_WRITE);
-#endif
+// (engine::LendingTrial). Where the system cannot do that, they come so all the same. Whoever writes there does it, so
+// that they lie near its core, and are on its account.
+void touch(const Fifo& fifo) noexcept {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE: headers are older than kernels
+  constexpr size_t kPage = 4096;      // where pages are longer, nothing is done
+  const auto begin = (reinterpret_cast<uintptr_t>(fifo.slots) + kPage - 1) / kPage * kPage;
+  const auto end = reinterpret_cast<uintptr_t>(fifo.slots + size_t{fifo.depth} * fifo.slotBytes);
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateWrite);
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ void connectOver(Connection& connection, const Edge& edge, std::byte* memory, Do
   };
   connect(connection, edge, over(memory), over(memory + wholeBytes(edge)), peerBell);
   connection.memory = {memory, edgeMemoryBytes(edge)};
-  if (depthOf(edge) > edge.depth) touch(memory, edgeMemoryBytes(edge));
+  if (depthOf(edge) > edge.depth) touch(connection.send.fifo);
 }
 
 void connectApart(Connection& connection, const Edge& edge, std::byte* memory, std::byte* slots) {

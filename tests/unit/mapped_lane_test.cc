@@ -119,18 +119,22 @@ TEST(MappedLane, WhoReadsTheInputNeedNotWaitForTheOwnCopyOfIt) {
 
 // The lines of what peers have read are in their caches, as those of slots are.
 TEST(MappedLane, WherePeersReadIsFilledAsTheirSlotsAre) {
-  const auto putsWhere = [](Where where) {
-    Job job(Collective::kAllReduce, Algorithm::kTwoShot, all(2, where));
+  const auto putsOf = [](Collective collective, Algorithm algorithm, Where where) {
+    Job job(collective, algorithm, all(2, where));
     job.start();
     job.runAll();
-    job.expectSums();
+    if (collective == Collective::kAllReduce) job.expectSums();
     return job.putsOf(0);
   };
-  const Job::Puts apart = putsWhere(Where::kMapped), inPlace = putsWhere(Where::kMappedInPlace);
+  const Job::Puts apart = putsOf(Collective::kAllReduce, Algorithm::kTwoShot, Where::kMapped);
+  const Job::Puts inPlace = putsOf(Collective::kAllReduce, Algorithm::kTwoShot, Where::kMappedInPlace);
+  const Job::Puts there = putsOf(Collective::kBroadcast, Algorithm::kDirect, Where::kMappedInPlace);
   EXPECT_EQ(apart.steps, 2) << "a sum, and a copy of the other's";
   EXPECT_EQ(apart.chosen, kernels::kGoesAround ? 1 : 0) << "the sum is read there";
   EXPECT_EQ(inPlace.steps, 2);
   EXPECT_EQ(inPlace.chosen, kernels::kGoesAround ? 2 : 0) << "the copy goes over the input, which was read there";
+  EXPECT_EQ(there.steps, 1);
+  EXPECT_EQ(there.chosen, 0) << "nothing is written";
 }
 
 // Who waits for readers on its own core waits for a turn of them, which a short call is not worth.

@@ -70,7 +70,7 @@ def run(commands, environment, seconds, errors):
         for command in commands:
             with undisturbed():  # or nobody would know of the process
                 processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                                                  start_new_session=True))
+                                                  preexec_fn=os.setpgrp))
         failed = _wait(processes, time.monotonic() + seconds)
     finally:
         with undisturbed():

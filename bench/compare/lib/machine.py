@@ -16,12 +16,20 @@ def cpus():
     return first + further
 
 
+def _groups_sessions():
+    """Whether the system shares the processors among sessions first, where no other groups are told to have them."""
+    try:
+        return Path("/proc/sys/kernel/sched_autogroup_enabled").read_text(encoding="ascii").strip() == "1"
+    except OSError:
+        return False
+
+
 def description():
     names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
              if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     return (f"{names[0] if names else platform.machine()}, {len(cpus())} processors, {memory} GiB, "
-            f"{platform.system()} {platform.release()}")
+            f"{platform.system()} {platform.release()}{', sched_autogroup_enabled' if _groups_sessions() else ''}")
 
 
 def may_be_real_time():

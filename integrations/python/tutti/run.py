@@ -73,6 +73,23 @@ def _end_with_parent() -> None:
     _LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
+def _begin_in_session() -> None:
+    """In the child: a process group of its own, in the launcher's session. Where the system shares processors among sessions first,
+    a rank in one of its own would give way to nobody. The terminal is the launcher's: who reads from it nevertheless gets an error."""
+    for stops in (signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(stops, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    _end_with_parent()
+
+
+def _begin(rank: int) -> dict[str, Any]:
+    """How a rank's process begins. Who is in the terminal's session, and not in front, may not read from it: rank 0 may have to,
+    where its standard input is a terminal."""
+    if rank == 0 and os.isatty(0):
+        return {"start_new_session": True, "preexec_fn": _end_with_parent}
+    return {"preexec_fn": _begin_in_session}
+
+
 def _say(text: str) -> None:
     print(f"tutti.run: {text}", file=sys.stderr, flush=True)
 
@@ -102,7 +119,7 @@ class _Job:
                 break
             process = subprocess.Popen(_command(self.told), env=_environment(rank, self.told.ranks, port, job), stdout=output,
                                        stderr=output, stdin=None if rank == 0 else subprocess.DEVNULL,
-                                       start_new_session=True, preexec_fn=_end_with_parent)
+                                       **_begin(rank))
             self.ranks.append(process)
             if self.asked is not None:  # meanwhile: the others have been told
                 self._signal(process, self.asked)

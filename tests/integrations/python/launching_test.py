@@ -1,4 +1,6 @@
 """python -m tutti.run."""
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -52,6 +54,30 @@ class Run(unittest.TestCase):
             command = [sys.executable, "-m", "tutti.run", "-n", "2", *options]
             done = subprocess.run(command, env=jobs.clean_environment(), capture_output=True, timeout=jobs.SECONDS, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def sessions(self, stdin):
+        """Of three ranks, in order: the session, and whether each leads a process group. What they read is left out."""
+        show = "import os, sys; print(os.environ['RANK'], os.getsid(0), os.getpgid(0) == os.getpid()); sys.stdin.readline()"
+        command = [sys.executable, "-m", "tutti.run", "-n", "3", "--no-python", sys.executable, "-c", show]
+        done = subprocess.run(command, env=jobs.clean_environment(), stdin=stdin, capture_output=True, text=True, timeout=jobs.SECONDS,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [tuple(line.split()[1:]) for line in sorted(done.stdout.splitlines())]
+
+    def test_ranks_are_in_the_launchers_session(self):
+        """Or the system may have each give way to nobody."""
+        self.assertEqual(self.sessions(subprocess.DEVNULL), [(str(os.getsid(0)), "True")] * 3)
+
+    def test_rank_0_may_read_from_a_terminal(self):
+        keyboard, terminal = pty.openpty()
+        try:
+            os.write(keyboard, b"typed\n")
+            first, *others = self.sessions(terminal)
+        finally:
+            os.close(terminal)
+            os.close(keyboard)
+        self.assertNotEqual(first[0], str(os.getsid(0)))
+        self.assertEqual([first[1], *others], ["True", *[(str(os.getsid(0)), "True")] * 2])
 
     def test_numbers_of_ranks_that_there_are_not(self):
         for ranks, why in ((0, "there is at least one"), (16385, "there are 16384 at most")):
