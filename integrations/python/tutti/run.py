@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 import uuid
@@ -67,27 +69,19 @@ def _environment(rank: int, size: int, port: int, job: str) -> dict[str, str]:
     return {**os.environ, **{name: str(value) for name, value in own.items()}}
 
 
-def _end_with_parent() -> None:
-    """In the child: where the launcher is killed, nothing of the job stays."""
+def _begin(launcher: int) -> None:
+    """In the child. A process group of its own, in the launcher's session: where the system shares processors among sessions first, a
+    rank alone in one would give way to nobody. The terminal is the launcher's: who had it could be stopped by it. And where the launcher
+    is killed, no rank stays."""
+    with contextlib.suppress(OSError):  # there is none
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        fcntl.ioctl(terminal, termios.TIOCNOTTY)
+        os.close(terminal)
+    os.setpgid(0, 0)
     pr_set_pdeathsig = 1
     _LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def _begin_in_session() -> None:
-    """In the child: a process group of its own, in the launcher's session. Where the system shares processors among sessions first,
-    a rank in one of its own would give way to nobody. The terminal is the launcher's: who reads from it nevertheless gets an error."""
-    for stops in (signal.SIGTTIN, signal.SIGTTOU):
-        signal.signal(stops, signal.SIG_IGN)
-    os.setpgid(0, 0)
-    _end_with_parent()
-
-
-def _begin(rank: int) -> dict[str, Any]:
-    """How a rank's process begins. Who is in the terminal's session, and not in front, may not read from it: rank 0 may have to,
-    where its standard input is a terminal."""
-    if rank == 0 and os.isatty(0):
-        return {"start_new_session": True, "preexec_fn": _end_with_parent}
-    return {"preexec_fn": _begin_in_session}
+    if os.getppid() != launcher:  # it was, before that
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _say(text: str) -> None:
@@ -113,13 +107,13 @@ class _Job:
 
     def start(self) -> None:
         port, job = self.told.master_port or _free_port(), f"tutti.run-{uuid.uuid4()}"
-        output = subprocess.PIPE if self.told.prefix else None
+        output, launcher = subprocess.PIPE if self.told.prefix else None, os.getpid()
         for rank in range(self.told.ranks):
             if self.asked is not None or (rank % _LOOK == 0 and self.failed() is not None):
                 break
             process = subprocess.Popen(_command(self.told), env=_environment(rank, self.told.ranks, port, job), stdout=output,
                                        stderr=output, stdin=None if rank == 0 else subprocess.DEVNULL,
-                                       **_begin(rank))
+                                       preexec_fn=lambda: _begin(launcher))
             self.ranks.append(process)
             if self.asked is not None:  # meanwhile: the others have been told
                 self._signal(process, self.asked)
@@ -150,6 +144,7 @@ class _Job:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
+                os.killpg(process.pid, signal.SIGCONT)  # who is stopped hears it, too
 
     def failed(self) -> int | None:
         """A rank that has failed, if any."""
@@ -190,7 +185,8 @@ class _Job:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job of the command line, and returns its exit status."""
     job = _Job(_arguments(argv))
-    before: dict[int, Any] = {number: signal.signal(number, job.hand_on) for number in _HANDED_ON}
+    before: dict[int, Any] = {number: signal.signal(number, job.hand_on) for number in _HANDED_ON
+                              if signal.getsignal(number) is not signal.SIG_IGN}  # as nohup has it
     try:
         job.start()
         return job.wait()

@@ -1,4 +1,5 @@
 """python -m tutti.run."""
+import contextlib
 import os
 import pty
 import signal
@@ -55,29 +56,50 @@ class Run(unittest.TestCase):
             done = subprocess.run(command, env=jobs.clean_environment(), capture_output=True, timeout=jobs.SECONDS, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
 
-    def sessions(self, stdin):
-        """Of three ranks, in order: the session, and whether each leads a process group. What they read is left out."""
-        show = "import os, sys; print(os.environ['RANK'], os.getsid(0), os.getpgid(0) == os.getpid()); sys.stdin.readline()"
-        command = [sys.executable, "-m", "tutti.run", "-n", "3", "--no-python", sys.executable, "-c", show]
-        done = subprocess.run(command, env=jobs.clean_environment(), stdin=stdin, capture_output=True, text=True, timeout=jobs.SECONDS,
-                              check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [tuple(line.split()[1:]) for line in sorted(done.stdout.splitlines())]
+    SHOW = """import os, sys
+try:
+    os.open("/dev/tty", os.O_RDWR)
+    terminal = "a terminal"
+except OSError:
+    terminal = "none"
+print(os.environ["RANK"], os.getsid(0) == os.getsid(os.getppid()), os.getpgid(0) == os.getpid(), terminal, sys.stdin.readline().strip())
+"""
+    THREE = [sys.executable, "-m", "tutti.run", "-n", "3", "--no-python", sys.executable, "-c", SHOW]
 
     def test_ranks_are_in_the_launchers_session(self):
-        """Or the system may have each give way to nobody."""
-        self.assertEqual(self.sessions(subprocess.DEVNULL), [(str(os.getsid(0)), "True")] * 3)
+        """Or the system may have each give way to nobody. Each leads a process group."""
+        done = subprocess.run(self.THREE, env=jobs.clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=jobs.SECONDS, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"{rank} True True none " for rank in range(3)])
 
-    def test_rank_0_may_read_from_a_terminal(self):
-        keyboard, terminal = pty.openpty()
-        try:
-            os.write(keyboard, b"typed\n")
-            first, *others = self.sessions(terminal)
-        finally:
-            os.close(terminal)
-            os.close(keyboard)
-        self.assertNotEqual(first[0], str(os.getsid(0)))
-        self.assertEqual([first[1], *others], ["True", *[(str(os.getsid(0)), "True")] * 2])
+    def test_the_terminal_stops_no_rank(self):
+        """It is the launcher's; rank 0 reads from it all the same."""
+        child, keyboard = pty.fork()
+        if child == 0:
+            os.execve(sys.executable, self.THREE, jobs.clean_environment())
+        os.write(keyboard, b"typed\n")
+        said = b""
+        with contextlib.suppress(OSError):  # nobody has it any more
+            while chunk := os.read(keyboard, 4096):
+                said += chunk
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, said)
+        lines = said.decode().replace("\r", "").splitlines()
+        self.assertEqual(sorted(line for line in lines if "True" in line),
+                         ["0 True True none typed", *[f"{rank} True True none " for rank in (1, 2)]])
+        os.close(keyboard)
+
+    def test_who_is_stopped_hears_that_it_is_to_end(self):
+        command = [sys.executable, "-m", "tutti.run", "-n", "2", "--no-python", "/bin/sh", "-c", "echo $$; kill -STOP $$; sleep 1000"]
+        with subprocess.Popen(command, env=jobs.clean_environment(), stdout=subprocess.PIPE, text=True) as job:
+            try:
+                for rank in (job.stdout.readline(), job.stdout.readline()):
+                    while Path(f"/proc/{rank.strip()}/stat").read_text(encoding="ascii").split()[2] != "T":
+                        time.sleep(0.01)
+                job.terminate()
+                self.assertEqual(job.wait(jobs.SECONDS), 128 + signal.SIGTERM)
+            finally:
+                job.kill()
 
     def test_numbers_of_ranks_that_there_are_not(self):
         for ranks, why in ((0, "there is at least one"), (16385, "there are 16384 at most")):
