@@ -9,8 +9,9 @@ namespace tutti::slots {
 // --- links between ranks of hosts ---
 // docs/decisions/0006: eight, so that the sender reads the receiver's counter once in eight operations.
 inline constexpr uint32_t kBytes = 64 << 10, kDepth = 8;
-// Two ranks have longer rings where both have them mapped (decision 0056), on the first channel and for messages: 2 MiB,
-// more than a core's own cache holds, so that no line need be fetched back from the cache of the core that has read it.
+// Two ranks have longer rings where both have them mapped (decision 0056), on the first channel and for messages: 2
+// MiB, more than a core's own cache holds, so that no line need be fetched back from the cache of the core that has
+// read it.
 inline constexpr uint32_t kDepthOfPair = 32;
 // What needs no such slot has more room in mapped memory, where there are so many header lines, each with a short slot:
 // a payload that fits into one of the two, or is lent where it lies. Ranks that share a core, or have little to say,
