@@ -376,19 +376,22 @@ void Lane::execute(const Step& step, size_t round, size_t bytes) noexcept {
   if (leaves && !slots.isTry) outputStores.took(output.around, bytes, ticks);
 }
 
+// Whether what the step copies into the output has been fetched there, or is there, as the input is in place.
+bool Lane::isThere(const Step& step) const noexcept {
+  const auto from = binding_->schedule->from(step);
+  return fetched_ || (from.size() == 1 && from[0] == Operand::input() && !liesApart());
+}
+
 // Whether this rank is done with what the step copies into its output, and no peer reads it there.
 bool Lane::leavesInOutput(const Step& step) const noexcept {
   const bool isLent = lent_ != nullptr || lendsPlace_ || sent_ != nullptr;
-  const bool isThere = fetched_ || (binding_->schedule->from(step)[0] == Operand::input() && !liesApart());
-  return binding_->last[step_] && !isThere && !(isLent && binding_->lending[step_] == Stays::kInOutput);
+  return binding_->last[step_] && !isThere(step) && !(isLent && binding_->lending[step_] == Stays::kInOutput);
 }
 
 // Whether peers read where the step puts something into the output, then or before: it is as a slot of theirs.
 bool Lane::putsWherePeersRead(const Step& step) const noexcept {
   const auto to = binding_->schedule->to(step);
-  if (fetched_ || std::ranges::count(to, Operand::output()) == 0) return false;
-  const auto from = binding_->schedule->from(step);
-  if (from.size() == 1 && from[0] == Operand::input() && !liesApart()) return false;  // it is there
+  if (isThere(step) || std::ranges::count(to, Operand::output()) == 0) return false;
   if (!outputIsLong_ && binding_->overLent[step_] && places_.input && !liesApart()) return true;
   const auto isRead = [this](Operand operand) {
     return operand.isLink() && binding_->outs[operand.index()]->driver == nullptr &&

@@ -150,6 +150,7 @@ class Lane {
   struct Around {
     bool slots = false, output = false;
   };
+  bool isThere(const schedule::Step& step) const noexcept;
   bool leavesInOutput(const schedule::Step& step) const noexcept;
   bool putsWherePeersRead(const schedule::Step& step) const noexcept;
   void combineRuns(const schedule::Step& step, size_t round, size_t bytes, Around around) noexcept;

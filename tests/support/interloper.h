@@ -14,10 +14,10 @@ namespace tutti::test {
 
 enum class Tampering : uint8_t {
   kNone,
-  kFlip,    // one bit of the byte `at`
-  kRepeat,  // `bytes` bytes from `at` on come twice
-  kDrop,    // `bytes` bytes from `at` on do not come
-  kSwap,    // `bytes` bytes come after the `bytes` that follow them: at the first place from `at` on where they differ
+  kFlip,      // one bit of the byte `at`
+  kRepeat,    // `bytes` bytes from `at` on come twice
+  kDrop,      // `bytes` bytes from `at` on do not come
+  kSwap,      // `bytes` bytes come after the next `bytes`: from `at` on, the first that differ from those
   kTruncate,  // nothing from `at` on, and the connection ends
 };
 
