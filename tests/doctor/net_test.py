@@ -6,6 +6,10 @@ import socket
 import subprocess
 import sys
 import unittest
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "integrations/python/tutti"))
+from _ports import free_port  # noqa: E402: the path comes first
 
 BIN = os.environ["TUTTI_BIN_DIR"]
 PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))
@@ -23,12 +27,6 @@ def run(program, *arguments, files=None, **settings):
     done = subprocess.run([f"{BIN}/{program}", *arguments], env=environment(settings), capture_output=True, text=True,
                           check=False, timeout=SECONDS, preexec_fn=limit if files else None)
     return done.returncode, done.stdout, done.stderr
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Job:

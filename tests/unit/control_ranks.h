@@ -2,8 +2,6 @@
 #pragma once
 #include <dirent.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <exception>
 #include <functional>
@@ -14,6 +12,7 @@
 #include "control/plane.h"
 #include "join/open_root.h"
 #include "process/fd.h"
+#include "support/free_port.h"
 #include "support/join_plane.h"
 #include "support/patience.h"
 
@@ -21,17 +20,7 @@ namespace tutti::control::test {
 
 inline Deadline soon() { return Deadline::in(3 * tutti::test::longWait()); }
 
-// A port of this host that nobody listens at. Not from a root of a moment's life: when that has gone nobody can tell.
-inline uint16_t freePort() {
-  const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in6 any{};
-  any.sin6_family = AF_INET6;
-  socklen_t length = sizeof any;
-  auto* const address = reinterpret_cast<sockaddr*>(&any);
-  if (::bind(fd.get(), address, length) != 0 || ::getsockname(fd.get(), address, &length) != 0)
-    ADD_FAILURE() << "no free port: " << errnoText(errno);
-  return ntohs(any.sin6_port);
-}
+using tutti::test::freePort;
 
 inline Bytes toBytes(const std::string& text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());

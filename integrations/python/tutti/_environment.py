@@ -11,6 +11,7 @@ import numpy
 from tutti import _core
 from tutti._core import Communicator
 from tutti._errors import InvalidUsage
+from tutti._ports import free_port
 
 _DEFAULT_PORT, _FIRST_PORT, _PORTS = 29500, 20000, 10000
 
@@ -67,9 +68,7 @@ def _own_address() -> str:
 
 def _own_place(told: Launch, one_host: bool) -> tuple[str, str]:
     """Where rank 0 can be met: what is set or told, else an address of this host, and a port that is free now."""
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        port = os.environ.get("MASTER_PORT") or str(listener.getsockname()[1])
+    port = os.environ.get("MASTER_PORT") or str(free_port())
     return os.environ.get("MASTER_ADDR") or told.root_host or ("127.0.0.1" if one_host else _own_address()), port
 
 

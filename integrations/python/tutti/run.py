@@ -15,7 +15,6 @@ import ctypes
 import fcntl
 import os
 import signal
-import socket
 import subprocess
 import sys
 import termios
@@ -25,6 +24,8 @@ import uuid
 from collections.abc import Sequence
 from types import FrameType
 from typing import IO, Any
+
+from tutti._ports import free_port
 
 _LIBC = ctypes.CDLL(None)  # before the first fork: a child of one has time for nothing but a call
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -48,12 +49,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if told.ranks > _MOST_RANKS:
         parser.error(f"argument -n/--ranks: {told.ranks} ranks: there are {_MOST_RANKS} at most")
     return told
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _command(told: argparse.Namespace) -> list[str]:
@@ -106,7 +101,7 @@ class _Job:
         self.relays: list[threading.Thread] = []
 
     def start(self) -> None:
-        port, job = self.told.master_port or _free_port(), f"tutti.run-{uuid.uuid4()}"
+        port, job = self.told.master_port or free_port("127.0.0.1"), f"tutti.run-{uuid.uuid4()}"
         output, launcher = subprocess.PIPE if self.told.prefix else None, os.getpid()
         for rank in range(self.told.ranks):
             if self.asked is not None or (rank % _LOOK == 0 and self.failed() is not None):

@@ -4,6 +4,7 @@ import math
 
 import jobs
 import training
+from tutti._ports import free_port
 
 DIGITS = 1437  # to learn from
 PARAMETERS = 64 * 128 + 128 + 128 * 128 + 128 + 128 * 10 + 10
@@ -35,10 +36,10 @@ class Starts(DdpTest):
         with self.subTest("torchrun"):
             self.same(self.ddp(launcher=training.torchrun), reference)
         with self.subTest("MASTER_ADDR and others by hand"):
-            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(training.free_port()), "NODE_RANK": "0"}
+            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "NODE_RANK": "0"}
             self.same(self.by_hand(2, **place), reference)
         with self.subTest("tcp://"):
-            self.same(self.by_hand(2, "--init-method", f"tcp://127.0.0.1:{training.free_port()}"), reference)
+            self.same(self.by_hand(2, "--init-method", f"tcp://127.0.0.1:{free_port()}"), reference)
         with self.subTest("file://"):
             self.same(self.by_hand(2, "--init-method", f"file://{self.folder}/store"), reference)
 
@@ -106,7 +107,7 @@ class FourRanks(DdpTest):
 
     def test_by_hand(self):
         reference = self.ddp(backend=training.REFERENCE, ranks=4)
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(training.free_port()), "NODE_RANK": "0"}
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "NODE_RANK": "0"}
         self.same(self.by_hand(4, **place), reference, bound=training.ANOTHER_ORDER)
 
 

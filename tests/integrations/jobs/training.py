@@ -3,7 +3,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,18 +12,13 @@ from pathlib import Path
 
 import jobs
 import torch
+from tutti._ports import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 TESTED, REFERENCE = "tutti", "gloo"
 # What sums of more than two numbers, in fp32 and in another order, may come to in the end: where one puts a ReLU's input on the
 # other side of zero, the weights of that neuron part by some 1e-4.
 ANOTHER_ORDER = 1e-3
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def tutti_run(ranks):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jobs
 import torch_jobs
+from tutti._ports import free_port
 
 
 class Statistics(torch_jobs.TorchTest):
@@ -92,7 +93,7 @@ class FlightRecorder(torch_jobs.TorchTest):
         self.assertEqual(ends, {(0, 1), (0, 2), (1, 2)}, "the messages of each pair")
 
     def hang_and_ask(self, records):
-        told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(torch_jobs.free_port()), "WORLD_SIZE": "4", "TUTTI_DUMP_DIR": records}
+        told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "4", "TUTTI_DUMP_DIR": records}
         ranks = [subprocess.Popen([sys.executable, str(jobs.RANKS / "hung.py"), "600"], stdout=subprocess.PIPE, text=True,
                                   env=torch_jobs.environment(RANK=str(rank), LOCAL_RANK=str(rank), **told)) for rank in range(4)]
         try:

@@ -3,7 +3,8 @@ import tempfile
 from pathlib import Path
 
 import jobs
-from torch_jobs import TorchTest, by_hand, free_port
+from torch_jobs import TorchTest, by_hand
+from tutti._ports import free_port
 
 
 class Starting(TorchTest):

@@ -1,19 +1,13 @@
 """Jobs of PyTorch on this host, as torchrun starts them and as a user does by hand."""
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 
 import jobs
+from tutti._ports import free_port
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def environment(**more):
