@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,31 +39,20 @@ class Meeting {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  void barrier() {
-    const uint32_t before = page_->generation.load(std::memory_order_relaxed);
-    // acq_rel: what each rank wrote before it came is seen by the last one, and through `generation` by all.
-    if (page_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(ranks_)) {
-      page_->arrived.store(0, std::memory_order_relaxed);
-      page_->generation.store(before + 1, std::memory_order_release);  // acquired below
-      return;
-    }
-    for (int turn = 0; page_->generation.load(std::memory_order_acquire) == before; ++turn) {
-      if (turn > kSpins) sched_yield();
-      leaveIfOneFailed();
-    }
-  }
+  void barrier() { barrier(sched_yield); }
 
   // Tells the other ranks not to wait for this one.
   void fail() { page_->failed.store(1, std::memory_order_release); }
 
-  // Seconds that a word takes from rank 0 to rank 1 and back, to both; others get 0. Each needs a processor of its own,
-  // and all come, so that nothing else runs beside it. The median of a few: one alone may have been interrupted.
+  // Seconds that a word takes from rank 0 to rank 1 and back, to both; others get 0. These two need a processor each.
+  // All come, and sleep when they have nothing to do with it, so that nothing else runs beside it. The median of a few:
+  // one alone may have been interrupted.
   double thereAndBack() {
     if (ranks_ < 2) return 0;
     std::array<double, 5> all{};
     barrier();
     for (double& one : all) one = rank_ < 2 ? exchangeWords() : 0;
-    barrier();
+    barrier(rest);
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
   }
@@ -100,6 +90,27 @@ class Meeting {
     alignas(64) double values[kMostRanks];
     std::byte blobs[kMostRanks][kBlob];
   };
+
+  // `wait`: between two looks at whether all have come, after the first ones.
+  template <class Wait>
+  void barrier(Wait wait) {
+    const uint32_t before = page_->generation.load(std::memory_order_relaxed);
+    // acq_rel: what each rank wrote before it came is seen by the last one, and through `generation` by all.
+    if (page_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(ranks_)) {
+      page_->arrived.store(0, std::memory_order_relaxed);
+      page_->generation.store(before + 1, std::memory_order_release);  // acquired below
+      return;
+    }
+    for (int turn = 0; page_->generation.load(std::memory_order_acquire) == before; ++turn) {
+      if (turn > kSpins) wait();
+      leaveIfOneFailed();
+    }
+  }
+
+  static void rest() {
+    constexpr timespec kMoment{0, 100'000};
+    nanosleep(&kMoment, nullptr);
+  }
 
   double exchangeWords() {
     constexpr uint32_t kTurns = 100;

@@ -81,12 +81,32 @@ inline double medianOf(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+inline cpu_set_t processorsHere() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot ask for its processors");
+  return set;
+}
+
+inline void stayOn(const cpu_set_t& set) {
+  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot stay on its processor");
+}
+
 inline void stayOn(const std::vector<int>& cpus, int rank) {
   if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(cpus[static_cast<size_t>(rank) % cpus.size()]), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot stay on its processor");
+  stayOn(set);
+}
+
+// The processors of a process that may be moved about, or of all ranks where each is told its own.
+inline std::vector<int> processorsOf(const Arguments& arguments) {
+  if (!arguments.cpus.empty()) return arguments.cpus;
+  const cpu_set_t set = processorsHere();
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(static_cast<size_t>(cpu), &set)) cpus.push_back(cpu);
+  return cpus;
 }
 
 // For every thread of the process; what may not be done is left. Of use to who wakes threads by the system: with others
@@ -136,7 +156,8 @@ class Method {
         meeting_(meeting),
         budget_(arguments.budget),
         batch_(arguments.busy ? kBusyBatch : kBatch),
-        apart_(!arguments.busy && arguments.cpus.size() >= static_cast<size_t>(meeting.ranks())),
+        busy_(arguments.busy),
+        cpus_(processorsOf(arguments)),
         cells_(readCells(arguments.cells)) {
     size_t most = 0;
     for (const Cell& cell : cells_) most = std::max(most, cell.whole(meeting.ranks()) * sizeOf(cell.type));
@@ -210,8 +231,8 @@ class Method {
     return call;
   }
 
-  // Seconds of a call; and of a word to the other rank and back, before the batches and behind them: what the machine
-  // was like, which on a virtual one changes with the minutes (lineOf).
+  // Seconds of a call; and of a word to another processor and back, before the batches and behind them: what the
+  // machine was like, which on a virtual one changes with the minutes (lineOf).
   struct Timing {
     double call, line;
   };
@@ -240,8 +261,16 @@ class Method {
     for (int i = 0; i < kWarmUp && seconds < budget_; ++i) seconds += batch(call, 1);
   }
 
-  // Ranks that share a processor would wait for each other's slices.
-  double thereAndBack() { return apart_ ? meeting_.thereAndBack() : 0; }
+  // Ranks 0 and 1 stay on a processor each meanwhile: on one they would wait for each other's slices, as beside
+  // somebody who computes.
+  double thereAndBack() {
+    if (busy_ || cpus_.size() < 2) return 0;
+    const cpu_set_t before = processorsHere();
+    if (meeting_.rank() < 2) stayOn(cpus_, meeting_.rank());
+    const double seconds = meeting_.thereAndBack();
+    stayOn(before);
+    return seconds;
+  }
 
   void prepareMemory(const Call& call) {
     const Cell& cell = call.cell;
@@ -305,7 +334,8 @@ class Method {
   Peer& peer_;
   Meeting& meeting_;
   double budget_, batch_;
-  bool apart_;  // whether each rank has a processor of its own
+  bool busy_;
+  std::vector<int> cpus_;
   std::vector<Cell> cells_;
   std::byte* areas_[2] = {};
   FILE* file_ = nullptr;

@@ -7,6 +7,7 @@
 #include "comm/at_once.h"
 #include "comm/task.h"
 #include "plan/profile_file.h"
+#include "schedule/row.h"
 
 namespace tutti::comm {
 namespace {
@@ -144,6 +145,11 @@ Explanation HostExecutor::explain(const Call& call) const {
   return explanation;
 }
 
-Rows HostExecutor::describe() const { return {{"buffers", "in host memory"}}; }
+Rows HostExecutor::describe() const {
+  Rows rows{{"buffers", "in host memory"}};
+  if (const schedule::Row chain({}, state_.plans().placement().chain); !chain.byNumbers())
+    rows.emplace_back("chain order", fmt::format("by shared cores: {}", schedule::textOf(chain, team().size())));
+  return rows;
+}
 
 }  // namespace tutti::comm

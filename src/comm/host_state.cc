@@ -9,8 +9,9 @@ namespace {
 
 Plans plansFor(Team& team, Links& links, engine::Crowd& crowd) {
   const auto groups = groupsOf(team.infos(), team.config().groupSize);
-  return Plans(team.rank(), team.size(), team.config(),
-               machineOf(team.infos(), groups, team.registry(), team.config().prices), groups, links, crowd);
+  const auto machine = machineOf(team.infos(), groups, team.registry(), team.config().prices);
+  return Plans(team.rank(), team.size(), team.config(), machine,
+               placementOf(team.infos(), groups, machine.ranksPerCore > 1), links, crowd);
 }
 
 }  // namespace

@@ -9,13 +9,13 @@
 
 namespace tutti::comm {
 
-Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf,
-             Links& links, engine::Crowd& crowd)
+Plans::Plans(int rank, int size, const Config& config, plan::ClusterModel machine, Placement placement, Links& links,
+             engine::Crowd& crowd)
     : rank_(rank),
       size_(size),
       config_(config),
       machine_(machine),
-      groupOf_(std::move(groupOf)),
+      placement_(std::move(placement)),
       links_(links),
       crowd_(crowd),
       sends_(static_cast<size_t>(size)),
@@ -61,8 +61,16 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
                            [&] { return makeChosen(call, bytes, best); });
 }
 
+// Of all that has a root a ring makes a chain.
+schedule::Shape Plans::shapeOf(const Call& call, schedule::Algorithm algorithm) const {
+  const auto& [groups, chain] = placement_;
+  if (algorithm == schedule::Algorithm::kRing && hasRoot(call.collective) && !chain.empty())
+    return {call.collective, size_, call.root, {}, chain};
+  return {call.collective, size_, call.root, groups};
+}
+
 std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {
-  const schedule::Shape shape{call.collective, size_, call.root, groupOf_};
+  const schedule::Shape shape = shapeOf(call, choice.algorithm);
   const schedule::Allowed allowed = allowedOf(call);
   if (schedule::allowedFor(requestOf(call), allowed) != allowed)
     log::debug("{} is not made{} by {}; the plan chooses", nameOf(call.collective),

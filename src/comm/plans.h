@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "schedule/algorithm.h"
 #include "team/call.h"
+#include "team/cluster.h"
 #include "team/config.h"
 #include "team/links.h"
 #include "team/plan_cache.h"
@@ -54,7 +55,7 @@ engine::LaneWork workOf(const Call& call, const link::Fingerprint& mark, const B
 
 class Plans {
  public:
-  Plans(int rank, int size, const Config& config, plan::ClusterModel machine, std::vector<int> groupOf, Links& links,
+  Plans(int rank, int size, const Config& config, plan::ClusterModel machine, Placement placement, Links& links,
         engine::Crowd& crowd);
 
   // The plan of a call; its links may still have to be made. Throws Error. Collectives: one thread at a time, in turn;
@@ -71,6 +72,7 @@ class Plans {
   plan::Plan weigh(const Call& call) const;
   plan::Choice foresee(const Call& call) const;
   const plan::Profile& prices() const noexcept { return machine_.prices; }
+  const Placement& placement() const noexcept { return placement_; }
 
   // Any thread.
   schedule::Algorithm lastAlgorithm() const noexcept { return last_.load(std::memory_order_relaxed); }
@@ -85,6 +87,7 @@ class Plans {
   schedule::Request requestOf(const Call& call) const noexcept;
   schedule::Allowed allowedOf(const Call& call) const;
   BoundPlan& choose(const Call& call, size_t bytes);
+  schedule::Shape shapeOf(const Call& call, schedule::Algorithm algorithm) const;
   BoundPlan& message(const Call& call);
   std::unique_ptr<BoundPlan> makeChosen(const Call& call, size_t bytes, const plan::Choice& choice);
   std::unique_ptr<BoundPlan> make(schedule::Schedule schedule, int channels);
@@ -93,7 +96,7 @@ class Plans {
   int rank_, size_;
   const Config& config_;
   plan::ClusterModel machine_;
-  std::vector<int> groupOf_;
+  Placement placement_;
   Links& links_;
   engine::Crowd& crowd_;
   std::atomic<schedule::Algorithm> last_{schedule::Algorithm::kRing};

@@ -1,5 +1,8 @@
 #include "schedule/row.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -39,6 +42,13 @@ Row::Row(std::span<const int> groupOf, std::span<const int> within) {
   if (std::ranges::is_sorted(ranks_)) ranks_.clear();
   places_.resize(ranks_.size());
   for (size_t place = 0; place < ranks_.size(); ++place) places_[ranks_[place]] = static_cast<int>(place);
+}
+
+std::string textOf(const Row& row, int size) {
+  constexpr int kMostShown = 64;
+  std::vector<int> ranks;
+  for (int place = 0; place < std::min(size, kMostShown); ++place) ranks.push_back(row.rankAt(place));
+  return fmt::format("{}{}", fmt::join(ranks, " "), size > kMostShown ? " ..." : "");
 }
 
 }  // namespace tutti::schedule

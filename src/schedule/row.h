@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace tutti::schedule {
@@ -21,11 +22,15 @@ class Row {
 
   int rankAt(int place) const noexcept { return ranks_.empty() ? place : ranks_[place]; }
   int placeOf(int rank) const noexcept { return places_.empty() ? rank : places_[rank]; }
+  bool byNumbers() const noexcept { return places_.empty(); }
   // 0 where the ranks follow one another by their numbers.
   uint16_t digest() const noexcept { return places_.empty() ? 0 : digestOf(places_); }
 
  private:
   std::vector<int> ranks_, places_;  // empty: each rank at the place of its number
 };
+
+// "0 2 1 3": the first of so many ranks, in this order.
+std::string textOf(const Row& row, int size);
 
 }  // namespace tutti::schedule

@@ -1,7 +1,6 @@
 #include "site/site.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -15,8 +14,6 @@ using topology::PathType;
 using topology::PeerInfo;
 
 namespace {
-
-constexpr int kMostShown = 64;  // ranks of an order
 
 struct Told {
   int rank = 0;
@@ -57,13 +54,10 @@ void limit(double& rate, double gigabytes) {
 bool isMoved(const HostWord& word) { return !std::ranges::is_sorted(word.order); }
 
 std::string orderText(std::span<const PeerInfo> infos, const std::vector<int>& within) {
-  std::vector<int> hosts, ranks;
+  std::vector<int> hosts;
   for (const PeerInfo& info : infos)
     hosts.push_back(static_cast<int>(std::ranges::find(infos, info.hostId, &PeerInfo::hostId) - infos.begin()));
-  const schedule::Row row(hosts, within);
-  const int size = static_cast<int>(infos.size());
-  for (int place = 0; place < std::min(size, kMostShown); ++place) ranks.push_back(row.rankAt(place));
-  return fmt::format("{}{}", fmt::join(ranks, " "), size > kMostShown ? " ..." : "");
+  return schedule::textOf(schedule::Row(hosts, within), static_cast<int>(infos.size()));
 }
 
 std::string ratesOf(const HostWord& word) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "base/costs.h"
 #include "link/plugin.h"
@@ -60,6 +63,23 @@ void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, co
     machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[machineIdOf(infos[r])].of(infos[r]));
 }
 
+struct GroupPlace {
+  size_t machine;  // of its first rank, numbered as they come
+  int core;        // the first of any of its ranks
+};
+
+std::map<int, GroupPlace> placesOf(std::span<const PeerInfo> infos, const std::vector<int>& groups) {
+  std::map<uint64_t, size_t> machines;
+  std::map<int, GroupPlace> places;
+  for (size_t r = 0; r < infos.size(); ++r) {
+    const size_t machine = machines.emplace(machineIdOf(infos[r]), machines.size()).first->second;
+    const int core = topology::firstCoreOf(infos[r]);
+    GroupPlace& place = places.emplace(groups[r], GroupPlace{machine, core}).first->second;
+    place.core = std::min(place.core, core);
+  }
+  return places;
+}
+
 }  // namespace
 
 // By the profile, where it knows the transport; else what the transport says of itself.
@@ -86,6 +106,23 @@ std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
   std::vector<int> groups;
   for (size_t r = 0; r < infos.size(); ++r) groups.push_back(static_cast<int>(r) / groupSize);
   return groups;
+}
+
+// Whoever is woken by the rank before it on the same core finds what that has just written in that core's cache, and
+// no other processor is to be woken for it: over loopback TCP a chain took up to twice as long where every step of it
+// went from one processor to another (docs/decisions/0057). A ring, all of whose ranks hand on at once, did not gain.
+Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, bool sharesCores) {
+  if (!sharesCores) return {std::move(groups), {}};
+  const std::map<int, GroupPlace> places = placesOf(infos, groups);
+  std::vector<size_t> ranks(infos.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::ranges::sort(ranks, {}, [&](size_t rank) {
+    const GroupPlace& group = places.at(groups[rank]);
+    return std::tuple(group.machine, group.core, groups[rank], topology::firstCoreOf(infos[rank]), rank);
+  });
+  std::vector<int> chain(ranks.size());
+  for (size_t place = 0; place < ranks.size(); ++place) chain[ranks[place]] = static_cast<int>(place);
+  return {std::move(groups), std::move(chain)};
 }
 
 // The costs of the first pair of each kind stand for all of them.

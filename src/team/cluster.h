@@ -13,6 +13,16 @@ namespace tutti::comm {
 
 // For each rank the number of its host, real or, where `groupSize` is not 0, virtual.
 std::vector<int> groupsOf(std::span<const topology::PeerInfo> infos, int groupSize);
+// Where ranks are: what their rows are made of.
+struct Placement {
+  std::vector<int> groupOf;  // what groupsOf() returned
+  // The place of each in a chain that follows the cores, so that ranks which share one are next to each other, as
+  // groups are, and machines; empty: as the groups have them.
+  std::vector<int> chain;
+};
+// `sharesCores`: whether any of them do.
+Placement placementOf(std::span<const topology::PeerInfo> infos, std::vector<int> groups, bool sharesCores);
+
 // What plans go by between two ranks, and where they have it from.
 struct PricedWay {
   std::string_view transport;  // "": nothing is between them

@@ -123,6 +123,12 @@ PeerInfo describeSelf(const std::string& root) {
 
 uint64_t machineIdOf(const PeerInfo& rank) noexcept { return rank.machineId != 0 ? rank.machineId : rank.hostId; }
 
+int firstCoreOf(const PeerInfo& rank) noexcept {
+  int first = -1;
+  forEachCore(rank, [&](size_t core) { first = first < 0 ? static_cast<int>(core) : first; });
+  return std::max(first, 0);
+}
+
 void CoreLoad::add(const PeerInfo& rank) {
   ++ranksOf_[rank.hostId];
   perCore_.resize(std::max(perCore_.size(), 8 * rank.coreBits.size()));

@@ -43,6 +43,9 @@ PeerInfo describeSelf(const std::string& root = "");
 // Containers may be hosts of their own and have their cores in common.
 uint64_t machineIdOf(const PeerInfo& rank) noexcept;
 
+// The first of the cores that it may run on; 0 where they are not known.
+int firstCoreOf(const PeerInfo& rank) noexcept;
+
 // How many ranks share a core of a machine: launchers keep ranks on cores of their own, or let all of them run on all.
 class CoreLoad {
  public:

@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import perf_jobs
 from perf_jobs import PROGRAMS, run
+from ports import free_port
 
 SMALL = ("-b", "8", "-e", "8", "-n", "1", "-w", "0")
 ENDLESS = ("-b", "256K", "-e", "256K", "-N", "0")
@@ -74,8 +75,7 @@ class Launchers(Programs):
 
     def test_two_that_claim_rank_0_are_both_named(self):
         for sockets in ("1", "0"):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
+            port = free_port()
             settings = {"TUTTI_RANK": "0", "TUTTI_SIZE": "2", "TUTTI_ROOT": f"127.0.0.1:{port}",
                         "TUTTI_UNIX_SOCKETS": sockets, "TUTTI_JOIN_TIMEOUT_MS": "600000"}
             processes = [perf_jobs.start("all_reduce_perf", SMALL, settings) for _ in range(2)]
@@ -84,8 +84,7 @@ class Launchers(Programs):
                 self.expect(outcome, 1, "two processes claim rank 0: ", *(f"pid {one.pid}" for one in processes))
 
     def test_a_signal_ends_one_that_waits_for_the_others(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         settings = {"TUTTI_RANK": "0", "TUTTI_SIZE": "2", "TUTTI_ROOT": f"127.0.0.1:{port}",
                     "TUTTI_JOIN_TIMEOUT_MS": "600000"}
         process = perf_jobs.start("all_reduce_perf", ("--ranks", "2", *SMALL), settings)
@@ -111,6 +110,19 @@ class Told(Programs):
                     self.expect(outcome, 0, "0 OK")
                     for text in (*texts, "did you mean TUTTI_TRANSPORT"):
                         self.assertEqual(outcome.errors.count(text), 1, outcome.explain(text))
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processors")
+    def test_chains_go_from_processor_to_processor_once(self):
+        every, port, ranks = os.sched_getaffinity(0), free_port(), []
+        settings = {"TUTTI_SIZE": "4", "TUTTI_ROOT": f"127.0.0.1:{port}", "TUTTI_DEBUG": "info", "TUTTI_ALGO": "ring", "TUTTI_VERIFY": "1"}
+        for program in ("broadcast_perf", "reduce_perf"):
+            for rank in range(4):
+                os.sched_setaffinity(0, {sorted(every)[rank % 2]})  # as whoever starts it has it
+                ranks.append(perf_jobs.start(program, ("-b", "8", "-e", "1M", "-f", "64", "-r", "-1", "-n", "3"),
+                                             {**settings, "TUTTI_RANK": str(rank)}))
+            os.sched_setaffinity(0, every)
+            outcomes = [perf_jobs.finish(ranks.pop(0), program, 60) for _ in range(4)]
+            self.expect(outcomes[0], 0, r"\n    chain order       by shared cores: 0 2 1 3\n", r"proved \w+ by ring on 4 ranks", "0 OK")
 
     def test_to_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -149,8 +161,7 @@ class Told(Programs):
         self.expect(outcome, 1, "TUTTI_CONF_FILE: /nowhere/tutti.conf cannot be read: No such file")
 
     def test_which_rank_could_not_join(self):
-        with socket.create_server(("", 0)) as server:
-            port = server.getsockname()[1]
+        port = free_port()
         outcome = run("all_reduce_perf", ("--ranks", "4", *SMALL), {"TUTTI_PORT_RANGE": f"{port}-{port + 1}"})
         self.assertNotEqual(outcome.status, 0)
         self.assertRegex(outcome.errors, r"(?m)^all_reduce_perf: rank \d: tuttiCommInitEnv: .*no free port from")
@@ -202,8 +213,7 @@ class Told(Programs):
             self.assertEqual(run("all_reduce_perf", ("--ranks", "2", *SMALL), settings).errors, "")
 
     def test_by_one_rank_what_all_would_say(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         wrong = {"TUTTI_TRANPORT": "shm", "TUTTI_DEBUG": "loud", "TUTTI_SECRET": "weak", "TUTTI_DUMP_DIR": "/nowhere/records"}
         for unix in ("0", "1"):
             settings = {**wrong, "TUTTI_SIZE": "2", "TUTTI_ROOT": f"127.0.0.1:{port}", "TUTTI_UNIX_SOCKETS": unix}
@@ -367,8 +377,7 @@ class Running(Programs):
     @unittest.skipUnless(os.path.exists(os.path.join(os.environ["TUTTI_BIN_DIR"], "01_all_reduce")), "the examples are not built")
     def test_sigusr2_while_ranks_join_ends_nobody(self):
         with tempfile.TemporaryDirectory() as folder:
-            with socket.create_server(("127.0.0.1", 0)) as server:
-                root = f"127.0.0.1:{server.getsockname()[1]}"
+            root = f"127.0.0.1:{free_port()}"
             # The measuring programs hold the signal back themselves while they join.
             process = perf_jobs.start("01_all_reduce", (), {
                 "TUTTI_SIZE": "2", "TUTTI_RANK": "0", "TUTTI_ROOT": root, "TUTTI_DUMP_DIR": folder})

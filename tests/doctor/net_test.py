@@ -8,8 +8,8 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "integrations/python/tutti"))
-from _ports import free_port  # noqa: E402: the path comes first
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
 BIN = os.environ["TUTTI_BIN_DIR"]
 PATIENCE = int(os.environ.get("TUTTI_TEST_PATIENCE", "1"))

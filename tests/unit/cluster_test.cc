@@ -123,6 +123,42 @@ TEST(Cluster, AllRanksSeeTheSameMachine) {
   EXPECT_EQ(again.local, first.local);
 }
 
+// Each rank on the core of this number, of the host at its place.
+std::vector<PeerInfo> ranksOn(std::initializer_list<int> cores, std::initializer_list<uint64_t> hosts) {
+  std::vector<PeerInfo> infos(cores.size());
+  for (size_t r = 0; r < infos.size(); ++r) {
+    const auto core = static_cast<size_t>(cores.begin()[r]);
+    infos[r].hostId = hosts.begin()[r];
+    infos[r].machineId = infos[r].hostId % 10;
+    infos[r].coreBits.resize(core / 8 + 1);
+    infos[r].coreBits[core / 8] = std::byte{1} << core % 8;
+  }
+  return infos;
+}
+
+std::vector<int> chainOf(const std::vector<PeerInfo>& infos, bool sharesCores = true) {
+  return placementOf(infos, groupsOf(infos, 0), sharesCores).chain;
+}
+
+TEST(Chain, GoesFromCoreToCoreOnce) {
+  EXPECT_EQ(chainOf(ranksOn({0, 1, 0, 1}, {1, 1, 1, 1})), (std::vector<int>{0, 2, 1, 3}));
+  EXPECT_EQ(chainOf(ranksOn({9, 1, 9, 1}, {1, 1, 1, 1})), (std::vector<int>{2, 0, 3, 1}));
+  EXPECT_TRUE(chainOf(ranksOn({0, 1, 2, 3}, {1, 1, 1, 1}), false).empty());
+}
+
+TEST(Chain, LeavesHostsAndMachinesTogether) {
+  // Two containers of a machine, 1 and 11, each with ranks on both cores; and ranks of another machine between them.
+  EXPECT_EQ(chainOf(ranksOn({1, 0, 0, 1, 0}, {11, 2, 1, 1, 11})), (std::vector<int>{1, 4, 2, 3, 0}));
+  // Containers of a rank each go by their cores.
+  EXPECT_EQ(chainOf(ranksOn({0, 1, 0, 1}, {1, 11, 21, 31})), (std::vector<int>{0, 2, 1, 3}));
+}
+
+TEST(Chain, WhereCoresAreNotKnownGoesByTheNumbers) {
+  std::vector<PeerInfo> infos = ranksOn({0, 1, 0}, {1, 1, 1});
+  for (PeerInfo& info : infos) info.coreBits.clear();
+  EXPECT_EQ(chainOf(infos), (std::vector<int>{0, 1, 2}));
+}
+
 class Speeds : public ::testing::Test {
  protected:
   void SetUp() override {

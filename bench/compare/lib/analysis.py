@@ -299,7 +299,7 @@ def minutes(rows, tables):
     if not lines:
         return []
     apart = sum(pair.apart for table in tables.values() for cells in table.values() for pair in cells.values())
-    return [f"While ranks with processors of their own were measured, a word to the other processor and back took {lines[0]:.2f} to "
+    return [f"Meanwhile a word to another processor and back took {lines[0]:.2f} to "
             f"{lines[-1]:.2f} us, a tenth of the time up to {lines[len(lines) // 10]:.2f} and a tenth at least "
             f"{lines[len(lines) * 9 // 10]:.2f}" + (f"; †: {apart} cells that had only minutes that differ" if apart else "") + ".", ""]
 
