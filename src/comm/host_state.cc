@@ -10,8 +10,8 @@ namespace {
 Plans plansFor(Team& team, Links& links, engine::Crowd& crowd) {
   const auto groups = groupsOf(team.infos(), team.config().groupSize);
   const auto machine = machineOf(team.infos(), groups, team.registry(), team.config().prices);
-  return Plans(team.rank(), team.size(), team.config(), machine,
-               placementOf(team.infos(), groups, machine.ranksPerCore > 1), links, crowd);
+  return Plans(team.rank(), team.size(), team.config(), machine, placementOf(team.infos(), groups, machine), links,
+               crowd);
 }
 
 }  // namespace

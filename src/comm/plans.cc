@@ -63,10 +63,13 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 
 // Of all that has a root a ring makes a chain.
 schedule::Shape Plans::shapeOf(const Call& call, schedule::Algorithm algorithm) const {
-  const auto& [groups, chain] = placement_;
-  if (algorithm == schedule::Algorithm::kRing && hasRoot(call.collective) && !chain.empty())
-    return {call.collective, size_, call.root, {}, chain};
-  return {call.collective, size_, call.root, groups};
+  const auto& [groups, chain, bothWays] = placement_;
+  schedule::Shape shape{call.collective, size_, call.root, groups};
+  if (algorithm != schedule::Algorithm::kRing || !hasRoot(call.collective) || chain.empty()) return shape;
+  shape.groupOf.clear();
+  shape.within = chain;
+  shape.bothWays = bothWays;
+  return shape;
 }
 
 std::unique_ptr<BoundPlan> Plans::makeChosen(const Call& call, size_t bytes, const plan::Choice& choice) {

@@ -66,7 +66,7 @@ class Waiter {
   static constexpr uint32_t kYieldsUntil = 8000;  // then some milliseconds of giving way
   // Ranks that have their turns at the same time answer each other sooner than one wakes the other.
   static constexpr uint32_t kSpinsInACrowd = 1000;
-  static constexpr uint32_t kYieldsOnSockets = 16;
+  static constexpr uint32_t kYieldsOnSockets = 64;
   bool spin(bool onSockets, bool asked) noexcept;
   void giveWay(bool onSockets) noexcept;
   uint32_t first_;   // of the count below, after the first look

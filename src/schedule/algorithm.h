@@ -27,6 +27,7 @@ struct Shape {
   // within[r]: how early rank r comes among those of its host, in rings and trees; empty: by the numbers of the ranks.
   std::vector<int> within{};
   int depth = slots::kDepth;  // slots that a link has: schedules that would have more under way keep to it
+  bool bothWays = false;      // whether a chain goes both ways around the ring from its root
 };
 
 // One algorithm among some of the ranks, as a part of another.

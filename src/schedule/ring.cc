@@ -13,7 +13,10 @@
 //
 // Between n ranks: 2 (n - 1) steps, and 2 (n - 1)/n of the message sent by each; half of both for an all-gather or a
 // reduce-scatter. Broadcast and reduce go along the ring cut open at the root, a chain: n - 1 steps, and the whole
-// message once over each link.
+// message once over each link. Or both ways around it, as two chains of half the length, for which the root has twice
+// as much to do: where ranks share their cores it is the others that are waited for.
+#include <array>
+
 #include "schedule/grid.h"
 
 namespace tutti::schedule {
@@ -22,23 +25,42 @@ namespace {
 constexpr Collective kRingHas[] = {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
                                    Collective::kBroadcast, Collective::kReduce};
 
+// Who is beside a rank on its way from the root: nobody, or one; behind the root there may be two.
+struct Beside {
+  int before = -1;
+  std::vector<int> behind;
+};
+
+Beside besideOf(const Shape& shape, int rank, const Row& ring) {
+  const int size = shape.size, root = ring.placeOf(shape.root);
+  const int position = (ring.placeOf(rank) - root + size) % size;
+  const auto at = [&](int other) { return ring.rankAt((root + other) % size); };
+  const int ahead = shape.bothWays ? (size - 1) / 2 : size - 1;  // so many are reached in the order of the ring
+  const bool goesBack = position > ahead;
+  Beside beside;
+  if (position > 0) beside.before = at(goesBack ? (position + 1) % size : position - 1);
+  if (position < ahead) beside.behind.push_back(at(position + 1));
+  if (position == 0 && ahead < size - 1) beside.behind.push_back(at(size - 1));
+  if (goesBack && position > ahead + 1) beside.behind.push_back(at(position - 1));
+  return beside;
+}
+
 // The chain needs no lag: a rank sends a round on and turns to the next at once.
 Schedule buildChain(const Shape& shape, int rank, const Row& ring) {
-  const int size = shape.size, place = ring.placeOf(rank);
-  const int position = (place - ring.placeOf(shape.root) + size) % size;
-  const int after = ring.rankAt((place + 1) % size), before = ring.rankAt((place + size - 1) % size);
+  const auto [before, behind] = besideOf(shape, rank, ring);
+  const bool isRoot = before < 0;
   Builder builder(shape, rank, SegmentMap::kSplit, 1);
   auto step = builder.at(0);
   if (shape.collective == Collective::kBroadcast) {
-    if (position == 0) step.from(Operand::input());
-    if (position > 0) step.fromRank(before);
+    if (isRoot) step.from(Operand::input());
+    if (!isRoot) step.fromRank(before);
     step.to(Operand::output());
-    if (position < size - 1) step.toRank(after).directWrite();
+    for (const int peer : behind) step.toRank(peer).directWrite();
   } else {
-    if (position < size - 1) step.fromRank(after);
+    for (const int peer : behind) step.fromRank(peer);
     step.from(Operand::input());
-    if (position == 0) step.to(Operand::output()).finalise();
-    if (position > 0) step.toRank(before);
+    if (isRoot) step.to(Operand::output()).finalise();
+    if (!isRoot) step.toRank(before);
   }
   return builder.finish(1);
 }
@@ -47,7 +69,7 @@ Schedule buildRing(const Shape& shape, int rank) {
   const Row ring(shape.groupOf, shape.within);
   Schedule schedule = hasRoot(shape.collective) ? buildChain(shape, rank, ring)
                                                 : buildOnGrid(shape, rank, Hosts::eachAlone(ring, shape.size));
-  schedule.grouping = ring.digest();
+  schedule.grouping = shape.bothWays ? digestOf(std::array{int{ring.digest()}, 2}) : ring.digest();
   return schedule;
 }
 

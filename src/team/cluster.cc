@@ -111,8 +111,10 @@ std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
 // Whoever is woken by the rank before it on the same core finds what that has just written in that core's cache, and
 // no other processor is to be woken for it: over loopback TCP a chain took up to twice as long where every step of it
 // went from one processor to another (docs/decisions/0057). A ring, all of whose ranks hand on at once, did not gain.
-Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, bool sharesCores) {
-  if (!sharesCores) return {std::move(groups), {}};
+// Both ways it goes where no network is on the way, and either way has two to hand on from.
+Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, const plan::ClusterModel& machine) {
+  constexpr int kLeastBothWays = 6;
+  if (machine.ranksPerCore <= 1) return {std::move(groups), {}};
   const std::map<int, GroupPlace> places = placesOf(infos, groups);
   std::vector<size_t> ranks(infos.size());
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -122,7 +124,7 @@ Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, 
   });
   std::vector<int> chain(ranks.size());
   for (size_t place = 0; place < ranks.size(); ++place) chain[ranks[place]] = static_cast<int>(place);
-  return {std::move(groups), std::move(chain)};
+  return {std::move(groups), std::move(chain), machine.machines == 1 && machine.ranks >= kLeastBothWays};
 }
 
 // The costs of the first pair of each kind stand for all of them.

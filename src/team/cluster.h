@@ -19,9 +19,11 @@ struct Placement {
   // The place of each in a chain that follows the cores, so that ranks which share one are next to each other, as
   // groups are, and machines; empty: as the groups have them.
   std::vector<int> chain;
+  bool bothWays = false;  // from its root, as schedule::Shape has it
 };
-// `sharesCores`: whether any of them do.
-Placement placementOf(std::span<const topology::PeerInfo> infos, std::vector<int> groups, bool sharesCores);
+// `machine`: what machineOf() returned.
+Placement placementOf(std::span<const topology::PeerInfo> infos, std::vector<int> groups,
+                      const plan::ClusterModel& machine);
 
 // What plans go by between two ranks, and where they have it from.
 struct PricedWay {

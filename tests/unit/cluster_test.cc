@@ -136,14 +136,14 @@ std::vector<PeerInfo> ranksOn(std::initializer_list<int> cores, std::initializer
   return infos;
 }
 
-std::vector<int> chainOf(const std::vector<PeerInfo>& infos, bool sharesCores = true) {
-  return placementOf(infos, groupsOf(infos, 0), sharesCores).chain;
-}
+Placement placed(const std::vector<PeerInfo>& infos) { return placementOf(infos, groupsOf(infos, 0), modelOf(infos)); }
+
+std::vector<int> chainOf(const std::vector<PeerInfo>& infos) { return placed(infos).chain; }
 
 TEST(Chain, GoesFromCoreToCoreOnce) {
   EXPECT_EQ(chainOf(ranksOn({0, 1, 0, 1}, {1, 1, 1, 1})), (std::vector<int>{0, 2, 1, 3}));
   EXPECT_EQ(chainOf(ranksOn({9, 1, 9, 1}, {1, 1, 1, 1})), (std::vector<int>{2, 0, 3, 1}));
-  EXPECT_TRUE(chainOf(ranksOn({0, 1, 2, 3}, {1, 1, 1, 1}), false).empty());
+  EXPECT_TRUE(chainOf(ranksOn({0, 1, 2, 3}, {1, 1, 1, 1})).empty());
 }
 
 TEST(Chain, LeavesHostsAndMachinesTogether) {
@@ -157,6 +157,14 @@ TEST(Chain, WhereCoresAreNotKnownGoesByTheNumbers) {
   std::vector<PeerInfo> infos = ranksOn({0, 1, 0}, {1, 1, 1});
   for (PeerInfo& info : infos) info.coreBits.clear();
   EXPECT_EQ(chainOf(infos), (std::vector<int>{0, 1, 2}));
+}
+
+TEST(Chain, GoesBothWaysOnOneMachineWhereThatIsShorterByTwo) {
+  EXPECT_FALSE(placed(ranksOn({0, 1, 0, 1, 0}, {1, 1, 1, 1, 1})).bothWays);
+  EXPECT_TRUE(placed(ranksOn({0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 1, 1})).bothWays);
+  EXPECT_TRUE(placed(ranksOn({0, 1, 0, 1, 0, 1}, {1, 11, 21, 31, 41, 51})).bothWays) << "containers";
+  EXPECT_FALSE(placed(ranksOn({0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 1, 2})).bothWays) << "two machines";
+  EXPECT_FALSE(placed(ranksOn({0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 1, 1})).bothWays);
 }
 
 class Speeds : public ::testing::Test {

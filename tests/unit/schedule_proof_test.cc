@@ -117,6 +117,8 @@ TEST_P(Proof, HoldsForEveryOrder) {
         std::iota(shape.within.begin(), shape.within.end(), 0);
         std::shuffle(shape.within.begin(), shape.within.end(), random);
         proveRoots(algorithm, shape, 7);
+        shape.bothWays = true;
+        if (algorithm == Algorithm::kRing && hasRoot(collective())) proveRoots(algorithm, shape, 7);
       }
     }
   }
