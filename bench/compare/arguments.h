@@ -15,7 +15,7 @@ struct Arguments {
   std::string meeting;             // a file that all ranks map (meeting.h), of zeros at the start
   std::string out;                 // where rank 0 writes a line of JSON for each cell
   std::string mode;                // a variant that a driver knows
-  std::vector<int> cpus;           // rank r stays on cpus[r % size]; none: wherever the system puts it
+  std::vector<int> cpus;           // the processors, of which the first ones share the least
   std::vector<int> counts;         // of ranks; for the limits
   std::string interface = "lo";    // of sockets, for who has no setting for it
   std::vector<std::string> hosts;  // files of two network namespaces; for the limits
@@ -23,6 +23,7 @@ struct Arguments {
   int rank = 0, ranks = 0;
   double budget = 0.05;     // seconds of measuring a cell, about
   unsigned deadline = 600;  // seconds, after which the process ends itself
+  bool pinned = false;      // rank r stays on cpus[r % size], instead of wherever the system puts it
   bool busy = false;        // a busy thread beside each rank
   bool realTime = false;    // threads that wake others do not wait for their turn (SCHED_RR)
 };
@@ -75,7 +76,9 @@ inline Arguments parse(int count, char** words) {
   Arguments arguments;
   for (int i = 1; i < count; ++i) {
     const std::string name = words[i];
-    if (name == "--busy")
+    if (name == "--pinned")
+      arguments.pinned = true;
+    else if (name == "--busy")
       arguments.busy = true;
     else if (name == "--real-time")
       arguments.realTime = true;

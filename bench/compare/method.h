@@ -92,21 +92,10 @@ inline void stayOn(const cpu_set_t& set) {
 }
 
 inline void stayOn(const std::vector<int>& cpus, int rank) {
-  if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(cpus[static_cast<size_t>(rank) % cpus.size()]), &set);
   stayOn(set);
-}
-
-// The processors of a process that may be moved about, or of all ranks where each is told its own.
-inline std::vector<int> processorsOf(const Arguments& arguments) {
-  if (!arguments.cpus.empty()) return arguments.cpus;
-  const cpu_set_t set = processorsHere();
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(static_cast<size_t>(cpu), &set)) cpus.push_back(cpu);
-  return cpus;
 }
 
 // For every thread of the process; what may not be done is left. Of use to who wakes threads by the system: with others
@@ -157,7 +146,7 @@ class Method {
         budget_(arguments.budget),
         batch_(arguments.busy ? kBusyBatch : kBatch),
         busy_(arguments.busy),
-        cpus_(processorsOf(arguments)),
+        cpus_(arguments.cpus),
         cells_(readCells(arguments.cells)) {
     size_t most = 0;
     for (const Cell& cell : cells_) most = std::max(most, cell.whole(meeting.ranks()) * sizeOf(cell.type));
@@ -231,8 +220,8 @@ class Method {
     return call;
   }
 
-  // Seconds of a call; and of a word to another processor and back, before the batches and behind them: what the
-  // machine was like, which on a virtual one changes with the minutes (lineOf).
+  // Seconds of a call; and of a word to another processor and back, before the warm-up and behind the batches: what
+  // the machine was like, which on a virtual one changes with the minutes (lineOf).
   struct Timing {
     double call, line;
   };
@@ -246,8 +235,8 @@ class Method {
     compare(call);
     // In place each sum is the next one's input: of zeros, it stays one that is quick to add.
     if (call.cell.inPlace) std::memset(call.send, 0, call.wholeBytes());
-    warmUp(call);
     const double before = thereAndBack();
+    warmUp(call);  // and who may be moved about is where the system puts it again
     const double median = medianOf(batches(call));
     together();
     const double behind = thereAndBack();
@@ -348,7 +337,7 @@ inline int runDriver(const Arguments& arguments, const MakePeer& make) {
   alarm(arguments.deadline);  // nothing hangs for ever
   std::unique_ptr<Meeting> meeting;
   try {
-    stayOn(arguments.cpus, arguments.rank);
+    if (arguments.pinned) stayOn(arguments.cpus, arguments.rank);
     meeting = std::make_unique<Meeting>(arguments.meeting, arguments.rank, arguments.ranks);
     const std::unique_ptr<Peer> peer = make(arguments, *meeting);
     const BusyThread busy(arguments.busy);

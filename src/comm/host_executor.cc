@@ -147,8 +147,12 @@ Explanation HostExecutor::explain(const Call& call) const {
 
 Rows HostExecutor::describe() const {
   Rows rows{{"buffers", "in host memory"}};
-  if (const schedule::Row chain({}, state_.plans().placement().chain); !chain.byNumbers())
-    rows.emplace_back("chain order", fmt::format("by shared cores: {}", schedule::textOf(chain, team().size())));
+  const Placement& placement = state_.plans().placement();
+  if (placement.chain.empty()) return rows;
+  const schedule::Row chain({}, placement.chain);
+  rows.emplace_back("chain order", fmt::format("by {}: {}{}", chain.byNumbers() ? "the numbers" : "shared cores",
+                                               schedule::textOf(chain, team().size()),
+                                               placement.bothWays ? ", both ways from a root" : ""));
   return rows;
 }
 

@@ -55,8 +55,8 @@ class Waiter {
   // Call after a look at all lanes that found nothing to do. Returns true when it is time for the slow checks (failure,
   // abort, deadline): seldom while spinning, always before a sleep.
   // `onSockets`: something may come over these. Then a look takes longer, and much longer if it `asked` the system, and
-  // it sleeps after a few yields: the system wakes it when something has come, and each yield would end with a look at
-  // the socket that finds nothing.
+  // it sleeps after fewer yields: each ends with a look at the socket that finds nothing, and the system wakes it when
+  // something has come; but whoever has to wake it has that to do, and where ranks share cores they come round soon.
   bool pause(bool onSockets = false, bool asked = false) noexcept;
   // True when the thread has waited long enough to sleep.
   bool mayDoze() const noexcept { return idle_ >= kYieldsUntil; }

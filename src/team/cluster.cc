@@ -49,18 +49,31 @@ PricedWay overNetwork(std::string_view name, std::span<const PeerInfo> infos, co
   return {name, {known.latencyUs, carried}, "by the speed of the network interfaces"};
 }
 
+using Loads = std::map<uint64_t, topology::CoreLoad>;  // of machines
+
+Loads loadsOf(std::span<const PeerInfo> infos) {
+  Loads loads;
+  for (const PeerInfo& info : infos) loads[machineIdOf(info)].add(info);
+  return loads;
+}
+
+// Of the ranks with the least company.
+double leastRanksPerCore(std::span<const PeerInfo> infos) {
+  const Loads loads = loadsOf(infos);
+  double least = static_cast<double>(infos.size());
+  for (const PeerInfo& info : infos) least = std::min(least, loads.at(machineIdOf(info)).of(info));
+  return least;
+}
+
 void countRanks(plan::ClusterModel& machine, std::span<const PeerInfo> infos, const std::vector<int>& groups) {
+  const Loads loads = loadsOf(infos);
   std::map<int, int> ranksOf;
-  std::map<uint64_t, topology::CoreLoad> loadOf;
-  for (size_t r = 0; r < groups.size(); ++r) {
-    ++ranksOf[groups[r]];
-    loadOf[machineIdOf(infos[r])].add(infos[r]);
-  }
+  for (const int group : groups) ++ranksOf[group];
   machine.hosts = static_cast<int>(ranksOf.size());
-  machine.machines = static_cast<int>(loadOf.size());
+  machine.machines = static_cast<int>(loads.size());
   for (const auto& [host, ranks] : ranksOf) machine.ranksPerHost = std::max(machine.ranksPerHost, ranks);
-  for (size_t r = 0; r < groups.size(); ++r)
-    machine.ranksPerCore = std::max(machine.ranksPerCore, loadOf[machineIdOf(infos[r])].of(infos[r]));
+  for (const PeerInfo& info : infos)
+    machine.ranksPerCore = std::max(machine.ranksPerCore, loads.at(machineIdOf(info)).of(info));
 }
 
 struct GroupPlace {
@@ -111,7 +124,8 @@ std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
 // Whoever is woken by the rank before it on the same core finds what that has just written in that core's cache, and
 // no other processor is to be woken for it: over loopback TCP a chain took up to twice as long where every step of it
 // went from one processor to another (docs/decisions/0057). A ring, all of whose ranks hand on at once, did not gain.
-// Both ways it goes where no network is on the way, and either way has two to hand on from.
+// Both ways it goes where no network is on the way, each rank has company on its core, so that what the root has twice
+// it does not wait for alone, and either way has two ranks that hand on.
 Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, const plan::ClusterModel& machine) {
   constexpr int kLeastBothWays = 6;
   if (machine.ranksPerCore <= 1) return {std::move(groups), {}};
@@ -124,7 +138,8 @@ Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, 
   });
   std::vector<int> chain(ranks.size());
   for (size_t place = 0; place < ranks.size(); ++place) chain[ranks[place]] = static_cast<int>(place);
-  return {std::move(groups), std::move(chain), machine.machines == 1 && machine.ranks >= kLeastBothWays};
+  const bool bothWays = machine.machines == 1 && machine.ranks >= kLeastBothWays && leastRanksPerCore(infos) >= 2;
+  return {std::move(groups), std::move(chain), bothWays};
 }
 
 // The costs of the first pair of each kind stand for all of them.

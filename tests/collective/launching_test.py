@@ -122,7 +122,7 @@ class Told(Programs):
                                              {**settings, "TUTTI_RANK": str(rank)}))
             os.sched_setaffinity(0, every)
             outcomes = [perf_jobs.finish(ranks.pop(0), program, 60) for _ in range(4)]
-            self.expect(outcomes[0], 0, r"\n    chain order       by shared cores: 0 2 1 3\n", r"proved \w+ by ring on 4 ranks", "0 OK")
+            self.expect(outcomes[0], 0, r"\n    chain order +by shared cores: 0 2 1 3\n", r"proved \w+ by ring on 4 ranks", "0 OK")
 
     def test_to_a_file(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -168,7 +168,7 @@ class Measuring(WithFolder):
 # A driver in Python: what it does stands behind this.
 DRIVER = """#!/usr/bin/env python3
 import json, os, signal, sys, time
-options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+options = dict(zip(sys.argv[1:], sys.argv[2:]))
 def write(row):
     if options["--rank"] == "0":
         with open(options["--out"], "a") as file:

@@ -165,6 +165,7 @@ TEST(Chain, GoesBothWaysOnOneMachineWhereThatIsShorterByTwo) {
   EXPECT_TRUE(placed(ranksOn({0, 1, 0, 1, 0, 1}, {1, 11, 21, 31, 41, 51})).bothWays) << "containers";
   EXPECT_FALSE(placed(ranksOn({0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 1, 2})).bothWays) << "two machines";
   EXPECT_FALSE(placed(ranksOn({0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 1, 1})).bothWays);
+  EXPECT_FALSE(placed(ranksOn({0, 1, 0, 3, 0, 1}, {1, 1, 1, 1, 1, 1})).bothWays) << "one has a core of its own";
 }
 
 class Speeds : public ::testing::Test {

@@ -97,6 +97,31 @@ TEST(Row, NeighboursInARingAreThoseOfTheOrder) {
   EXPECT_THROW(build(Algorithm::kRing, shape, 0), Error);
 }
 
+// Ranks behind one another from the root on, itself included; and how many it hands on to.
+std::pair<int, size_t> longestFrom(const std::vector<Schedule>& schedules, int root) {
+  const auto& peers = schedules[size_t(root)].outPeers;
+  int longest = 0;
+  for (const int peer : peers) longest = std::max(longest, longestFrom(schedules, peer).first);
+  return {1 + longest, peers.size()};
+}
+
+TEST(Row, AChainBothWaysIsHalfAsLong) {
+  for (int size = 2; size <= 9; ++size) {
+    Shape shape;
+    shape.size = size;
+    shape.collective = Collective::kBroadcast;
+    for (shape.root = 0; shape.root < size; ++shape.root) {
+      shape.bothWays = false;
+      const auto one = test::buildAll(Algorithm::kRing, shape);
+      EXPECT_EQ(longestFrom(one, shape.root), (std::pair(size, size_t{1})));
+      shape.bothWays = true;
+      const auto both = test::buildAll(Algorithm::kRing, shape);
+      EXPECT_EQ(longestFrom(both, shape.root), (std::pair(1 + size / 2, size_t(std::min(2, size - 1))))) << size;
+      EXPECT_NE(one[0].grouping, both[0].grouping);
+    }
+  }
+}
+
 TEST(Row, ARingEntersAndLeavesEachHostOnce) {
   for (const int hosts : {2, 3, 4, 7}) {
     const auto groupOf = dealt(28, hosts);

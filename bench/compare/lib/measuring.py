@@ -126,9 +126,9 @@ class Comparison:
         return statistics.median(timing.us for timing in self.times[configuration, ranks, cell].values())
 
     def arguments(self, configuration, ranks):
-        arguments = ["--budget", str(self.options.budget)]
+        arguments = ["--budget", str(self.options.budget), "--cpus", ",".join(map(str, self.cpus))]
         if configuration.pins(ranks, len(self.cpus)):
-            arguments += ["--cpus", ",".join(map(str, self.cpus))]
+            arguments += ["--pinned"]
         if configuration.interface != "lo":
             arguments += ["--interface", configuration.interface]
         if configuration.mode:

@@ -2,7 +2,8 @@
 
 Each rank has the variables that tutti reads (TUTTI_RANK, TUTTI_SIZE, TUTTI_LOCAL_RANK, TUTTI_LOCAL_SIZE, TUTTI_JOB) and those
 of PyTorch's env:// (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT). When a rank fails the others
-are ended, and the failure is told. Signals that ask the job to end are handed on.
+are ended, and the failure is told. Signals that ask the job to end are handed on, but for those that whoever starts the job
+has it ignore, as nohup does.
 
 The exit status is that of the first rank that failed: 128 and the signal's number where a signal ended it; 0 where all
 ranks ended well.
@@ -101,7 +102,7 @@ class _Job:
         self.relays: list[threading.Thread] = []
 
     def start(self) -> None:
-        port, job = self.told.master_port or free_port("127.0.0.1"), f"tutti.run-{uuid.uuid4()}"
+        port, job = self.told.master_port or free_port(), f"tutti.run-{uuid.uuid4()}"
         output, launcher = subprocess.PIPE if self.told.prefix else None, os.getpid()
         for rank in range(self.told.ranks):
             if self.asked is not None or (rank % _LOOK == 0 and self.failed() is not None):
