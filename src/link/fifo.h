@@ -5,6 +5,7 @@
 // kInlineBytes, the payload itself cross between two cores in one cache line. Numbers are 64 bits wide, count from 0
 // over the whole life of the link and are never reset: a stale header can not look new.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -124,23 +125,40 @@ struct Fifo {
   uint32_t lines = 0;  // headers: as many, or more where a post may do without its slot; a power of two
   // Of a short slot behind the headers, one a line, which takes what is no longer; 0: there is none.
   uint32_t shortBytes = 0;
-  // Bytes of all slots for each line: a payload of up to `depth` times as many takes a part of its slot, so that there
-  // is room for one a line; 0: none does.
-  uint32_t perLine = 0;
+  // In how many parts a slot may be, a power of two: a payload takes the smallest that it fits into, so that of short
+  // ones there is room for one a line.
+  uint32_t parts = 1;
+  static constexpr uint32_t kMostParts = 8;
 
   SlotHeader& line(uint64_t number) const noexcept { return headers[number & (lines - 1)]; }
   std::byte* slot(uint64_t number) const noexcept { return slots + (number & (depth - 1)) * size_t{slotBytes}; }
   // Where a payload of so many bytes is, or goes.
   std::byte* place(uint64_t number, size_t bytes) const noexcept {
     if (bytes <= kInlineBytes) return line(number).inlined;
-    if (bytes > shortBytes) return slot(number) + (bytes > partBytes() ? 0 : (number & (lines - depth)) * perLine);
+    if (bytes > shortBytes) return part(number, partsFor(bytes));
     return reinterpret_cast<std::byte*>(headers + lines) + (number & (lines - 1)) * size_t{shortBytes};
   }
-  // The longest that takes a part of its slot.
-  size_t partBytes() const noexcept { return size_t{perLine} * depth; }
+  // In so many parts is a slot for a payload of so many bytes.
+  uint32_t partsFor(size_t bytes) const noexcept {
+    uint32_t count = parts;
+    while (count > 1 && bytes > slotBytes / count) count /= 2;
+    return count;
+  }
+  // Whoever comes to a slot next takes the other half of it, or has its part there, and whoever comes then another
+  // quarter than all three: so payloads of all lengths keep apart as long as those do that take as much as the longest.
+  std::byte* part(uint64_t number, uint32_t count) const noexcept {
+    std::byte* begin = slot(number);
+    size_t bytes = slotBytes;
+    for (uint64_t turn = number >> std::countr_zero(depth); count > 1; count /= 2, turn /= 2) {
+      bytes /= 2;
+      if (turn % 2 == 1) begin += bytes;
+    }
+    return begin;
+  }
 
   static constexpr uint32_t shortBytesOf(uint32_t depth, uint32_t lines) noexcept {
-    return lines > depth ? slots::kShortBytes : 0;
+    if (lines <= depth) return 0;
+    return lines > slots::kLines ? slots::kShortBytesOfPair : slots::kShortBytes;
   }
   static constexpr size_t bytesFor(uint32_t slotBytes, uint32_t depth, uint32_t lines) noexcept {
     return sizeof(Counter) + lines * (sizeof(SlotHeader) + size_t{shortBytesOf(depth, lines)}) +
@@ -155,7 +173,7 @@ struct Fifo {
     auto* headers = reinterpret_cast<SlotHeader*>(memory + sizeof(Counter));
     const uint32_t shortBytes = shortBytesOf(depth, lines);
     std::byte* const slots = reinterpret_cast<std::byte*>(headers + lines) + lines * size_t{shortBytes};
-    return {slots, headers, released, slotBytes, depth, lines, shortBytes, 0};
+    return {slots, headers, released, slotBytes, depth, lines, shortBytes};
   }
   static Fifo over(std::byte* memory, uint32_t slotBytes, uint32_t depth) noexcept {
     return over(memory, slotBytes, depth, depth);
@@ -163,7 +181,7 @@ struct Fifo {
   // Its slots in parts, where it has more lines. Both ends, or neither.
   Fifo divided() const noexcept {
     Fifo fifo = *this;
-    if (lines > depth) fifo.perLine = slotBytes / lines;
+    fifo.parts = std::min(lines / depth, kMostParts);
     return fifo;
   }
 };

@@ -184,26 +184,31 @@ struct SendEnd {
   Doorbell* peerBell = nullptr;  // null: the peer does not sleep on this link's memory
   Driver* driver = nullptr;      // null: mapped memory
   int peer = -1;
-  uint64_t behindWhole = 0;  // the number of the slot behind the last that a payload took as a whole
-  bool goesShared = false;   // what goes to several goes by this rank's shared slots: as sharesSlots() has found
+  // The number of the slot behind the last that a payload took as a whole, half of one, and a quarter.
+  std::array<uint64_t, std::countr_zero(Fifo::kMostParts)> behind{};
+  bool goesShared = false;  // what goes to several goes by this rank's shared slots: as sharesSlots() has found
   Wakeups wakeups{};
 
   // For a payload in its slot.
   bool hasRoom() noexcept { return hasRoom(fifo.depth); }
   // For one that is lent.
   bool hasLine() noexcept { return hasRoom(fifo.lines); }
-  // What takes a part of its slot has no more room than what takes a whole one while there is such a one under way: the
-  // same slot is at least `depth` numbers away.
+  // What takes a part of its slot has no more room than what takes more of one while there is such a one under way
+  // (Fifo::part).
   bool hasRoomFor(size_t bytes) noexcept {
     if (bytes <= kInlineBytes || bytes <= fifo.shortBytes) return hasRoom(fifo.lines);
-    if (bytes > fifo.partBytes()) return hasRoom(fifo.depth);
-    return hasRoom(fifo.lines) && (isReleased(behindWhole) || hasRoom(fifo.depth));
+    uint32_t parts = 1;
+    for (const uint32_t most = fifo.partsFor(bytes); parts < most; parts *= 2)
+      if (!isReleased(behind[static_cast<size_t>(std::countr_zero(parts))])) break;
+    return hasRoom(parts * fifo.depth);
   }
   bool drained() noexcept { return fifo.released->value.load(std::memory_order_acquire) == posted; }
   SlotHeader& header() noexcept { return fifo.line(posted); }
   // Where the payload of the next slot goes; needs hasRoomFor() it.
   std::byte* place(size_t bytes) noexcept {
-    if (bytes > kInlineBytes && bytes > fifo.shortBytes && bytes > fifo.partBytes()) behindWhole = posted + 1;
+    if (bytes > kInlineBytes && bytes > fifo.shortBytes)
+      if (const uint32_t parts = fifo.partsFor(bytes); parts < Fifo::kMostParts)
+        behind[static_cast<size_t>(std::countr_zero(parts))] = posted + 1;
     return fifo.place(posted, bytes);
   }
   void post(const Fingerprint& fingerprint, uint32_t bytes) noexcept {

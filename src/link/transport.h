@@ -40,7 +40,7 @@ struct Edge {
   uint32_t slotBytes = slots::kBytes, depth = slots::kDepth;
   uint32_t mappedDepth = 0;        // slots of memory that both ends have mapped, if they are more than `depth`
   uint32_t lines = slots::kLines;  // Fifo::lines, if they are more than slots
-  bool dividesSlots = false;       // Fifo::perLine
+  bool dividesSlots = false;       // Fifo::parts
 };
 
 // What a transport could do between two ranks; or, when `possible` is false, the reason why not.

@@ -104,7 +104,10 @@ std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {
   edge.channel = channel;
   const bool isPair = plane_.size() == 2;
   edge.dividesSlots = isPair;
-  if (isPair && (channel == 0 || channel == kMessageChannel)) edge.mappedDepth = slots::kDepthOfPair;
+  if (isPair && (channel == 0 || channel == kMessageChannel)) {
+    edge.mappedDepth = slots::kDepthOfPair;
+    edge.lines = slots::kLinesOfPair;
+  }
   edge.selfInfo = infos_[static_cast<size_t>(edge.self)];
   edge.peerInfo = infos_[static_cast<size_t>(peer)];
   edge.selfBell = &bell();

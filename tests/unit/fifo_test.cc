@@ -14,10 +14,16 @@ namespace {
 
 constexpr uint32_t kSlotBytes = 64 << 10, kDepth = 8, kLines = 64;
 
+struct Kind {
+  bool divides = true;
+  uint32_t depth = kDepth, lines = kLines;
+};
+constexpr Kind kWhole{false}, kDivided, kPair{true, slots::kDepthOfPair, slots::kLinesOfPair};
+
 struct Ends {
-  explicit Ends(bool divides) : memory(Fifo::bytesFor(kSlotBytes, kDepth, kLines) / sizeof(Counter)) {
-    const Fifo fifo = Fifo::over(reinterpret_cast<std::byte*>(memory.data()), kSlotBytes, kDepth, kLines);
-    send.fifo = recv.fifo = divides ? fifo.divided() : fifo;
+  explicit Ends(const Kind& kind) : memory(Fifo::bytesFor(kSlotBytes, kind.depth, kind.lines) / sizeof(Counter)) {
+    const Fifo fifo = Fifo::over(reinterpret_cast<std::byte*>(memory.data()), kSlotBytes, kind.depth, kind.lines);
+    send.fifo = recv.fifo = kind.divides ? fifo.divided() : fifo;
   }
   std::vector<Counter> memory;
   SendEnd send;
@@ -40,44 +46,50 @@ int roomFor(Ends& ends, uint32_t bytes) {
   return posts;
 }
 
-int roomFor(bool divides, uint32_t bytes) {
-  Ends ends(divides);
+int roomFor(const Kind& kind, uint32_t bytes) {
+  Ends ends(kind);
   return roomFor(ends, bytes);
 }
 
 TEST(FifoPlaces, AreAsManyAsLinesForWhatTakesNoWholeSlot) {
   for (const uint32_t bytes : {0U, 8U, kInlineBytes, 33U, 1024U})
-    for (const bool divides : {false, true}) EXPECT_EQ(roomFor(divides, bytes), int{kLines}) << bytes;
+    for (const Kind& kind : {kWhole, kDivided, kPair}) EXPECT_EQ(roomFor(kind, bytes), int(kind.lines)) << bytes;
   for (const uint32_t bytes : {1025U, 8192U}) {
-    EXPECT_EQ(roomFor(false, bytes), int{kDepth});
-    EXPECT_EQ(roomFor(true, bytes), int{kLines});
+    EXPECT_EQ(roomFor(kWhole, bytes), int{kDepth});
+    for (const Kind& kind : {kDivided, kPair}) EXPECT_EQ(roomFor(kind, bytes), int(kind.lines)) << bytes;
   }
-  for (const uint32_t bytes : {8193U, kSlotBytes})
-    for (const bool divides : {false, true}) EXPECT_EQ(roomFor(divides, bytes), int{kDepth}) << bytes;
+  for (const auto& [bytes, parts] :
+       {std::pair(8193U, 4U), {16384U, 4U}, {16385U, 2U}, {32768U, 2U}, {32769U, 1U}, {kSlotBytes, 1U}}) {
+    EXPECT_EQ(roomFor(kWhole, bytes), int{kDepth});
+    for (const Kind& kind : {kDivided, kPair}) EXPECT_EQ(roomFor(kind, bytes), int(parts * kind.depth)) << bytes;
+  }
 }
 
 // Whatever had room when links were eight slots deep still has it.
 TEST(FifoPlaces, AreNeverFewerThanSlots) {
   std::mt19937 random(7);
-  constexpr uint32_t kLengths[] = {8, 33, 1024, 1025, 8192, 8193, kSlotBytes};
-  Ends ends(true);
-  for (int i = 0; i < 100'000; ++i) {
-    const uint32_t bytes = kLengths[random() % std::size(kLengths)];
-    const uint64_t released = ends.send.fifo.released->value.load();
-    ASSERT_TRUE(ends.send.posted - released >= kDepth || ends.send.hasRoomFor(bytes)) << i;
-    if (ends.send.hasRoomFor(bytes)) {
-      ends.send.place(bytes);
-      ends.send.postQuietly({}, bytes);
+  constexpr uint32_t kLengths[] = {8, 33, 256, 257, 1024, 1025, 8192, 8193, 16'384, 20'000, 32'768, 32'769, kSlotBytes};
+  for (const Kind& kind : {kDivided, kPair}) {
+    Ends ends(kind);
+    for (int i = 0; i < 100'000; ++i) {
+      const uint32_t bytes = kLengths[random() % std::size(kLengths)];
+      const uint64_t released = ends.send.fifo.released->value.load();
+      ASSERT_TRUE(ends.send.posted - released >= kind.depth || ends.send.hasRoomFor(bytes)) << i;
+      if (ends.send.hasRoomFor(bytes)) {
+        ends.send.place(bytes);
+        ends.send.postQuietly({}, bytes);
+      }
+      if (released < ends.send.posted && random() % 2 == 0) ends.send.fifo.released->value.store(released + 1);
     }
-    if (released < ends.send.posted && random() % 2 == 0) ends.send.fifo.released->value.store(released + 1);
   }
 }
 
 TEST(FifoPlaces, OfPayloadsUnderWayNeverMeet) {
   std::mt19937 random(11);
-  constexpr uint32_t kLengths[] = {8, 32, 33, 1024, 1025, 4000, 8192, 8193, 20'000, kSlotBytes};
-  for (const bool divides : {false, true}) {
-    Ends ends(divides);
+  constexpr uint32_t kLengths[] = {8,    32,   33,     256,    257,    1024,   1025,      4000,
+                                   8192, 8193, 16'384, 20'000, 32'768, 40'000, kSlotBytes};
+  for (const Kind& kind : {kWhole, kDivided, kPair}) {
+    Ends ends(kind);
     std::deque<Place> underWay;
     size_t most = 0;
     for (int i = 0; i < 200'000; ++i) {
@@ -97,7 +109,7 @@ TEST(FifoPlaces, OfPayloadsUnderWayNeverMeet) {
       ends.recv.releaseQuietly();
       underWay.pop_front();
     }
-    EXPECT_EQ(most, size_t{kLines});
+    EXPECT_EQ(most, size_t{kind.lines});
   }
 }
 
