@@ -17,8 +17,8 @@ inline constexpr uint32_t kDepthOfPair = 32;
 // a payload that fits into one of the two, or is lent where it lies. Ranks that share a core, or have little to say,
 // change places less often for it.
 inline constexpr uint32_t kLines = 64, kShortBytes = 1 << 10;
-// Two ranks have more of them (decision 0058), so that what needs no slot lies in as much of the ring as its cache has no
-// room for before it comes to the same place again; but for the shortest.
+// Two ranks have more of them (decision 0058): what takes a part of a slot lies in more of the ring than a cache has
+// room for before it comes to the same place again.
 inline constexpr uint32_t kLinesOfPair = 256, kShortBytesOfPair = 512;
 
 // What slots of long messages leave free: a slot with its frame (96 bytes where it is sealed) fills one packet of the

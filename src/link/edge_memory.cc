@@ -17,19 +17,20 @@ static_assert(sizeof(Doorbell) <= kSharedSlotsAt);
 constexpr size_t kAlignment = alignof(SlotHeader);
 
 uint32_t depthOf(const Edge& edge) noexcept { return std::max(edge.depth, edge.mappedDepth); }
+uint32_t linesOf(const Edge& edge) noexcept { return std::max(edge.lines, depthOf(edge)); }
 
 void check(const Edge& edge) {
-  if (edge.slotBytes == 0 || !std::has_single_bit(edge.depth) || !std::has_single_bit(depthOf(edge)))
+  if (edge.slotBytes == 0 || !std::has_single_bit(edge.depth) || !std::has_single_bit(depthOf(edge)) ||
+      !std::has_single_bit(linesOf(edge)))
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a link needs slots of at least one byte and a depth that is a power of two, not {} slots "
-                            "of {} bytes",
-                            depthOf(edge), edge.slotBytes));
+                            "of {} bytes with {} lines",
+                            depthOf(edge), edge.slotBytes, linesOf(edge)));
 }
 
 size_t aligned(size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Of one direction.
-uint32_t linesOf(const Edge& edge) { return std::max(edge.lines, depthOf(edge)); }
 size_t wholeBytes(const Edge& edge) {
   return check(edge), aligned(Fifo::bytesFor(edge.slotBytes, depthOf(edge), linesOf(edge)));
 }
@@ -60,6 +61,7 @@ void touch(const Fifo& fifo) noexcept {
 Edge driven(Edge edge) noexcept {
   edge.mappedDepth = 0;
   edge.lines = edge.depth;
+  edge.dividesSlots = false;
   return edge;
 }
 

@@ -126,7 +126,7 @@ struct Fifo {
   // Of a short slot behind the headers, one a line, which takes what is no longer; 0: there is none.
   uint32_t shortBytes = 0;
   // In how many parts a slot may be, a power of two: a payload takes the smallest that it fits into, so that of short
-  // ones there is room for one a line.
+  // ones there is room for one a line where lines are up to so many times as many.
   uint32_t parts = 1;
   static constexpr uint32_t kMostParts = 8;
 

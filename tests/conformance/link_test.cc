@@ -50,6 +50,9 @@ class LinkTest : public testing::TestWithParam<std::string> {
   void open(uint32_t slotBytes, uint32_t depth, uint32_t mappedDepth = 0) {
     edges_ = std::make_unique<EdgePair>(slotBytes, depth);
     for (const int side : {0, 1}) edges_->edge(side).mappedDepth = mappedDepth;
+    openOver();
+  }
+  void openOver() {
     meetings_ = std::make_unique<MeetingPair>();
     const std::string& name = GetParam();
     if (name == "tcp_chacha") meetings_->room->seal(CipherKind::kXChaCha20Poly1305);
@@ -93,6 +96,20 @@ TEST_P(LinkTest, HasMoreSlotsWhereBothEndsMapThem) {
     EXPECT_EQ(end->recv.fifo.depth, end->send.fifo.depth);
   }
   exchangeInThreads(ends_, *edges_, 1000, mixedSizes(kSlotBytes, 5));
+}
+
+// As those of two ranks are.
+TEST_P(LinkTest, CarriesPayloadsOfAllLengthsInPartsOfSlots) {
+  constexpr uint32_t kSlotBytes = 4096, kDepth = 2, kMapped = 8, kLines = 64;
+  edges_ = std::make_unique<EdgePair>(kSlotBytes, kDepth);
+  for (const int side : {0, 1}) {
+    edges_->edge(side).mappedDepth = kMapped;
+    edges_->edge(side).lines = kLines;
+    edges_->edge(side).dividesSlots = true;
+  }
+  openOver();
+  for (const auto& end : ends_) EXPECT_EQ(end->send.fifo.parts, mapped() ? 8 : 1);
+  exchangeInThreads(ends_, *edges_, GetParam() == "faulty" ? 500 : 20'000, mixedSizes(kSlotBytes, 9));
 }
 
 TEST_P(LinkTest, CarriesBothDirectionsAtOnce) {

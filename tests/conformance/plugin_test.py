@@ -35,7 +35,7 @@ class Plugins(unittest.TestCase):
     def test_conformance(self):
         status, said = self.run_program("tutti_conformance_tests", "--gtest_filter=*LinkTest.*/example")
         self.assertEqual(status, 0, said)
-        self.assertIn("[  PASSED  ] 10 tests", said)
+        self.assertRegex(said, r"\[  PASSED  \] \d\d tests")
 
     def test_all_collectives(self):
         programs = sorted(one.name for one in self.BIN.glob("*_perf"))

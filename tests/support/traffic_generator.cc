@@ -64,9 +64,9 @@ void TrafficGenerator::drive() {
 
 bool TrafficGenerator::sendOne() {
   link::SendEnd& send = connection_.send;
-  if (!send.hasRoom()) return false;
   const uint64_t slot = send.posted - sendBase_;
   const uint32_t bytes = sizes_(self_, slot);
+  if (!send.hasRoomFor(bytes)) return false;
   write(send.place(bytes), bytes, self_, slot);
   send.post(fingerprint(self_, slot), bytes);
   return true;

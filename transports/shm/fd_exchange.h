@@ -11,7 +11,7 @@
 namespace tutti::transports {
 
 inline constexpr uint32_t kShmMagic = 0x6d687374;  // "tshm"
-inline constexpr uint32_t kShmVersion = 6;
+inline constexpr uint32_t kShmVersion = 7;
 
 // What the two ends of an edge tell each other. Fixed size, compared field by field with what is expected.
 struct ShmGreeting {
