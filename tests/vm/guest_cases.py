@@ -126,7 +126,7 @@ class Links(Case):
                               capture_output=True, text=True, env=dict(os.environ, TUTTI_TEST_PATIENCE="8"))
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertNotIn("SKIPPED", done.stdout)
-        self.assertRegex(done.stdout, r"PASSED  \] [89] tests")
+        self.assertRegex(done.stdout, r"PASSED  \] [1-9]\d* tests")
 
     def test_queue_pairs(self):
         said = quiet(self.BIN / "tutti_verbs_tests", "--gtest_filter=DeviceLink.*")
