@@ -61,11 +61,12 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
                            [&] { return makeChosen(call, bytes, best); });
 }
 
-// Of all that has a root a ring makes a chain.
+// Of a broadcast a ring makes a chain. A reduce's is by the numbers, as its bits are those of other engines.
 schedule::Shape Plans::shapeOf(const Call& call, schedule::Algorithm algorithm) const {
   const auto& [groups, chain, bothWays] = placement_;
   schedule::Shape shape{call.collective, size_, call.root, groups};
-  if (algorithm != schedule::Algorithm::kRing || !hasRoot(call.collective) || chain.empty()) return shape;
+  if (algorithm != schedule::Algorithm::kRing || call.collective != Collective::kBroadcast || chain.empty())
+    return shape;
   shape.groupOf.clear();
   shape.within = chain;
   shape.bothWays = bothWays;

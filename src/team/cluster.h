@@ -16,8 +16,8 @@ std::vector<int> groupsOf(std::span<const topology::PeerInfo> infos, int groupSi
 // Where ranks are: what their rows are made of.
 struct Placement {
   std::vector<int> groupOf;  // what groupsOf() returned
-  // The place of each in a chain that follows the cores, so that ranks which share one are next to each other, as
-  // groups are, and machines; empty: as the groups have them.
+  // The place of each in a broadcast's chain that follows the cores, so that ranks which share one are next to each
+  // other, as groups are, and machines; empty: as the groups have them.
   std::vector<int> chain;
   bool bothWays = false;  // from its root, as schedule::Shape has it
 };
