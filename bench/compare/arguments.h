@@ -87,6 +87,7 @@ inline Arguments parse(int count, char** words) {
     else
       take(arguments, name, words[i]);
   }
+  if (arguments.pinned && arguments.cpus.empty()) throw std::runtime_error("--pinned needs the processors (--cpus)");
   return arguments;
 }
 

@@ -114,6 +114,7 @@ class Told(Programs):
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processors")
     def test_chains_go_from_processor_to_processor_once(self):
         every, port, ranks = os.sched_getaffinity(0), free_port(), []
+        self.addCleanup(os.sched_setaffinity, 0, every)
         settings = {"TUTTI_SIZE": "4", "TUTTI_ROOT": f"127.0.0.1:{port}", "TUTTI_DEBUG": "info", "TUTTI_ALGO": "ring", "TUTTI_VERIFY": "1"}
         for program in ("broadcast_perf", "reduce_perf"):
             for rank in range(4):

@@ -3,4 +3,4 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "integrations/python/tutti"))
-from _ports import free_port  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+from _ports import BESIDE, free_port  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import

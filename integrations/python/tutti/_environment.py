@@ -11,7 +11,7 @@ import numpy
 from tutti import _core
 from tutti._core import Communicator
 from tutti._errors import InvalidUsage
-from tutti._ports import free_port
+from tutti._ports import BESIDE, free_port
 
 _DEFAULT_PORT, _FIRST_PORT, _PORTS = 29500, 20000, 10000
 
@@ -41,8 +41,8 @@ def launch() -> Launch:
 def _beside(root_port: int) -> int:
     """The port of which the library makes this one where it meets beside another service (docs/launchers.md): a process
     that reads MASTER_PORT later meets the others where it would have met them before."""
-    step, first, ports = 1789, 1024, 65536 - 1024
-    return first + (root_port - first - step) % ports
+    first, ports = 1024, 65536 - 1024
+    return first + (root_port - first - BESIDE) % ports
 
 
 def _told_place(told: Launch) -> tuple[str, str]:

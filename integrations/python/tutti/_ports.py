@@ -7,17 +7,18 @@ import socket
 from pathlib import Path
 
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_FIRST, _BESIDE, _ENOUGH, _ATTEMPTS = 10240, 1789, 1000, 100
+BESIDE = 1789  # so far above a MASTER_PORT is the port that the library makes of it (docs/launchers.md)
+_FIRST, _ENOUGH, _ATTEMPTS = 10240, 1000, 100
 
 
 def _below_the_systems() -> int:
     """A port below those that the system gives to whoever asks for none, as every outgoing connection does, and so is the one
-    _BESIDE above it, which the library makes of a MASTER_PORT; 0 where those leave next to none: the system gives one then."""
+    BESIDE above it; 0 where those leave next to none: the system gives one then."""
     try:
         first = int(_RANGE.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
         return 0
-    behind = first - _BESIDE
+    behind = first - BESIDE
     return random.SystemRandom().randrange(_FIRST, behind) if behind >= _FIRST + _ENOUGH else 0
 
 
