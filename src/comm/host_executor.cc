@@ -153,6 +153,9 @@ Rows HostExecutor::describe() const {
   rows.emplace_back("chain order", fmt::format("by {}: {}{}", chain.byNumbers() ? "the numbers" : "shared cores",
                                                schedule::textOf(chain, team().size()),
                                                placement.bothWays ? ", both ways from a root" : ""));
+  if (const int cores = placement.cores(); cores != 0)
+    rows.emplace_back("hosts of hierarchical",
+                      fmt::format("{} shared cores, {} ranks each", cores, team().size() / cores));
   return rows;
 }
 

@@ -9,9 +9,10 @@ namespace {
 
 Plans plansFor(Team& team, Links& links, engine::Crowd& crowd) {
   const auto groups = groupsOf(team.infos(), team.config().groupSize);
-  const auto machine = machineOf(team.infos(), groups, team.registry(), team.config().prices);
-  return Plans(team.rank(), team.size(), team.config(), machine, placementOf(team.infos(), groups, machine), links,
-               crowd);
+  auto machine = machineOf(team.infos(), groups, team.registry(), team.config().prices);
+  auto placement = placementOf(team.infos(), groups, machine);
+  machine.cores = placement.cores();
+  return Plans(team.rank(), team.size(), team.config(), machine, std::move(placement), links, crowd);
 }
 
 }  // namespace

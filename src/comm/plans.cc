@@ -63,13 +63,16 @@ BoundPlan& Plans::choose(const Call& call, size_t bytes) {
 
 // Of a broadcast a ring makes a chain. A reduce's is by the numbers, as its bits are those of other engines.
 schedule::Shape Plans::shapeOf(const Call& call, schedule::Algorithm algorithm) const {
-  const auto& [groups, chain, bothWays] = placement_;
-  schedule::Shape shape{call.collective, size_, call.root, groups};
-  if (algorithm != schedule::Algorithm::kRing || call.collective != Collective::kBroadcast || chain.empty())
+  const auto& [groups, chain, bothWays, coreOf] = placement_;
+  const bool alongCores =
+      algorithm == schedule::Algorithm::kRing && call.collective == Collective::kBroadcast && !chain.empty();
+  schedule::Shape shape{call.collective, size_, call.root, {}};
+  if (alongCores) {
+    shape.within = chain, shape.bothWays = bothWays;
     return shape;
-  shape.groupOf.clear();
-  shape.within = chain;
-  shape.bothWays = bothWays;
+  }
+  const bool onCores = algorithm == schedule::Algorithm::kHierarchical && !coreOf.empty();
+  shape.groupOf = onCores ? coreOf : groups;
   return shape;
 }
 

@@ -54,7 +54,9 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const bool network = link.latencyUs >= kNetworkLatencyUs;
   const double crowd = std::max(1.0, machine.ranksPerCore);
   const double fanLoss = spread && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
-  const double cold = coldness(double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1), prices);
+  // What ranks of one core hand each other is in its cache.
+  const double whole = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1);
+  const double cold = machine.onOneCore ? 1 : coldness(whole, prices);
 
   const bool oneOfMany = isOneOfMany(request, link, machine);
   const double steps = oneOfMany ? 1 : work.steps;

@@ -14,6 +14,9 @@
 // two. That is the message once, as along the ring, in one step instead of two; and twice the adding, of what a network
 // brings. Who is alone on its host would lend the other one its input, and add to it where that is its output: then it
 // is the ring.
+//
+// The hosts may be the cores of a single host, each shared by several of its ranks: what crosses between cores does so
+// once.
 #include <algorithm>
 
 #include "schedule/grid.h"
@@ -62,16 +65,36 @@ Schedule buildHierarchical(const Shape& shape, int rank) {
 
 bool isOnHosts(const Scale& scale) { return scale.hosts > 1 && scale.ranksPerHost > 1; }
 
+bool isOnCores(const Scale& scale) { return scale.hosts <= 1 && scale.cores > 1; }
+
 std::string objectionToHierarchical(const Scale& scale) {
+  if (isOnCores(scale)) return "";
   if (scale.hosts <= 1) return "all ranks are on one host";
   return scale.ranksPerHost <= 1 ? "every host has one rank only" : "";
+}
+
+// All lanes at once, on the same cores as what the ranks of a core have among themselves.
+void stagesOnCores(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
+  const int ranksEach = scale.ranks / scale.cores;
+  const bool split = request.collective == Collective::kAllReduce;
+  Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
+  Stage between{split && scale.cores == 2 ? Algorithm::kOneShot : Algorithm::kRing, request, scale};
+  within.scale.ranks = within.scale.ranksPerHost = ranksEach, within.scale.onOneCore = true;
+  between.scale.ranks = between.scale.ranksPerHost = scale.cores;
+  if (split) between.request.bytes /= size_t(ranksEach);
+  if (!split) within.request.bytes *= size_t(scale.cores);
+  stages = {within, between};
 }
 
 // Inside the hosts two-shot or direct, between them a ring of one rank a host, or of two an exchange; parts of ranks
 // travel host by host.
 bool stagesOfHierarchical(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
-  if (!isOnHosts(scale)) return false;
   const bool split = request.collective == Collective::kAllReduce, rooted = hasRoot(request.collective);
+  if (isOnCores(scale) && !rooted) {
+    stagesOnCores(request, scale, stages);
+    return true;
+  }
+  if (!isOnHosts(scale)) return false;
   Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
   Stage between{split && scale.hosts == 2 ? Algorithm::kOneShot : Algorithm::kRing, request, scale};
   within.scale.ranks = scale.ranksPerHost, within.scale.hosts = 1;

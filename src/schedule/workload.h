@@ -32,6 +32,8 @@ struct Scale {
   int hosts = 1;
   int ranksPerHost = 1;                      // of the fullest host
   double ranksPerCore = 1;                   // of the most crowded cores; above 1 the ranks take turns
+  int cores = 0;                             // that share out the ranks of the one host there is; 0: none do
+  bool onOneCore = false;                    // all of them are
   uint32_t slotBytes = slots::kPricedBytes;  // of a link, as far as pipelines go
 };
 

@@ -93,7 +93,26 @@ std::map<int, GroupPlace> placesOf(std::span<const PeerInfo> infos, const std::v
   return places;
 }
 
+// The cores of the one host there is, numbered as ranks come to them, where each has as many ranks as the others, and
+// enough: over sockets four to a core gained by it, two to a core did not (docs/decisions/0059).
+std::vector<int> evenCoresOf(std::span<const PeerInfo> infos, const plan::ClusterModel& machine) {
+  constexpr int kLeastRanksEach = 4;
+  if (machine.hosts > 1 || machine.local.latencyUs < costs::kNetworkLatencyUs) return {};
+  std::map<int, int> numbers, ranksOn;
+  std::vector<int> cores;
+  for (const PeerInfo& info : infos) {
+    const int core = topology::firstCoreOf(info);
+    cores.push_back(numbers.emplace(core, static_cast<int>(numbers.size())).first->second);
+    ++ranksOn[core];
+  }
+  const int each = ranksOn.begin()->second;
+  const bool even = std::ranges::all_of(ranksOn, [&](const auto& on) { return on.second == each; });
+  return even && ranksOn.size() > 1 && each >= kLeastRanksEach ? cores : std::vector<int>();
+}
+
 }  // namespace
+
+int Placement::cores() const { return coreOf.empty() ? 0 : std::ranges::max(coreOf) + 1; }
 
 // By the profile, where it knows the transport; else what the transport says of itself.
 PricedWay pricedWay(std::span<const PeerInfo> infos, int a, int b, const link::Registry& registry,
@@ -128,7 +147,7 @@ std::vector<int> groupsOf(std::span<const PeerInfo> infos, int groupSize) {
 // it does not wait for alone, and either way has two ranks that hand on.
 Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, const plan::ClusterModel& machine) {
   constexpr int kLeastBothWays = 6;
-  if (machine.ranksPerCore <= 1) return {std::move(groups), {}};
+  if (machine.ranksPerCore <= 1) return {.groupOf = std::move(groups)};
   const std::map<int, GroupPlace> places = placesOf(infos, groups);
   std::vector<size_t> ranks(infos.size());
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -139,7 +158,7 @@ Placement placementOf(std::span<const PeerInfo> infos, std::vector<int> groups, 
   std::vector<int> chain(ranks.size());
   for (size_t place = 0; place < ranks.size(); ++place) chain[ranks[place]] = static_cast<int>(place);
   const bool bothWays = machine.machines == 1 && machine.ranks >= kLeastBothWays && leastRanksPerCore(infos) >= 2;
-  return {std::move(groups), std::move(chain), bothWays};
+  return {std::move(groups), std::move(chain), bothWays, evenCoresOf(infos, machine)};
 }
 
 // The costs of the first pair of each kind stand for all of them.

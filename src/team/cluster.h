@@ -15,11 +15,13 @@ namespace tutti::comm {
 std::vector<int> groupsOf(std::span<const topology::PeerInfo> infos, int groupSize);
 // Where ranks are: what their rows are made of.
 struct Placement {
-  std::vector<int> groupOf;  // what groupsOf() returned
+  std::vector<int> groupOf{};  // what groupsOf() returned
   // The place of each in a broadcast's chain that follows the cores, so that ranks which share one are next to each
   // other, as groups are, and machines; empty: as the groups have them.
-  std::vector<int> chain;
-  bool bothWays = false;  // from its root, as schedule::Shape has it
+  std::vector<int> chain{};
+  bool bothWays = false;      // from its root, as schedule::Shape has it
+  std::vector<int> coreOf{};  // of ranks that share cores evenly, the hosts of the hierarchical algorithm; else empty
+  int cores() const;          // as schedule::Scale has them
 };
 // `machine`: what machineOf() returned.
 Placement placementOf(std::span<const topology::PeerInfo> infos, std::vector<int> groups,

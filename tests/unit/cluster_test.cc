@@ -168,6 +168,27 @@ TEST(Chain, GoesBothWaysOnOneMachineWhereThatIsShorterByTwo) {
   EXPECT_FALSE(placed(ranksOn({0, 1, 0, 3, 0, 1}, {1, 1, 1, 1, 1, 1})).bothWays) << "one has a core of its own";
 }
 
+std::vector<int> coresOf(const std::vector<PeerInfo>& infos, int groupSize = 0,
+                         const plan::LinkCost& local = costs::kTcpLoopback) {
+  const std::vector<int> groups = groupsOf(infos, groupSize);
+  plan::ClusterModel machine = machineOf(infos, groups, link::builtinTransports(""), {});
+  machine.local = local;
+  const Placement placement = placementOf(infos, groups, machine);
+  EXPECT_EQ(placement.cores(), placement.coreOf.empty() ? 0 : 2);
+  return placement.coreOf;
+}
+
+TEST(Cores, OfOneHostAreHostsOfTheirRanksWhereTheyShareThemOutEvenly) {
+  const auto eight = ranksOn({5, 3, 5, 3, 5, 3, 5, 3}, {1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(coresOf(eight), (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_TRUE(coresOf(eight, 2).empty()) << "hosts are given";
+  EXPECT_TRUE(coresOf(eight, 0, costs::kShm).empty()) << "over memory";
+  EXPECT_TRUE(coresOf(ranksOn({0, 1, 0, 1}, {1, 1, 1, 1})).empty()) << "two ranks each";
+  EXPECT_TRUE(coresOf(ranksOn({0, 1, 0, 1, 0, 1, 0, 1, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1})).empty()) << "five and four";
+  EXPECT_TRUE(coresOf(ranksOn({0, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 1})).empty()) << "one core";
+  EXPECT_TRUE(coresOf(ranksOn({0, 1, 0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 2, 2, 2, 2})).empty()) << "two hosts";
+}
+
 class Speeds : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -283,6 +283,23 @@ TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
   EXPECT_EQ(reasonOn(cluster(8, 8)), "");
 }
 
+// What the ranks of a core have among themselves is in its cache: that counts where messages are longer than a cache.
+TEST(Plan, CoresThatRanksShareAreHostsForLongMessagesOverSockets) {
+  ClusterModel machine = oneHostOverTcp(8);
+  machine.ranksPerCore = 4;
+  const auto chosen = [&](Collective collective, size_t bytes) {
+    return best(collective, schedule::requestBytes(collective, bytes, 8), machine).algorithm;
+  };
+  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter}) {
+    machine.cores = 0;
+    EXPECT_NE(chosen(collective, 16 << 20), Algorithm::kHierarchical) << nameOf(collective);
+    machine.cores = 2;
+    EXPECT_EQ(chosen(collective, 16 << 20), Algorithm::kHierarchical) << nameOf(collective);
+    EXPECT_NE(chosen(collective, 8 << 10), Algorithm::kHierarchical) << nameOf(collective);
+  }
+  EXPECT_EQ(linksOf(Algorithm::kHierarchical, {Collective::kAllReduce, 8}, machine), 3 + 1);
+}
+
 TEST(Plan, SmallMessagesTakeFewSteps) {
   for (int ranks : {2, 4, 8}) {
     for (const ClusterModel& machine : {oneHost(ranks), oneHost(ranks, 4)})
