@@ -11,6 +11,7 @@ Plans plansFor(Team& team, Links& links, engine::Crowd& crowd) {
   const auto groups = groupsOf(team.infos(), team.config().groupSize);
   auto machine = machineOf(team.infos(), groups, team.registry(), team.config().prices);
   auto placement = placementOf(team.infos(), groups, machine);
+  if (team.config().groupSize != 0) placement.coreOf.clear();  // somebody knows better
   machine.cores = placement.cores();
   return Plans(team.rank(), team.size(), team.config(), machine, std::move(placement), links, crowd);
 }

@@ -127,6 +127,9 @@ void Binding::findLending() {
   const bool mayMap = may && std::ranges::any_of(outs, [](auto* end) { return end->lendsMapped(); });
   allMap = mayMap && std::ranges::all_of(outs, [](auto* end) { return end->driver != nullptr || end->lendsMapped(); });
   trial = LendingTrial(isPair && onlyExchanges(schedule->collective));
+  mappedTrial = LendingTrial(true, LendingTrial::Learns::kEachAlone);
+  triesMapped = isPair && schedule->collective == Collective::kAllReduce && singleCopy != link::SingleCopy::kAlways &&
+                std::ranges::count(lending, Stays::kInOutput) != 0;
   const size_t least = isPair ? LendingTrial::kLeastBytes : LendingTrial::kLeastAmongMany;
   leastLent = mayLend ? leastLentOf(*this, least) : SIZE_MAX;
   const bool inTurns = crowd != nullptr && crowd->takesTurns();
@@ -165,8 +168,10 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   outputIsLong_ = work.layout.outputExtent(static_cast<uint32_t>(binding.schedule->rank)) * work.elementBytes >=
                   Stores::kLongOutput;
   places_ = {};
+  startedTicks_ = mappedTicks_ = 0;
   if (lendableBytes_ >= binding.leastMapped) findPlaces();
   lends_ = lendableBytes_ >= binding.leastLent && decidesToLend();
+  if (binding.triesMapped && (places_.input || places_.output) && !liesApart()) decideOnPlaces();
   sendsFromBuffers_ =
       binding.sendsFromBuffers && lendableBytes_ >= kLeastPieceLent && !work_.scalesInput && maySharePlaces();
   if (binding.holdsBuffers && sendsFromBuffers_) holdBuffers();

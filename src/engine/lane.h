@@ -59,6 +59,8 @@ struct Binding {
   std::atomic<uint64_t>* directSlots =
       nullptr;  // counts pieces that peers have read in the window, or devices in place
   LendingTrial trial;
+  LendingTrial mappedTrial;  // of what is mapped, where outputs are lent that are inputs as well
+  bool triesMapped = false;
   link::KnownReadable readableInput, readableOutput;
   Crowd* crowd = nullptr;   // felt: calls that hand over once do so; null: nobody feels any
   ShortSteps again;         // of a call that is made again
@@ -166,6 +168,7 @@ class Lane {
   void copyCovered(const schedule::Step& step, size_t round, size_t end) noexcept;
   bool push(const schedule::Step& step) noexcept;
   bool decidesToLend() noexcept;
+  void decideOnPlaces() noexcept;
   void findPlaces() noexcept;
   bool findPlace(schedule::Stays where, const schedule::Step& step, size_t round) noexcept;
   void post(link::SendEnd& end, uint32_t bytes) noexcept;
@@ -259,7 +262,7 @@ class Lane {
   bool sendsFromBuffers_ = false;                          // and to drivers
   size_t lendableBytes_ = 0;                               // over its longest link
   bool outputIsLong_ = false;                              // of this rank
-  uint64_t startedTicks_ = 0;                              // of what may
+  uint64_t startedTicks_ = 0, mappedTicks_ = 0;            // when it started, where it is timed: see the trials
   bool fetched_ = false;                                   // by the current step, to the output
   size_t skipped_ = 0;                                     // bytes of a scratch buffer, by the current step
   bool owesReturns_ = false;                               // something has been lent to peers

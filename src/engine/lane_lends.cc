@@ -66,6 +66,15 @@ void Lane::findPlaces() noexcept {
   places_.output = window.placeOf(work_.output, work_.layout.outputExtent(own) * work_.elementBytes, places_.outputAt);
 }
 
+// Each writes over what the other has read, and reads the other's sums: from caches that is slower than slots, which
+// lie apart, by half and more between 512 KiB and 4 MiB; beyond it is faster, or slower, as machines differ. By each
+// rank's own times: a post says where its payload is.
+void Lane::decideOnPlaces() noexcept {
+  lends_ = false, startedTicks_ = 0;  // one trial at a time
+  mappedTicks_ = readTicks();
+  if (!binding_->mappedTrial.lends(lendableBytes_, true)) places_ = {};
+}
+
 // Whether the kernel has nothing to read.
 bool Lane::lendsAllMapped() const noexcept {
   const auto isThere = [this](Stays where) {
@@ -322,6 +331,8 @@ bool Lane::isReturned() noexcept {
 void Lane::endLending() noexcept {
   const size_t bytes = std::exchange(lendableBytes_, 0);
   if (bytes >= binding_->leastLent && startedTicks_ != 0) binding_->trial.took(readTicks() - startedTicks_, bytes);
+  if (const uint64_t since = std::exchange(mappedTicks_, 0); since != 0)
+    binding_->mappedTrial.took(readTicks() - since, bytes);
   letGo();
   const uint64_t slots = std::exchange(slotsReadInPlace_, 0);
   if (slots != 0 && binding_->directSlots != nullptr)

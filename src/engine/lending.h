@@ -23,16 +23,20 @@ inline constexpr size_t kLeastMappedInTurns = size_t{16} << 10;
 
 // Of one plan, by whoever runs it. All ranks of a collective try the same way in the same call, as they count the same
 // calls (of a kind: in place or not): what is compared is what it takes when all do alike. Between tries each goes by
-// what it has seen itself.
+// what it has seen itself. Binding::mappedTrial counts calls in which this rank's memory is mapped; where the peer's is
+// not in all of these, it may compare mixtures.
 class LendingTrial {
  public:
   // What is shorter stays in the caches, and a system call takes as long as a copy of it. Several who read the same
   // find it in slots that one has filled.
   static constexpr size_t kLeastBytes = size_t{16} << 10, kLeastAmongMany = size_t{64} << 10;
 
-  // Which way is taken until both have been tried. Slots are, too, where they were faster for shorter messages.
+  // Which way is taken until both have been tried. Slots are, too, where they were faster for shorter messages, unless
+  // each length is for itself.
+  enum class Learns : uint8_t { kFromShorter, kEachAlone };
   LendingTrial() = default;
-  explicit LendingTrial(bool lendsFirst) : lendsFirst_(lendsFirst) {}
+  explicit LendingTrial(bool lendsFirst, Learns learns = Learns::kFromShorter)
+      : lendsFirst_(lendsFirst), learns_(learns) {}
 
   // Of a call that moves so many bytes over its longest link: how it goes. In place there is less to copy, so neither
   // way takes what it takes elsewhere. `crowded`: lending is likely to be faster now, and taken to be for some calls,
@@ -75,7 +79,8 @@ class LendingTrial {
   }
   // Slots that are faster for shorter messages are so for longer ones; of single copies that does not hold.
   bool lendingIsFaster() const noexcept {
-    for (size_t size = size_ + 1; size-- != 0;) {
+    const size_t least = learns_ == Learns::kEachAlone ? size_ : 0;
+    for (size_t size = size_ + 1; size-- != least;) {
       const auto& [slots, lent] = sizes_[place_][size].usual;
       if (slots != 0 && lent != 0) return lent + lent / 32 < slots && (size == size_ || lendsFirst_);
     }
@@ -84,6 +89,7 @@ class LendingTrial {
 
   static constexpr size_t kSizes = 16;
   bool lendsFirst_ = false;
+  Learns learns_ = Learns::kFromShorter;
   std::array<std::array<OfSize, kSizes>, 2> sizes_{};  // by powers of two, each out of place and in place
   size_t place_ = 0, size_ = 0;                        // of the current call
   bool counts_ = false, lendsNow_ = false;

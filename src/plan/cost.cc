@@ -38,10 +38,12 @@ double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel&
 
 // Broadcasts over sockets among ranks of a machine that share its cores are priced as one of many: whoever has passed
 // it on goes on with the next, so how far away the last rank is delays nobody; what counts is what ranks have to do.
+// Over memory, too, as long as they are short, but for the way from core to core, which nobody is ahead of.
 bool isOneOfMany(const Request& request, const LinkCost& link, const ClusterModel& machine) {
   const bool onOneMachine = machine.hosts <= 1 || machine.machines == 1;
+  const bool passesMany = link.latencyUs >= kNetworkLatencyUs || request.bytes <= kMostPassed;
   return plainOf(request.collective) == Collective::kBroadcast && onOneMachine && machine.ranksPerCore > 1 &&
-         link.latencyUs >= kNetworkLatencyUs;
+         passesMany;
 }
 
 double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1e3 * gigabytesPerSecond); }
@@ -55,11 +57,12 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double crowd = std::max(1.0, machine.ranksPerCore);
   const double fanLoss = spread && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
   // What ranks of one core hand each other is in its cache.
-  const double whole = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1);
+  const double whole = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1) * machine.lanes;
   const double cold = machine.onOneCore ? 1 : coldness(whole, prices);
 
   const bool oneOfMany = isOneOfMany(request, link, machine);
-  const double steps = oneOfMany ? 1 : work.steps;
+  const double coresOnTheWay = network ? 1 : std::max(1.0, std::ceil(machine.ranks / crowd) - 1);
+  const double steps = oneOfMany ? std::min(work.steps, coresOnTheWay) : work.steps;
   const double gathered = oneOfMany && schedule::rowOf(algorithm).alongTheRow ? kGathered : 1;
   const double rounds = roundsOf(algorithm, request, machine);
   // Over memory that all have mapped, but for what is short (link::SharedSlots). Continuous, so that times grow with
@@ -70,16 +73,19 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
     const double slots = std::max(rounds * load.messages, load.received / machine.slotRoom);
     return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, machine.local.bandwidthGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
-           (network ? gathered * slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
+           (network ? gathered * slots * prices.networkMessageUs : gathered * load.messages * prices.mappedMessageUs);
   };
   // Over memory as many rounds as a link has slots are under way.
   const bool takesTurns = !spread && (network || crowd > 1);
   const double handed = takesTurns ? std::max(0.0, work.handed - (network ? 1 : slots::kDepth)) : 0;
   const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
+  // Drivers send from the caller's buffer otherwise. Every other call is taken to be in place. Between hosts, where a
+  // wire is what is waited for, two shots take no less.
+  const double keptUs = network && !spread ? microseconds(work.kept / 2, prices.copyGBs) : 0;
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
   return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs + handed * kRoundUs +
-         std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs +
+         std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs + crowd * cold * keptUs +
          cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }
 

@@ -1,6 +1,7 @@
 #include "plan/expected.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "plan/cost.h"
@@ -22,10 +23,15 @@ double between(size_t low, size_t high, size_t bytes) noexcept {
   return (roughLog2(double(bytes)) - start) / (roughLog2(double(high)) - start);
 }
 
-// Measurements were made on one host, where all links are alike.
+// Measurements were made on one host, where all links are alike, and of algorithms that make no stages there: of one
+// that does, among cores, the first stage's stands for it.
 const Series* seriesFor(schedule::Algorithm algorithm, const Request& request, const ClusterModel& machine) {
   if (machine.hosts > 1) return nullptr;
-  return machine.prices.measured.nearest(plainOf(request.collective), algorithm,
+  const schedule::Request plain{plainOf(request.collective), request.bytes};
+  std::array<schedule::Stage, 2> stages;
+  const auto split = schedule::rowOf(algorithm).stages;
+  if (split != nullptr && split(plain, machine, stages)) algorithm = stages[0].algorithm;
+  return machine.prices.measured.nearest(plain.collective, algorithm,
                                          {machine.localOver, machine.ranks, machine.ranksPerCore});
 }
 

@@ -73,14 +73,16 @@ std::string objectionToHierarchical(const Scale& scale) {
   return scale.ranksPerHost <= 1 ? "every host has one rank only" : "";
 }
 
-// All lanes at once, on the same cores as what the ranks of a core have among themselves.
+// All lanes at once, on the same cores as what the ranks of a core have among themselves. With a root nothing gains by
+// it but the shortest reduces (docs/decisions/0059): these have the price of what they are not, which is too high.
 void stagesOnCores(const Request& request, const Scale& scale, std::array<Stage, 2>& stages) {
-  const int ranksEach = scale.ranks / scale.cores;
+  const int ranksEach = std::max(1, scale.ranks / scale.cores);
   const bool split = request.collective == Collective::kAllReduce;
   Stage within{split ? Algorithm::kTwoShot : Algorithm::kDirect, request, scale};
   Stage between{split && scale.cores == 2 ? Algorithm::kOneShot : Algorithm::kRing, request, scale};
   within.scale.ranks = within.scale.ranksPerHost = ranksEach, within.scale.onOneCore = true;
   between.scale.ranks = between.scale.ranksPerHost = scale.cores;
+  between.scale.lanes = ranksEach;
   if (split) between.request.bytes /= size_t(ranksEach);
   if (!split) within.request.bytes *= size_t(scale.cores);
   stages = {within, between};

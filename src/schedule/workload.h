@@ -34,6 +34,7 @@ struct Scale {
   double ranksPerCore = 1;                   // of the most crowded cores; above 1 the ranks take turns
   int cores = 0;                             // that share out the ranks of the one host there is; 0: none do
   bool onOneCore = false;                    // all of them are
+  int lanes = 1;                             // so many of these at once, on the same cores
   uint32_t slotBytes = slots::kPricedBytes;  // of a link, as far as pipelines go
 };
 
@@ -48,13 +49,14 @@ struct Load {
 
 // A collective under one algorithm.
 struct Workload {
-  double steps = 0;      // dependent hand-overs, one after the other
-  Load busiest;          // of the rank with most to do
-  Load mean;             // over all ranks: what counts when ranks share the cores
-  double filling = 0;    // bytes of which ranks wait for the passage beside their own work, while a pipeline fills
-  double handed = 0;     // rounds of an all-reduce whose sums are handed out before the next round
-  double skewed = 0;     // bytes that steps wait for after other steps: of some of them, as ranks are never in step
-  double fan = 1;        // peers whose flows meet on the way to one rank
+  double steps = 0;    // dependent hand-overs, one after the other
+  Load busiest;        // of the rank with most to do
+  Load mean;           // over all ranks: what counts when ranks share the cores
+  double filling = 0;  // bytes of which ranks wait for the passage beside their own work, while a pipeline fills
+  double handed = 0;   // rounds of an all-reduce whose sums are handed out before the next round
+  double kept = 0;     // bytes of the input that go by way of slots where the call is in place, lest sums go over them
+  double skewed = 0;   // bytes that steps wait for after other steps: of some of them, as ranks are never in step
+  double fan = 1;      // peers whose flows meet on the way to one rank
   double crossings = 1;  // the busiest host's outgoing bytes in units of busiest.sent
   double crossers = 1;   // so many of a host's ranks send those, each as much as the others
 };

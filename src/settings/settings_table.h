@@ -108,7 +108,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
     {"TUTTI_SINGLE_COPY", For::kRunning, Type::kNumber, "1", 0, 2, "0: never, 1: where it is faster, 2: always",
      "Whether ranks of one host read long messages where they lie in each other's memory (process_vm_readv), which "
      "saves a copy. What is faster is tried while calls repeat. Where the system does not permit it, or one end has 0 "
-     "here, they go through shared slots. Memory of tuttiMemAlloc is mapped and read in place with 1 and 2 alike. "
+     "here, they go through shared slots. Memory of tuttiMemAlloc is mapped and read in place with 1 and 2 alike, but "
+     "for long all-reduces of two ranks in place: 1 goes by slots where they are faster. "
      "Over TCP they are alike, too: long messages go from the caller's buffer to the socket and from there to the "
      "caller's buffer; and over RDMA, which sends from registered memory."},
     {"TUTTI_TRANSPORT_PLUGINS", For::kRunning, Type::kText, "", 0, 0, "paths of shared objects, with commas between",
@@ -151,7 +152,8 @@ inline constexpr auto kTable = std::to_array<Setting>({
      "of ranks in rings. One that is of no use is warned of. Default: the host as it is detected."},
     {"TUTTI_GPU_BUFFER_MIB", For::kRunning, Type::kNumber, "128", 1, 1 << 16, "",
      "MiB that a rank may spend on the slots of its links on a GPU. The same on every rank."},
-    {"TUTTI_GROUP_SIZE", For::kRunning, Type::kNumber, "0", 0, 1 << 20, "0: real hosts",
+    {"TUTTI_GROUP_SIZE", For::kRunning, Type::kNumber, "0", 0, 1 << 20,
+     "0: real hosts, or the cores of one that ranks share",
      "Treats so many ranks in a row as one host in hierarchical algorithms."},
     {"TUTTI_CONNECT_TIMEOUT_MS", For::kRunning, Type::kMilliseconds, "20000", 1, kLongestMs, "",
      "How long two ranks may take to connect."},

@@ -93,15 +93,17 @@ std::map<int, GroupPlace> placesOf(std::span<const PeerInfo> infos, const std::v
   return places;
 }
 
-// The cores of the one host there is, numbered as ranks come to them, where each has as many ranks as the others, and
-// enough: over sockets four to a core gained by it, two to a core did not (docs/decisions/0059).
+// The cores of the one host there is, numbered as ranks come to them, where each rank is kept on one, and each has as
+// many ranks as the others, and enough: over sockets four to a core gained by it, two to a core did not
+// (docs/decisions/0059).
 std::vector<int> evenCoresOf(std::span<const PeerInfo> infos, const plan::ClusterModel& machine) {
   constexpr int kLeastRanksEach = 4;
-  if (machine.hosts > 1 || machine.local.latencyUs < costs::kNetworkLatencyUs) return {};
+  if (machine.hosts > 1 || machine.machines > 1 || machine.localOver != "tcp") return {};
   std::map<int, int> numbers, ranksOn;
   std::vector<int> cores;
   for (const PeerInfo& info : infos) {
-    const int core = topology::firstCoreOf(info);
+    const int core = topology::onlyCoreOf(info);
+    if (core < 0) return {};
     cores.push_back(numbers.emplace(core, static_cast<int>(numbers.size())).first->second);
     ++ranksOn[core];
   }

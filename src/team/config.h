@@ -27,7 +27,7 @@ struct Config {
   plan::ProtocolRules protocols;  // of GPUs
   std::string transports;         // empty: all
   link::TransportSettings transportSettings;
-  int groupSize = 0;                            // ranks of a (virtual) host for hierarchical algorithms; 0: real hosts
+  int groupSize = 0;  // ranks of a (virtual) host for hierarchical algorithms; 0: see Placement
   std::chrono::milliseconds heartbeat{20'000};  // zero: silence is no failure
   bool encrypt = false;
   bool reproducible = false;  // the same bits for a number of ranks, however they are placed and whatever is chosen

@@ -129,6 +129,8 @@ int firstCoreOf(const PeerInfo& rank) noexcept {
   return std::max(first, 0);
 }
 
+int onlyCoreOf(const PeerInfo& rank) noexcept { return countOfCores(rank) == 1 ? firstCoreOf(rank) : -1; }
+
 void CoreLoad::add(const PeerInfo& rank) {
   ++ranksOf_[rank.hostId];
   perCore_.resize(std::max(perCore_.size(), 8 * rank.coreBits.size()));

@@ -45,6 +45,8 @@ uint64_t machineIdOf(const PeerInfo& rank) noexcept;
 
 // The first of the cores that it may run on; 0 where they are not known.
 int firstCoreOf(const PeerInfo& rank) noexcept;
+// The one core that it is kept on; -1: it may run on several, or they are not known.
+int onlyCoreOf(const PeerInfo& rank) noexcept;
 
 // How many ranks share a core of a machine: launchers keep ranks on cores of their own, or let all of them run on all.
 class CoreLoad {

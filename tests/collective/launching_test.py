@@ -119,7 +119,7 @@ class Told(Programs):
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processors")
     def test_processors_are_hosts_of_the_ranks_that_share_them(self):
-        for program in ("all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf"):
+        for program in ("all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf", "reduce_perf"):
             outcome = self.dealt_to_two_processors(8, program, (), {"TUTTI_ALGO": "hierarchical", "TUTTI_TRANSPORT": "tcp"})
             self.expect(outcome, 0, r"\n    hosts of hierarchical +2 shared cores, 4 ranks each\n",
                         r"proved [\w-]+ by hierarchical on 8 ranks", "0 OK")

@@ -100,6 +100,32 @@ TEST_P(MappedMemory, EachRankMayHaveOther) {
   });
 }
 
+// Each rank by its own times, and the tries of one after those of the other. The mapped way is always tried again.
+TEST_P(MappedMemory, OfTwoRanksInPlaceIsTriedAgainstSlots) {
+  for (const char* algorithm : {"twoshot", "twopass", "ring", "halving"}) {
+    tuttiConfig_t with = config();
+    with.algorithm = algorithm;
+    withCommunicators(2, with, [&](tuttiComm_t comm, int rank) {
+      constexpr size_t kCount = 200'000;
+      Shared shared(kCount);
+      std::vector<float> plain(kCount);
+      int lent = 0, filled = 0;
+      for (int call = 0; call < 110; ++call) {
+        float* const data = rank == 1 && call < 4 ? plain.data() : shared.data();
+        fill(data, kCount, rank, call);
+        const uint64_t before = directSlots(comm);
+        sum(comm, data, data, kCount);
+        if (call % 10 == 0 || call > 30) expectSum(data, 2, call, kCount);
+        if (data == shared.data()) ++(directSlots(comm) != before ? lent : filled);
+      }
+      if (isWithin() && algorithm == std::string("twoshot")) {
+        EXPECT_GE(lent, 30);
+        EXPECT_GE(filled, 3) << "of 64 calls three and more go by slots";
+      }
+    });
+  }
+}
+
 // Calls that repeat go a short way, in which everything lies in slots: until a peer lends what it has.
 TEST_P(MappedMemory, MayComeAndGoWhereCallsRepeat) {
   withCommunicators(2, config(), [](tuttiComm_t comm, int rank) {

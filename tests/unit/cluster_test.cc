@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "net/network.h"
 
@@ -168,13 +169,13 @@ TEST(Chain, GoesBothWaysOnOneMachineWhereThatIsShorterByTwo) {
   EXPECT_FALSE(placed(ranksOn({0, 1, 0, 3, 0, 1}, {1, 1, 1, 1, 1, 1})).bothWays) << "one has a core of its own";
 }
 
-std::vector<int> coresOf(const std::vector<PeerInfo>& infos, int groupSize = 0,
-                         const plan::LinkCost& local = costs::kTcpLoopback) {
+std::vector<int> coresOf(const std::vector<PeerInfo>& infos, int groupSize = 0, std::string_view over = "tcp") {
   const std::vector<int> groups = groupsOf(infos, groupSize);
   plan::ClusterModel machine = machineOf(infos, groups, link::builtinTransports(""), {});
-  machine.local = local;
+  machine.localOver = over;
   const Placement placement = placementOf(infos, groups, machine);
-  EXPECT_EQ(placement.cores(), placement.coreOf.empty() ? 0 : 2);
+  const std::set<int> all(placement.coreOf.begin(), placement.coreOf.end());
+  EXPECT_EQ(placement.cores(), static_cast<int>(all.size()));
   return placement.coreOf;
 }
 
@@ -182,11 +183,25 @@ TEST(Cores, OfOneHostAreHostsOfTheirRanksWhereTheyShareThemOutEvenly) {
   const auto eight = ranksOn({5, 3, 5, 3, 5, 3, 5, 3}, {1, 1, 1, 1, 1, 1, 1, 1});
   EXPECT_EQ(coresOf(eight), (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1}));
   EXPECT_TRUE(coresOf(eight, 2).empty()) << "hosts are given";
-  EXPECT_TRUE(coresOf(eight, 0, costs::kShm).empty()) << "over memory";
+  EXPECT_TRUE(coresOf(eight, 0, "shm").empty()) << "over memory";
   EXPECT_TRUE(coresOf(ranksOn({0, 1, 0, 1}, {1, 1, 1, 1})).empty()) << "two ranks each";
   EXPECT_TRUE(coresOf(ranksOn({0, 1, 0, 1, 0, 1, 0, 1, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1})).empty()) << "five and four";
   EXPECT_TRUE(coresOf(ranksOn({0, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 1})).empty()) << "one core";
   EXPECT_TRUE(coresOf(ranksOn({0, 1, 0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 2, 2, 2, 2})).empty()) << "two hosts";
+  EXPECT_EQ(coresOf(ranksOn({0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})),
+            (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}));
+}
+
+TEST(Cores, AreThoseThatRanksAreKeptOn) {
+  auto sockets = ranksOn({0, 2, 0, 2, 0, 2, 0, 2}, {1, 1, 1, 1, 1, 1, 1, 1});
+  for (PeerInfo& info : sockets) info.coreBits[0] |= info.coreBits[0] << 1;
+  EXPECT_TRUE(coresOf(sockets).empty()) << "each may run on two";
+  auto unknown = ranksOn({0, 1, 0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 1, 1, 1, 1});
+  for (size_t rank = 0; rank < unknown.size(); rank += 2) unknown[rank].coreBits.clear();
+  EXPECT_TRUE(coresOf(unknown).empty());
+  auto machines = ranksOn({0, 1, 0, 1, 0, 1, 0, 1}, {1, 1, 1, 1, 1, 1, 1, 1});
+  for (size_t rank = 4; rank < machines.size(); ++rank) machines[rank].machineId = 2;
+  EXPECT_TRUE(coresOf(machines).empty()) << "of two machines under one host's name";
 }
 
 class Speeds : public ::testing::Test {

@@ -426,6 +426,16 @@ TEST(LendingTrial, BeginsWithSlotsWhereTheyWereFasterForShorterOnes) {
   }
 }
 
+TEST(LendingTrial, OfEachAloneShorterOnesSayNothing) {
+  LendingTrial trial(true, LendingTrial::Learns::kEachAlone);
+  for (int call = 0; call < 64; ++call) {
+    const bool now = trial.lends(1 << 20, true);
+    trial.took(now ? 100'000 : 50'000, 1 << 20);
+  }
+  EXPECT_FALSE(trial.lends(1 << 20, true));
+  EXPECT_TRUE(trial.lends(4 << 20, true));
+}
+
 TEST(LendingTrial, TriesLessOftenLater) {
   LendingTrial trial;
   int lends = 0;

@@ -66,6 +66,17 @@ TEST(Measured, BetweenAndBeyondSizesTheFactorCounts) {
   for (size_t bytes = 1 << 10; bytes < 64 << 10; bytes += 1000) EXPECT_LE(factor(bytes + 1000), factor(bytes) + 1e-9);
 }
 
+TEST(Measured, AmongCoresTheStageWithinStandsForBoth) {
+  ClusterModel machine = withSeries(machineOf(8), {seriesOf(Algorithm::kTwoShot, 3, 3, 8)});
+  const auto factor = [&] {
+    constexpr auto kWhich = Algorithm::kHierarchical;
+    return expected(kWhich, 4 << 10, machine) / predicted(kWhich, 4 << 10, machine);
+  };
+  EXPECT_NEAR(factor(), 1, 1e-9) << "there are no stages";
+  machine.cores = 2;
+  EXPECT_NEAR(factor(), 3, 1e-9);
+}
+
 TEST(Measured, TheChoiceGoesByIt) {
   const ClusterModel plain = machineOf(4);
   const Request request{Collective::kAllReduce, 1 << 10};

@@ -47,6 +47,15 @@ ClusterModel oneHostOverTcp(int ranks) {
   return machine;
 }
 
+// The same on cores that they share.
+ClusterModel onCores(int ranks, int cores) {
+  ClusterModel machine = oneHost(ranks, double(ranks) / cores);
+  machine.local = costs::kTcpLoopback;
+  machine.localOver = "tcp";
+  machine.cores = cores;
+  return machine;
+}
+
 ClusterModel cluster(int hosts, int ranksPerHost) {
   ClusterModel machine = oneHost(hosts * ranksPerHost);
   machine.hosts = hosts;
@@ -56,9 +65,9 @@ ClusterModel cluster(int hosts, int ranksPerHost) {
 }
 
 std::vector<ClusterModel> someMachines() {
-  return {oneHost(1),    oneHost(2),    oneHost(3),        oneHost(8),     oneHost(8, 4),
-          oneHost(64),   oneHost(200),  oneHostOverTcp(4), cluster(2, 1),  cluster(2, 2),
-          cluster(8, 1), cluster(3, 5), cluster(32, 8),    cluster(512, 8)};
+  return {oneHost(1),    oneHost(2),        oneHost(3),     oneHost(8),     oneHost(8, 4), oneHost(64),
+          oneHost(200),  oneHostOverTcp(4), cluster(2, 1),  cluster(2, 2),  onCores(8, 2), onCores(16, 4),
+          cluster(8, 1), cluster(3, 5),     cluster(32, 8), cluster(512, 8)};
 }
 
 Choice best(Collective collective, size_t bytes, const ClusterModel& machine) {
@@ -285,8 +294,7 @@ TEST(Plan, HierarchicalNeedsHostsWithSeveralRanks) {
 
 // What the ranks of a core have among themselves is in its cache: that counts where messages are longer than a cache.
 TEST(Plan, CoresThatRanksShareAreHostsForLongMessagesOverSockets) {
-  ClusterModel machine = oneHostOverTcp(8);
-  machine.ranksPerCore = 4;
+  ClusterModel machine = onCores(8, 2);
   const auto chosen = [&](Collective collective, size_t bytes) {
     return best(collective, schedule::requestBytes(collective, bytes, 8), machine).algorithm;
   };
@@ -295,8 +303,13 @@ TEST(Plan, CoresThatRanksShareAreHostsForLongMessagesOverSockets) {
     EXPECT_NE(chosen(collective, 16 << 20), Algorithm::kHierarchical) << nameOf(collective);
     machine.cores = 2;
     EXPECT_EQ(chosen(collective, 16 << 20), Algorithm::kHierarchical) << nameOf(collective);
-    EXPECT_NE(chosen(collective, 8 << 10), Algorithm::kHierarchical) << nameOf(collective);
+    EXPECT_EQ(chosen(collective, 2 << 20), Algorithm::kHierarchical) << nameOf(collective);
+    for (const size_t bytes : {8 << 10, 1 << 20})
+      EXPECT_NE(chosen(collective, bytes), Algorithm::kHierarchical) << nameOf(collective) << ' ' << bytes;
   }
+  for (const Collective collective : {Collective::kBroadcast, Collective::kReduce})
+    for (const size_t bytes : allSizes())
+      EXPECT_NE(chosen(collective, bytes), Algorithm::kHierarchical) << nameOf(collective) << ' ' << bytes;
   EXPECT_EQ(linksOf(Algorithm::kHierarchical, {Collective::kAllReduce, 8}, machine), 3 + 1);
 }
 
@@ -344,6 +357,24 @@ TEST(Plan, BroadcastsOfCrowdedContainersAreOfMany) {
   EXPECT_NE(chosen(), Algorithm::kRing);
   machine.machines = 1;
   EXPECT_EQ(chosen(), Algorithm::kRing);
+}
+
+// The same over memory, as long as they are short: of longer ones the root stores slots once for all.
+TEST(Plan, ShortBroadcastsOfRanksThatShareCoresGoAlongTheRow) {
+  for (const int ranks : {4, 8}) {
+    EXPECT_EQ(best(Collective::kBroadcast, 1 << 10, oneHost(ranks, ranks / 2)).algorithm, Algorithm::kRing);
+    EXPECT_NE(best(Collective::kBroadcast, 64 << 10, oneHost(ranks, ranks / 2)).algorithm, Algorithm::kRing);
+    EXPECT_NE(best(Collective::kBroadcast, 1 << 10, oneHost(ranks)).algorithm, Algorithm::kRing);
+  }
+}
+
+// In place one-shot copies its input first, where links have drivers.
+TEST(Plan, TwoRanksOverTcpTakeTwoPassBeforeLengthsWhereInPlaceCounts) {
+  ClusterModel machine = oneHost(2);
+  machine.local = costs::kTcpLoopback;
+  EXPECT_EQ(best(Collective::kAllReduce, 256 << 10, machine).algorithm, Algorithm::kOneShot);
+  EXPECT_EQ(best(Collective::kAllReduce, 512 << 10, machine).algorithm, Algorithm::kTwoPass);
+  EXPECT_EQ(best(Collective::kAllReduce, 1 << 20, machine).algorithm, Algorithm::kTwoPass);
 }
 
 // Those that meet for their hosts share the machine's cores as well.

@@ -44,7 +44,7 @@ Collective collectiveByCommand(const std::string& name);
 // the others, and chains look better than whoever waits for the result finds them. What all ranks take from all ranks
 // keeps them together by itself.
 constexpr bool endsInBarrier(Collective collective) noexcept { return hasRoot(collective); }
-// Algorithms to measure. On one host the hierarchical one is what its stages are.
+// Algorithms to measure. On one host the hierarchical one is what its stages are, but where ranks share cores.
 std::vector<schedule::Algorithm> alternatives(Collective collective);
 // Those that more than one algorithm has: there is nothing to choose for the others.
 std::vector<Collective> tunable();
