@@ -37,8 +37,8 @@ double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel&
 }
 
 // Broadcasts over sockets among ranks of a machine that share its cores are priced as one of many: whoever has passed
-// it on goes on with the next, so how far away the last rank is delays nobody; what counts is what ranks have to do.
-// Over memory, too, as long as they are short, but for the way from core to core, which nobody is ahead of.
+// it on goes on with the next, so how far away the last rank is delays nobody but for the way from core to core; what
+// counts is what ranks have to do. Over memory, too, as long as they are short.
 bool isOneOfMany(const Request& request, const LinkCost& link, const ClusterModel& machine) {
   const bool onOneMachine = machine.hosts <= 1 || machine.machines == 1;
   const bool passesMany = link.latencyUs >= kNetworkLatencyUs || request.bytes <= kMostPassed;
@@ -61,7 +61,7 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const double cold = machine.onOneCore ? 1 : coldness(whole, prices);
 
   const bool oneOfMany = isOneOfMany(request, link, machine);
-  const double coresOnTheWay = network ? 1 : std::max(1.0, std::ceil(machine.ranks / crowd) - 1);
+  const double coresOnTheWay = std::max(1.0, std::ceil(machine.ranks / crowd) - 1);
   const double steps = oneOfMany ? std::min(work.steps, coresOnTheWay) : work.steps;
   const double gathered = oneOfMany && schedule::rowOf(algorithm).alongTheRow ? kGathered : 1;
   const double rounds = roundsOf(algorithm, request, machine);

@@ -368,6 +368,13 @@ TEST(Plan, ShortBroadcastsOfRanksThatShareCoresGoAlongTheRow) {
   }
 }
 
+TEST(Plan, OneCrowdedCoreAmongManyMakesNoLongRow) {
+  ClusterModel machine = oneHost(64, 1.1);
+  EXPECT_NE(best(Collective::kBroadcast, 1 << 10, machine).algorithm, Algorithm::kRing);
+  machine.local = costs::kTcpLoopback;
+  EXPECT_NE(best(Collective::kBroadcast, 1 << 10, machine).algorithm, Algorithm::kRing);
+}
+
 // In place one-shot copies its input first, where links have drivers.
 TEST(Plan, TwoRanksOverTcpTakeTwoPassBeforeLengthsWhereInPlaceCounts) {
   ClusterModel machine = oneHost(2);
