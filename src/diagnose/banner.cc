@@ -24,10 +24,21 @@ constexpr Collective kPlanned[] = {Collective::kAllReduce, Collective::kBroadcas
 
 struct Host {
   std::string name;
-  std::vector<int> ranks;
-  std::set<uint64_t> processes;
-  uint32_t cores = 0;
+  std::vector<int> ranks{};
+  std::set<uint64_t> processes{};
+  uint32_t cores = 0;             // of the rank that has most
+  topology::PeerInfo together{};  // coreBits: of all
+  bool hasShare = false;          // some rank has a share of its cores' time, and no more
+  size_t coresOfAll() const { return std::max<size_t>(cores, hasShare ? 0 : countOfCores(together)); }
 };
+
+void addCores(Host& host, const topology::PeerInfo& info) {
+  host.cores = std::max(host.cores, info.cores);
+  host.hasShare = host.hasShare || info.cores < countOfCores(info);
+  std::vector<std::byte>& bits = host.together.coreBits;
+  bits.resize(std::max(bits.size(), info.coreBits.size()));
+  for (size_t i = 0; i < info.coreBits.size(); ++i) bits[i] |= info.coreBits[i];
+}
 
 // In the order of their lowest rank.
 std::vector<Host> hostsOf(std::span<const topology::PeerInfo> infos) {
@@ -35,11 +46,11 @@ std::vector<Host> hostsOf(std::span<const topology::PeerInfo> infos) {
   std::map<uint64_t, size_t> numbers;
   for (size_t r = 0; r < infos.size(); ++r) {
     const auto [at, isNew] = numbers.emplace(infos[r].hostId, hosts.size());
-    if (isNew) hosts.push_back({infos[r].hostName, {}, {}, 0});
+    if (isNew) hosts.push_back({.name = infos[r].hostName});
     Host& host = hosts[at->second];
     host.ranks.push_back(static_cast<int>(r));
     host.processes.insert(infos[r].processToken);
-    host.cores = std::max(host.cores, infos[r].cores);
+    addCores(host, infos[r]);
   }
   return hosts;
 }
@@ -139,10 +150,11 @@ Rows describeHosts(std::span<const topology::PeerInfo> infos) {
   size_t ranks = 0;
   for (const Host& host : hosts) {
     if (rows.size() == kMostHosts) break;
+    const size_t cores = host.coresOfAll();
     ranks += host.ranks.size();
     rows.emplace_back("host " + host.name,
                       fmt::format("{}; {} process{}, {} core{}", control::nameRanks(host.ranks), host.processes.size(),
-                                  host.processes.size() == 1 ? "" : "es", host.cores, host.cores == 1 ? "" : "s"));
+                                  host.processes.size() == 1 ? "" : "es", cores, cores == 1 ? "" : "s"));
   }
   if (hosts.size() > kMostHosts)
     rows.emplace_back("others",

@@ -97,12 +97,6 @@ void forEachCore(const PeerInfo& rank, Visit visit) {
     if ((rank.coreBits[core / 8] >> (core % 8) & std::byte{1}) != std::byte{0}) visit(core);
 }
 
-size_t countOfCores(const PeerInfo& rank) {
-  size_t count = 0;
-  forEachCore(rank, [&](size_t) { ++count; });
-  return count;
-}
-
 }  // namespace
 
 PeerInfo describeSelf(const std::string& root) {
@@ -122,6 +116,12 @@ PeerInfo describeSelf(const std::string& root) {
 }
 
 uint64_t machineIdOf(const PeerInfo& rank) noexcept { return rank.machineId != 0 ? rank.machineId : rank.hostId; }
+
+size_t countOfCores(const PeerInfo& rank) noexcept {
+  size_t count = 0;
+  forEachCore(rank, [&](size_t) { ++count; });
+  return count;
+}
 
 int firstCoreOf(const PeerInfo& rank) noexcept {
   int first = -1;

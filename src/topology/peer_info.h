@@ -43,6 +43,7 @@ PeerInfo describeSelf(const std::string& root = "");
 // Containers may be hosts of their own and have their cores in common.
 uint64_t machineIdOf(const PeerInfo& rank) noexcept;
 
+size_t countOfCores(const PeerInfo& rank) noexcept;  // that it may run on; 0 where they are not known
 // The first of the cores that it may run on; 0 where they are not known.
 int firstCoreOf(const PeerInfo& rank) noexcept;
 // The one core that it is kept on; -1: it may run on several, or they are not known.

@@ -47,6 +47,16 @@ TEST(Banner, RanksByHost) {
             (Rows{{"host n1", "ranks 0, 2, 3; 2 processes, 8 cores"}, {"host n2", "rank 1; 1 process, 8 cores"}}));
 }
 
+TEST(Banner, CoresAreThoseOfAllRanksOfAHost) {
+  std::vector<topology::PeerInfo> infos = {cardOn("n1", 0), cardOn("n1", 1), cardOn("n1", 2)};
+  for (size_t rank = 0; rank < infos.size(); ++rank)
+    infos[rank].cores = 1, infos[rank].coreBits = {std::byte{1} << (rank == 2 ? 5 : 1)};
+  const auto text = [&] { return describeHosts(infos)[0].second; };
+  EXPECT_EQ(text(), "ranks 0-2; 3 processes, 2 cores");
+  infos[0].coreBits = {std::byte{0xff}};
+  EXPECT_EQ(text(), "ranks 0-2; 3 processes, 1 core") << "it has a share of eight";
+}
+
 TEST(Banner, ManyHostsShareARow) {
   std::vector<topology::PeerInfo> infos;
   for (uint64_t r = 0; r < 40; ++r) infos.push_back(cardOn("n" + std::to_string(r / 2), r));
