@@ -73,7 +73,7 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
     const double slots = std::max(rounds * load.messages, load.received / machine.slotRoom);
     return cold * (microseconds(stored, prices.copyGBs) + microseconds(load.received, machine.local.bandwidthGBs) +
                    microseconds(load.combined, prices.combineGBs)) +
-           (network ? gathered * slots * prices.networkMessageUs : gathered * load.messages * prices.mappedMessageUs);
+           gathered * (network ? slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
   // Over memory as many rounds as a link has slots are under way.
   const bool takesTurns = !spread && (network || crowd > 1);
