@@ -87,6 +87,15 @@ std::vector<Ahead> postsAheadOf(const Schedule& schedule) {
   return ahead;
 }
 
+bool mayWriteBehind(const Schedule& schedule) {
+  const auto posts = [&](const Step& step) { return std::ranges::any_of(schedule.to(step), &Operand::isLink); };
+  const auto poster = std::ranges::find_if(schedule.steps, posts);
+  if (schedule.collective != Collective::kAllReduce || schedule.size != 2 || schedule.segments != 1) return false;
+  if (poster == schedule.steps.end() || std::ranges::count_if(schedule.steps, posts) != 1) return false;
+  const auto from = schedule.from(*poster), to = schedule.to(*poster);
+  return from.size() == 1 && from[0] == Operand::input() && to.size() == 1 && poster->lag == 0;
+}
+
 std::vector<Early> earlyOf(const Schedule& schedule) {
   Uses inputs(schedule), outputs(schedule);
   for (const Step& step : schedule.steps) {

@@ -40,4 +40,9 @@ struct Ahead {
 // nothing that is written is read by others.
 std::vector<Ahead> postsAheadOf(const schedule::Schedule& schedule);
 
+// Whether an all-reduce in place may send from the caller's memory although its sums go over that: each waits until
+// what it goes over has left. Of two ranks, each of which posts its whole input and nothing else: a link of theirs then
+// holds no more than the receiver has room for, as is proved of links whose posts wait for room.
+bool mayWriteBehind(const schedule::Schedule& schedule);
+
 }  // namespace tutti::engine

@@ -1,5 +1,7 @@
 // Lanes over drivers that reach the caller's buffers: what is sent goes from there to the socket, and what only lands
 // comes from the socket to there. The other half of each copy, into a slot and out of it, is spared.
+#include <algorithm>
+
 #include "engine/lane.h"
 
 namespace tutti::engine {
@@ -27,6 +29,13 @@ bool Lane::driveFor(const Lack& lack, const Step& step, size_t round, size_t byt
 // the step's write is ordered by all steps before it and by the post of what it receives.
 bool Lane::mayLand(const Step& step, size_t bytes) const noexcept {
   return bytes >= kLeastPieceLent && binding_->singleCopy != link::SingleCopy::kNever && lands(step);
+}
+
+// Whether the step would write over what this rank has posted and its driver has still to send.
+bool Lane::goesOverUnsent(const Step& step, size_t round) noexcept {
+  const auto to = binding_->schedule->to(step);
+  return std::ranges::count(to, schedule::Operand::output()) != 0 &&
+         !binding_->outs.front()->isReleased(firstPosted_ + round + 1);
 }
 
 void Lane::stopLanding() noexcept {

@@ -110,6 +110,8 @@ void Binding::findDrivers() {
   holdsBuffers = sendsFromBuffers && std::ranges::any_of(outs, [](auto* end) {
                    return end->driver != nullptr && end->driver->holdsBuffers();
                  });
+  fillsAhead = schedule->size == 2 && !hasDrivers && !outs.empty();
+  writesBehind = sendsFromBuffers && !holdsBuffers && mayWriteBehind(*schedule);
 }
 
 void Binding::findLending() {
@@ -172,8 +174,12 @@ void Lane::start(Binding& binding, const LaneWork& work) noexcept {
   if (lendableBytes_ >= binding.leastMapped) findPlaces();
   lends_ = lendableBytes_ >= binding.leastLent && decidesToLend();
   if (binding.triesMapped && (places_.input || places_.output) && !liesApart()) decideOnPlaces();
+  const bool mayShare = maySharePlaces(), mayWait = binding.writesBehind && work_.input == work_.output;
   sendsFromBuffers_ =
-      binding.sendsFromBuffers && lendableBytes_ >= kLeastPieceLent && !work_.scalesInput && maySharePlaces();
+      binding.sendsFromBuffers && lendableBytes_ >= kLeastPieceLent && !work_.scalesInput && (mayShare || mayWait);
+  writesBehind_ = sendsFromBuffers_ && !mayShare;
+  if (writesBehind_) firstPosted_ = binding.outs.front()->posted;
+  fillsAhead_ = binding.fillsAhead && !lends_ && !places_.input && !places_.output;
   if (binding.holdsBuffers && sendsFromBuffers_) holdBuffers();
 }
 
@@ -210,7 +216,7 @@ LaneState Lane::goOn(bool& moved) noexcept {
         return failure_.kind == LaneFailure::Kind::kNone ? LaneState::kBlocked : LaneState::kFailed;
       if (!runStep(step, round, bytes)) return LaneState::kFailed;
       moved = true;
-      if (sendsFromBuffers_ && !postAhead(step, round)) return LaneState::kFailed;
+      if ((sendsFromBuffers_ || fillsAhead_) && !postAhead(step, round)) return LaneState::kFailed;
       if (binding_->hasDrivers && !push(step)) return LaneState::kFailed;
     }
   }
@@ -243,14 +249,16 @@ bool Lane::runStep(const Step& step, size_t round, size_t bytes) noexcept {
 }
 
 // As many rounds of the step as all its links have room for, where drivers send all of it from the caller's buffer:
-// nothing is copied for it, and the links themselves bound it, as nothing leaves meanwhile.
+// nothing is copied for it, and the links themselves bound it, as nothing leaves meanwhile. Where two ranks fill each
+// other's slots, half of these: who reads what the other one is just writing waits for each line.
 bool Lane::postAhead(const Step& step, size_t round) noexcept {
   const auto mayPost = [this](Operand to) {
     if (!to.isLink()) return true;
     link::SendEnd& end = *binding_->outs[to.index()];
-    return end.driver != nullptr && placeLentOver(end) != nullptr && end.hasRoom();
+    return (fillsAhead_ || (end.driver != nullptr && placeLentOver(end) != nullptr)) && end.hasRoom();
   };
-  const size_t end = round + binding_->ahead[step_].roundsFrom(round, rounds_);
+  const size_t most = fillsAhead_ ? binding_->outs.front()->fifo.depth / 2 : Ahead::kAll;
+  const size_t end = round + std::min(most, binding_->ahead[step_].roundsFrom(round, rounds_));
   while (++round < end && std::ranges::all_of(binding_->schedule->to(step), mayPost)) {
     const size_t bytes = bytesOf(step, round);
     if (bytes == 0) break;
@@ -305,6 +313,10 @@ Lane::Lack Lane::lackOf(const Step& step, size_t round, size_t bytes) noexcept {
     link::SendEnd& end = *binding_->outs[operand.index()];
     if (!end.hasRoomFor(bytes) && !(end.hasLine() && needsNoSlot(step, round, bytes, end)))
       return {place, end.peer, end.driver, nullptr};
+  }
+  if (writesBehind_ && goesOverUnsent(step, round)) {
+    const link::SendEnd& end = *binding_->outs.front();
+    return {place + 1, end.peer, end.driver, nullptr};
   }
   return {};
 }

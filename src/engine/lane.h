@@ -42,6 +42,8 @@ struct Binding {
   bool hasDrivers = false;                    // some link needs progress()
   bool sendsFromBuffers = false;              // some driver, where that may be
   bool holdsBuffers = false;                  // one of them only from memory that it holds
+  bool fillsAhead = false;                    // two ranks, over mapped memory, fill several slots before they read
+  bool writesBehind = false;                  // in place too, as sums wait until what they go over has left
   std::vector<schedule::Stays> lending;       // what each step may lend instead of filling slots
   std::unique_ptr<bool[]> overLent;           // of each step whether its segment of the input is lent
   std::vector<std::byte>* fetched = nullptr;  // where a step puts what the kernel reads for it, that it adds up
@@ -225,6 +227,7 @@ class Lane {
   }
   const std::byte* placeSent(const schedule::Step& step, size_t round, size_t bytes) const noexcept;
   void stopLanding() noexcept;
+  bool goesOverUnsent(const schedule::Step& step, size_t round) noexcept;
   // Over drivers that hold them; in holding.cc.
   void holdBuffers() noexcept;
   bool hold(schedule::Stays where, std::optional<window::Lasting>& held) noexcept;
@@ -260,6 +263,9 @@ class Lane {
   bool readsMapped_ = false;                               // the current step, in some peer's
   uint64_t covered_ = 1, coveredBytes_ = 0;                // rounds that it lends at once
   bool sendsFromBuffers_ = false;                          // and to drivers
+  bool fillsAhead_ = false;                                // this call fills slots, several before it reads
+  bool writesBehind_ = false;                              // in place, each round once it has left
+  uint64_t firstPosted_ = 0;                               // the number of the first round's slot then
   size_t lendableBytes_ = 0;                               // over its longest link
   bool outputIsLong_ = false;                              // of this rank
   uint64_t startedTicks_ = 0, mappedTicks_ = 0;            // when it started, where it is timed: see the trials

@@ -202,6 +202,12 @@ struct SendEnd {
       if (!isReleased(behind[static_cast<size_t>(std::countr_zero(parts))])) break;
     return hasRoom(parts * fifo.depth);
   }
+  // Whether so many slots have been, since the link was made.
+  bool isReleased(uint64_t number) noexcept {
+    if (knownReleased >= number) return true;
+    knownReleased = fifo.released->value.load(std::memory_order_acquire);  // as in hasRoom()
+    return knownReleased >= number;
+  }
   bool drained() noexcept { return fifo.released->value.load(std::memory_order_acquire) == posted; }
   SlotHeader& header() noexcept { return fifo.line(posted); }
   // Where the payload of the next slot goes; needs hasRoomFor() it.
@@ -259,11 +265,6 @@ struct SendEnd {
   void moveIntoSlots() noexcept;
 
  private:
-  bool isReleased(uint64_t number) noexcept {
-    if (knownReleased >= number) return true;
-    knownReleased = fifo.released->value.load(std::memory_order_acquire);  // as below
-    return knownReleased >= number;
-  }
   bool hasRoom(uint32_t most) noexcept {
     if (posted - knownReleased < most) return true;
     // Acquire: pairs with RecvEnd::release; the receiver has read the slot that is about to be overwritten.

@@ -36,13 +36,15 @@ double roundsOf(Algorithm algorithm, const Request& request, const ClusterModel&
   return std::max(1.0, std::ceil(bytes / 2 / machine.slotRoom));
 }
 
+// Containers of one are hosts, but nobody waits for a wire between them.
+bool isOneMachine(const ClusterModel& machine) { return machine.hosts <= 1 || machine.machines == 1; }
+
 // Broadcasts over sockets among ranks of a machine that share its cores are priced as one of many: whoever has passed
 // it on goes on with the next, so how far away the last rank is delays nobody but for the way from core to core; what
 // counts is what ranks have to do. Over memory, too, as long as they are short.
 bool isOneOfMany(const Request& request, const LinkCost& link, const ClusterModel& machine) {
-  const bool onOneMachine = machine.hosts <= 1 || machine.machines == 1;
   const bool passesMany = link.latencyUs >= kNetworkLatencyUs || request.bytes <= kMostPassed;
-  return plainOf(request.collective) == Collective::kBroadcast && onOneMachine && machine.ranksPerCore > 1 &&
+  return plainOf(request.collective) == Collective::kBroadcast && isOneMachine(machine) && machine.ranksPerCore > 1 &&
          passesMany;
 }
 
@@ -76,15 +78,16 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
            gathered * (network ? slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
   // Over memory as many rounds as a link has slots are under way.
-  const bool takesTurns = !spread && (network || crowd > 1);
+  const bool takesTurns = isOneMachine(machine) && (network || crowd > 1);
   const double handed = takesTurns ? std::max(0.0, work.handed - (network ? 1 : slots::kDepth)) : 0;
   const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
   // Drivers send from the caller's buffer otherwise. Every other call is taken to be in place. Between hosts, where a
   // wire is what is waited for, two shots take no less.
-  const double keptUs = network && !spread ? microseconds(work.kept / 2, prices.copyGBs) : 0;
+  const double keptUs = network && isOneMachine(machine) ? microseconds(work.kept / 2, prices.copyGBs) : 0;
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs + handed * kRoundUs +
+  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs +
+         handed * (spread ? kRoundOfContainersUs : kRoundUs) +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs + crowd * cold * keptUs +
          cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
 }

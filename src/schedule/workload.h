@@ -54,7 +54,7 @@ struct Workload {
   Load mean;           // over all ranks: what counts when ranks share the cores
   double filling = 0;  // bytes of which ranks wait for the passage beside their own work, while a pipeline fills
   double handed = 0;   // rounds of an all-reduce whose sums are handed out before the next round
-  double kept = 0;     // bytes of the input that go by way of slots where the call is in place, lest sums go over them
+  double kept = 0;     // bytes of the input that go by way of slots in place, where sums would not wait to go over them
   double skewed = 0;   // bytes that steps wait for after other steps: of some of them, as ranks are never in step
   double fan = 1;      // peers whose flows meet on the way to one rank
   double crossings = 1;  // the busiest host's outgoing bytes in units of busiest.sent

@@ -26,7 +26,7 @@ class Network {
       : chance_(chance),
         program_(program),
         weather_{&chance},
-        memory_(2 * sizeof(int32_t) * kMostElements * size_t(program.ranks)) {
+        memory_(2 * sizeof(int32_t) * kMostElements * (program.lends ? kTimesLonger : 1) * size_t(program.ranks)) {
     for (int i = 0; i < program.ranks * program.ranks; ++i) mapped_.push_back(chance.percent(30));
   }
   Edge& edge(int communicator, int one, int other, int channel) {
@@ -85,6 +85,7 @@ class Part {
     for (uint32_t channel = 0; channel < lanes_.size(); ++channel) {
       engine::Binding& binding = bindings_[channel];
       bind(binding, static_cast<int>(channel), network);
+      if (program.lends) binding.singleCopy = link::SingleCopy::kWhereFaster;
       binding.prepare(program.slotBytes);
       works_.push_back(comm::toWork(call_, ticket_, schedule_, chunk, channel, static_cast<uint32_t>(lanes_.size())));
     }
@@ -120,7 +121,7 @@ class Part {
     call.type = item.collective == Collective::kBarrier ? DataType::kInt8 : DataType::kInt32;
     call.root = item.collective == Collective::kSendRecv ? (sends ? item.to : item.from) : item.root;
     call.sends = sends;
-    call.send = network.input();
+    call.send = item.inPlace ? network.output() : network.input();
     call.recv = network.output();
     call.count = item.count;
     if (item.collective == Collective::kAllToAllV) call.tables = tablesOfPairs(item, static_cast<size_t>(rank));

@@ -27,9 +27,7 @@ bool StreamDriver::write() {
   for (size_t allowed = weather_.allowance(); posted();) {
     const link::SlotHeader& header = send_.headers[sent_ & (send_.depth - 1)];
     if (out_.frames.empty() || out_.frames.back().end <= out_.written) {
-      const std::byte* payload = header.bytes <= link::kInlineBytes
-                                     ? header.inlined
-                                     : send_.slots + (sent_ & (send_.depth - 1)) * size_t{send_.slotBytes};
+      const std::byte* payload = header.bytes <= link::kInlineBytes ? header.inlined : link::placeSent(send_, sent_);
       out_.frames.push_back(
           {out_.written + kFrameBytes + header.bytes, header.fingerprint, {payload, payload + header.bytes}});
     }

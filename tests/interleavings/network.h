@@ -57,6 +57,7 @@ class StreamDriver final : public link::Driver {
   }
   link::Progress progress() noexcept override;
   link::Progress send() noexcept override;
+  bool reachesBuffers() const noexcept override { return true; }
   bool sending() const noexcept override { return posted(); }
   Interest wanted() noexcept override { return {-1, 0}; }
   std::string error() const override { return ""; }

@@ -57,6 +57,17 @@ std::vector<Item> drawGroup(Chance& chance, const Program& program) {
   return group;
 }
 
+// Pieces that are long enough to be lent, of calls in place as well.
+void lengthen(Program& program, Chance& chance) {
+  program.lends = true;
+  program.slotBytes = 8 << 10;
+  for (auto& group : program.groups)
+    for (Item& item : group) {
+      item.count *= item.collective == Collective::kBarrier ? 1 : kTimesLonger;
+      item.inPlace = item.collective == Collective::kAllReduce && chance.percent(70);
+    }
+}
+
 uint32_t depthFor(const Program& program) {
   uint32_t depth = 1;
   for (const auto& group : program.groups)
@@ -77,6 +88,7 @@ Program drawProgram(Chance& chance) {
   for (int rank = 0; rank < program.ranks; ++rank)
     program.groupOf.push_back(static_cast<int>(chance.below(static_cast<size_t>(program.ranks))) / 2);
   for (size_t i = 1 + chance.below(3); i > 0; --i) program.groups.push_back(drawGroup(chance, program));
+  if (program.ranks == 2 && chance.percent(50)) lengthen(program, chance);
   program.depth = std::min<uint32_t>(8, depthFor(program) * chance.of<uint32_t>({1, 1, 2, 8}));
   return program;
 }

@@ -16,8 +16,9 @@ struct Item {
   Collective collective = Collective::kSendRecv;
   schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
   int root = 0, channels = 1;
-  int from = -1, to = -1;                   // of a message; they may be one rank
-  size_t count = 0;                         // elements
+  int from = -1, to = -1;  // of a message; they may be one rank
+  size_t count = 0;        // elements
+  bool inPlace = false;
   std::vector<std::vector<size_t>> counts;  // all-to-all-v, gather-v, scatter-v: [from][to]
 
   // A message has two ends, which may be one rank's; of a collective each rank has one part, called its sending one.
@@ -28,6 +29,7 @@ struct Item {
 
 struct Program {
   int ranks = 2, communicators = 1, streams = 0;
+  bool lends = false;  // streams send long messages from the ranks' buffers
   uint32_t slotBytes = 64, depth = 8;
   std::vector<int> groupOf;
   std::vector<std::vector<Item>> groups;  // in the order in which every rank calls them
@@ -35,7 +37,7 @@ struct Program {
   schedule::Shape shapeOf(const Item& item) const { return {item.collective, ranks, item.root, groupOf}; }
 };
 
-inline constexpr size_t kMostElements = 300;
+inline constexpr size_t kMostElements = 300, kTimesLonger = 100;  // of what is lent
 
 Program drawProgram(Chance& chance);
 

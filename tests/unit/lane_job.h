@@ -137,6 +137,7 @@ class Job {
 
   Lane& lane(int rank) { return ranks_[static_cast<size_t>(rank)]->lane; }
   link::RecvEnd& in(int rank) { return *ranks_[static_cast<size_t>(rank)]->recv.front(); }
+  link::SendEnd& out(int rank) { return *ranks_[static_cast<size_t>(rank)]->send.front(); }
   const int32_t* output(int rank) { return ranks_[static_cast<size_t>(rank)]->output.data(); }
   size_t leastMapped(int rank) const { return ranks_[static_cast<size_t>(rank)]->binding.leastMapped; }
   std::byte* outputBytes(int rank) { return ranks_[static_cast<size_t>(rank)]->output.bytes(); }

@@ -54,6 +54,22 @@ TEST(MappedLane, EachRankRegistersAsItLikes) {
     }
 }
 
+TEST(MappedLane, TwoRanksFillHalfOfALinkBeforeTheyRead) {
+  const auto filledBy = [](Collective collective, Algorithm algorithm, size_t ranks) {
+    Job job(collective, algorithm, all(ranks, Where::kPlain));
+    job.start();
+    job.run(0);
+    const uint64_t filled = job.out(0).posted;
+    job.runAll();
+    if (collective == Collective::kAllReduce) job.expectSums();
+    return filled;
+  };
+  EXPECT_EQ(filledBy(Collective::kAllReduce, Algorithm::kOneShot, 2), kDepth / 2);
+  EXPECT_EQ(filledBy(Collective::kReduceScatter, Algorithm::kDirect, 2), kDepth / 2);
+  EXPECT_EQ(filledBy(Collective::kAllGather, Algorithm::kDirect, 2), kDepth / 2);
+  EXPECT_EQ(filledBy(Collective::kAllReduce, Algorithm::kOneShot, 3), 1u);
+}
+
 TEST(MappedLane, WhoHasNotMappedItGetsSlots) {
   Job job(Collective::kAllReduce, Algorithm::kTwoShot, all(3, Where::kMapped));
   job.blind(1);

@@ -375,13 +375,33 @@ TEST(Plan, OneCrowdedCoreAmongManyMakesNoLongRow) {
   EXPECT_NE(best(Collective::kBroadcast, 1 << 10, machine).algorithm, Algorithm::kRing);
 }
 
-// In place one-shot copies its input first, where links have drivers.
-TEST(Plan, TwoRanksOverTcpTakeTwoPassBeforeLengthsWhereInPlaceCounts) {
+TEST(Plan, TwoRanksOverTcpSendWholeMessagesUpToAMebibyte) {
   ClusterModel machine = oneHost(2);
   machine.local = costs::kTcpLoopback;
-  EXPECT_EQ(best(Collective::kAllReduce, 256 << 10, machine).algorithm, Algorithm::kOneShot);
-  EXPECT_EQ(best(Collective::kAllReduce, 512 << 10, machine).algorithm, Algorithm::kTwoPass);
-  EXPECT_EQ(best(Collective::kAllReduce, 1 << 20, machine).algorithm, Algorithm::kTwoPass);
+  EXPECT_EQ(best(Collective::kAllReduce, 1 << 20, machine).algorithm, Algorithm::kOneShot);
+  EXPECT_EQ(best(Collective::kAllReduce, 2 << 20, machine).algorithm, Algorithm::kTwoPass);
+}
+
+// In place one-shot and doubling copy their input first, where links have drivers, but of two ranks.
+TEST(Plan, WhatIsCopiedInPlaceCountsWhereThereAreMoreThanTwo) {
+  const auto keptBy = [](Algorithm algorithm, int ranks) {
+    return workOf(algorithm, {Collective::kAllReduce, 1 << 20}, oneHost(ranks)).kept;
+  };
+  for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kDoubling}) {
+    EXPECT_EQ(keptBy(algorithm, 2), 0);
+    EXPECT_GT(keptBy(algorithm, 3), 0);
+  }
+}
+
+// Each round of a two-shot waits for the one before, whatever the containers' networks are said to carry.
+TEST(Plan, ContainersOfOneMachineTakeTwoPasses) {
+  ClusterModel machine = cluster(4, 1);
+  machine.machines = 1;
+  machine.ranksPerCore = 2;
+  EXPECT_EQ(best(Collective::kAllReduce, 4 << 20, machine).algorithm, Algorithm::kTwoPass);
+  machine.machines = 0;
+  machine.ranksPerCore = 1;
+  EXPECT_NE(best(Collective::kAllReduce, 4 << 20, machine).algorithm, Algorithm::kTwoPass);
 }
 
 // Those that meet for their hosts share the machine's cores as well.
