@@ -34,6 +34,10 @@ struct Link {
 };
 inline constexpr Link kP2p{0.3, 8.0}, kShm{0.3, 7.0}, kTcpLoopback{2.5, 5.0}, kTcpNetwork{20.0, 1.2};
 
+// GB/s: a stream between two namespaces of one machine. What ranks of containers wait for is no narrower, whatever
+// their interfaces are said to carry.
+inline constexpr double kContainersGBs = 3.4;
+
 // Ratio, a judgement. What of a network interface's rate TCP leaves to messages: of a frame of 1538 bytes, gap and
 // preamble included, 1448.
 inline constexpr double kNetworkShare = 0.94;
@@ -57,9 +61,6 @@ inline constexpr double kNetworkMessageUs = 3.5;
 // for, where they take turns on their cores, or are woken by the kernel: little as long as nobody else wants the cores
 // (15 to 20 over loopback TCP), and 800 where threads compute on them (docs/measurements/2026-11-28-sockets.md).
 inline constexpr double kRoundUs = 25;
-// The same between containers of one machine, each with a network of its own: 40 to 120 among four on two cores, 11 to
-// 23 among two (docs/measurements/2026-11-29-in-place.md).
-inline constexpr double kRoundOfContainersUs = 50;
 
 // Ratio, a fit. What messages that follow one another cost along a row of ranks that share cores: who has its turn
 // reads what has gathered, and passes it on, by few calls of the system. Broadcasts of 8 bytes over loopback TCP on two

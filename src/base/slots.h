@@ -13,6 +13,8 @@ inline constexpr uint32_t kBytes = 64 << 10, kDepth = 8;
 // MiB, more than a core's own cache holds, so that no line need be fetched back from the cache of the core that has
 // read it.
 inline constexpr uint32_t kDepthOfPair = 32;
+// Over sockets twice as many as others (decision 0063): 1 MiB to one call of the system.
+inline constexpr uint32_t kStreamDepthOfPair = 16;
 // What needs no such slot has more room in mapped memory, where there are so many header lines, each with a short slot:
 // a payload that fits into one of the two, or is lent where it lies. Ranks that share a core, or have little to say,
 // change places less often for it.

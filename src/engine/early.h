@@ -41,8 +41,9 @@ struct Ahead {
 std::vector<Ahead> postsAheadOf(const schedule::Schedule& schedule);
 
 // Whether an all-reduce in place may send from the caller's memory although its sums go over that: each waits until
-// what it goes over has left. Of two ranks, each of which posts its whole input and nothing else: a link of theirs then
-// holds no more than the receiver has room for, as is proved of links whose posts wait for room.
+// what it goes over has left. Of two ranks, where this one posts its whole input and nothing else, and so the other
+// one: a link of theirs then holds no more than the receiver has room for, as is proved of links whose posts wait for
+// room.
 bool mayWriteBehind(const schedule::Schedule& schedule);
 
 }  // namespace tutti::engine

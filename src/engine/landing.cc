@@ -9,7 +9,7 @@ namespace tutti::engine {
 using schedule::Step;
 
 // Null: it goes through slots. What a driver takes it has read once the slot is released, which its receiver need not
-// know of. That nothing is written over it before is proved (proof::DirectBy::kLane).
+// know of. That nothing is written over it before is proved (proof::DirectBy::kLane), or waited for (goesOverUnsent).
 const std::byte* Lane::placeSent(const Step& step, size_t round, size_t bytes) const noexcept {
   return bytes < kLeastPieceLent ? nullptr : placeOf(binding_->lending[step_], step, round);
 }
@@ -31,11 +31,14 @@ bool Lane::mayLand(const Step& step, size_t bytes) const noexcept {
   return bytes >= kLeastPieceLent && binding_->singleCopy != link::SingleCopy::kNever && lands(step);
 }
 
-// Whether the step would write over what this rank has posted and its driver has still to send.
-bool Lane::goesOverUnsent(const Step& step, size_t round) noexcept {
+// Whether the step would write over what this rank has posted and its driver has still to send. What it receives is
+// there: where that is of another call the step writes nothing, and says so.
+bool Lane::goesOverUnsent(const Step& step, size_t round, size_t bytes) noexcept {
   const auto to = binding_->schedule->to(step);
-  return std::ranges::count(to, schedule::Operand::output()) != 0 &&
-         !binding_->outs.front()->isReleased(firstPosted_ + round + 1);
+  if (std::ranges::count(to, schedule::Operand::output()) == 0) return false;
+  if (binding_->outs.front()->isReleased(firstPosted_ + round + 1)) return false;
+  const link::Said said = binding_->ins.front()->said();
+  return said.fingerprint == work_.fingerprint && said.bytes == bytes;
 }
 
 void Lane::stopLanding() noexcept {

@@ -314,7 +314,7 @@ Lane::Lack Lane::lackOf(const Step& step, size_t round, size_t bytes) noexcept {
     if (!end.hasRoomFor(bytes) && !(end.hasLine() && needsNoSlot(step, round, bytes, end)))
       return {place, end.peer, end.driver, nullptr};
   }
-  if (writesBehind_ && goesOverUnsent(step, round)) {
+  if (writesBehind_ && goesOverUnsent(step, round, bytes)) {
     const link::SendEnd& end = *binding_->outs.front();
     return {place + 1, end.peer, end.driver, nullptr};
   }

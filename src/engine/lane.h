@@ -227,7 +227,7 @@ class Lane {
   }
   const std::byte* placeSent(const schedule::Step& step, size_t round, size_t bytes) const noexcept;
   void stopLanding() noexcept;
-  bool goesOverUnsent(const schedule::Step& step, size_t round) noexcept;
+  bool goesOverUnsent(const schedule::Step& step, size_t round, size_t bytes) noexcept;
   // Over drivers that hold them; in holding.cc.
   void holdBuffers() noexcept;
   bool hold(schedule::Stays where, std::optional<window::Lasting>& held) noexcept;

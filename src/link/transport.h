@@ -38,6 +38,7 @@ struct Edge {
   Doorbell* selfBell = nullptr;  // where this rank sleeps: inside selfBellFd's memory, one Doorbell at offset 0
   int selfBellFd = -1;           // memory file to pass to a peer on the same host, or -1
   uint32_t slotBytes = slots::kBytes, depth = slots::kDepth;
+  uint32_t streamDepth = 0;        // slots at each end of a stream of bytes, if they are more than `depth`
   uint32_t mappedDepth = 0;        // slots of memory that both ends have mapped, if they are more than `depth`
   uint32_t lines = slots::kLines;  // Fifo::lines, if they are more than slots
   bool dividesSlots = false;       // Fifo::parts

@@ -57,7 +57,7 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const LinkCost& link = spread ? machine.remote : machine.local;
   const bool network = link.latencyUs >= kNetworkLatencyUs;
   const double crowd = std::max(1.0, machine.ranksPerCore);
-  const double fanLoss = spread && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
+  const double fanLoss = !isOneMachine(machine) && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
   // What ranks of one core hand each other is in its cache.
   const double whole = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1) * machine.lanes;
   const double cold = machine.onOneCore ? 1 : coldness(whole, prices);
@@ -81,15 +81,16 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
   const bool takesTurns = isOneMachine(machine) && (network || crowd > 1);
   const double handed = takesTurns ? std::max(0.0, work.handed - (network ? 1 : slots::kDepth)) : 0;
   const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
+  const double waitingGBs =
+      spread && isOneMachine(machine) ? std::max(link.bandwidthGBs, kContainersGBs) : link.bandwidthGBs;
   // Drivers send from the caller's buffer otherwise. Every other call is taken to be in place. Between hosts, where a
   // wire is what is waited for, two shots take no less.
   const double keptUs = network && isOneMachine(machine) ? microseconds(work.kept / 2, prices.copyGBs) : 0;
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
-  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs +
-         handed * (spread ? kRoundOfContainersUs : kRoundUs) +
+  return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs + handed * kRoundUs +
          std::max(busyUs(work.busiest), crowd * busyUs(work.mean)) + wireUs + crowd * cold * keptUs +
-         cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, link.bandwidthGBs));
+         cold * (microseconds(waiting, prices.copyGBs) + microseconds(waiting, waitingGBs));
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ Workload workloadOfDoubling(const Request& request, const Scale& scale) {
   const double bytes = pattern.hops * double(request.bytes);
   Workload work = evenly(scale, pattern, 1, bytes, bytes);
   addPartners(work, double(request.bytes), scale);
-  if (scale.ranks > 2) work.kept = double(request.bytes);
+  if (keepsInput(scale)) work.kept = double(request.bytes);
   return work;
 }
 

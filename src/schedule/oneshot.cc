@@ -25,7 +25,7 @@ Schedule buildOneShot(const Shape& shape, int rank) {
 Workload workloadOfOneShot(const Request& request, const Scale& scale) {
   const double bytes = (scale.ranks - 1) * double(request.bytes);
   Workload work = repeating(evenly(scale, everyone(scale), 1, bytes, bytes), bytes - double(request.bytes));
-  if (scale.ranks > 2) work.kept = bytes;
+  if (keepsInput(scale)) work.kept = bytes;
   return work;
 }
 

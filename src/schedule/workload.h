@@ -73,6 +73,10 @@ Pattern neighbours(const Scale& scale);  // a ring
 Pattern doubling(const Scale& scale);    // peers at a distance that doubles
 Pattern everyone(const Scale& scale);    // all at once
 
+// Whether ranks that send their whole inputs in place send copies of them: sums of two ranks wait until what they go
+// over has left (engine::mayWriteBehind), but for those of a stage.
+constexpr bool keepsInput(const Scale& scale) noexcept { return scale.ranks > 2 || scale.lanes > 1; }
+
 int log2Ceil(int ranks) noexcept;  // steps of what doubles
 
 // Every rank does the same: in `passes` passes of the pattern it sends and takes `bytes` in all.

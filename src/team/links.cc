@@ -106,6 +106,7 @@ std::unique_ptr<link::EdgeSetup> Links::begin(int peer, int channel) {
   edge.dividesSlots = isPair;
   if (isPair && (channel == 0 || channel == kMessageChannel)) {
     edge.mappedDepth = slots::kDepthOfPair;
+    edge.streamDepth = slots::kStreamDepthOfPair;
     edge.lines = slots::kLinesOfPair;
   }
   edge.selfInfo = infos_[static_cast<size_t>(edge.self)];

@@ -88,6 +88,18 @@ TEST_P(LinkTest, CarriesEverySizeAtEveryDepth) {
   }
 }
 
+// Each end has its own: the other one's are no business of it.
+TEST_P(LinkTest, HasMoreSlotsAtTheEndsOfStreams) {
+  constexpr uint32_t kSlotBytes = 4096, kDepth = 2, kStream = 16;
+  edges_ = std::make_unique<EdgePair>(kSlotBytes, kDepth);
+  edges_->edge(1).streamDepth = kStream;
+  openOver();
+  EXPECT_EQ(ends_[0]->send.fifo.depth, kDepth);
+  EXPECT_EQ(ends_[1]->send.fifo.depth, transportName() == "tcp" ? kStream : kDepth);
+  EXPECT_EQ(ends_[1]->recv.fifo.depth, ends_[1]->send.fifo.depth);
+  exchangeInThreads(ends_, *edges_, 1000, mixedSizes(kSlotBytes, 6));
+}
+
 TEST_P(LinkTest, HasMoreSlotsWhereBothEndsMapThem) {
   constexpr uint32_t kSlotBytes = 4096, kDepth = 2, kMapped = 16;
   open(kSlotBytes, kDepth, kMapped);

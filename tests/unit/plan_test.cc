@@ -404,6 +404,19 @@ TEST(Plan, ContainersOfOneMachineTakeTwoPasses) {
   EXPECT_NE(best(Collective::kAllReduce, 4 << 20, machine).algorithm, Algorithm::kTwoPass);
 }
 
+// Nobody waits for a wire, or for who else would pass through a switch.
+TEST(Plan, ContainersOfOneMachineAreAsFarApartAsItsRanks) {
+  ClusterModel machine = cluster(4, 1);
+  machine.remote = {costs::kTcpLoopback.latencyUs, costs::kTcpNetwork.bandwidthGBs};
+  ClusterModel containers = machine;
+  containers.machines = 1;
+  for (const Algorithm algorithm : {Algorithm::kHalving, Algorithm::kDirect}) {
+    const schedule::Request request{Collective::kAllGather, 4 << 20};
+    EXPECT_LT(predictUs(algorithm, request, containers), predictUs(algorithm, request, machine));
+  }
+  EXPECT_EQ(best(Collective::kAllGather, 4 << 20, containers).algorithm, Algorithm::kDirect);
+}
+
 // Those that meet for their hosts share the machine's cores as well.
 TEST(Plan, LeadersOfContainersTakeTurns) {
   ClusterModel machine = cluster(4, 2);

@@ -133,6 +133,16 @@ TEST_P(WriteBehind, SumsGoOverWhatHasLeftAndNothingElse) {
   expectInputLeft(kRounds);
 }
 
+TEST_P(WriteBehind, WhatIsOfAnotherCallIsToldWhateverHasLeft) {
+  start(buffer_.data());
+  link::Fingerprint other = wire_.recv.said().fingerprint;
+  ++other.operation;
+  wire_.arrive(0, other, 1000);
+  EXPECT_EQ(run(), LaneState::kFailed);
+  EXPECT_EQ(lane_.failure().kind, LaneFailure::Kind::kMismatch);
+  EXPECT_EQ(roundsSummed(), 0u);
+}
+
 // It fails while a part has not left: that goes on from slots, as it was.
 TEST_P(WriteBehind, WhatHasNotLeftIsAsItWasWhereTheCallFails) {
   start(buffer_.data());

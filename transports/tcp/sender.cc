@@ -12,7 +12,7 @@
 namespace tutti::transports {
 namespace {
 
-constexpr size_t kBatchSlots = 8;
+constexpr size_t kBatchSlots = slots::kStreamDepthOfPair;
 
 }  // namespace
 

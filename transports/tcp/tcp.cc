@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -130,10 +131,15 @@ TcpDriver<Sender, Receiver>::~TcpDriver() {
 using ClearDriver = TcpDriver<Sender, Receiver<ClearFraming>>;
 using SealedDriver = TcpDriver<SealedSender, Receiver<SealedFraming>>;
 
+Edge streamed(Edge edge) noexcept {
+  edge.depth = std::max(edge.depth, edge.streamDepth);
+  return link::driven(edge);
+}
+
 class TcpConnection : public Connection {
  public:
-  TcpConnection(const Edge& edge, SecureSocket stream) : memory_(link::mapPrivate(edgeMemoryBytes(driven(edge)))) {
-    connectOver(*this, driven(edge), memory_.data(), nullptr);
+  TcpConnection(const Edge& edge, SecureSocket stream) : memory_(link::mapPrivate(edgeMemoryBytes(streamed(edge)))) {
+    connectOver(*this, streamed(edge), memory_.data(), nullptr);
     const std::string peer =
         fmt::format("rank {} ({}, {})", edge.peer, edge.peerInfo.hostName, peerAddress(stream.fd.get()));
     memoryBytes = memory_.bytes();
