@@ -17,6 +17,13 @@ std::string unreported(tuttiComm_t comm) {
   return communicator && communicator->team().broken() ? communicator->team().failure().what() : "";
 }
 
+// Whether a call's result is that of the communicator's own failure.
+bool tellsFailure(comm::Communicator& communicator, tuttiResult_t result) noexcept try {
+  return communicator.team().broken() && static_cast<tuttiResult_t>(communicator.team().failure().code()) == result;
+} catch (const std::exception&) {  // no memory for its text
+  return false;
+}
+
 }  // namespace
 
 void recordIn(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noexcept {
@@ -25,8 +32,10 @@ void recordIn(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noe
   const auto communicator = joining ? nullptr : comm->stopper.lock();
   std::lock_guard lock(comm->errorMutex);
   setText(comm->lastError, text);
-  // Errors that only concern one call's arguments leave the communicator as it was.
-  if (comm->asyncError == tuttiSuccess && communicator && communicator->team().broken()) comm->asyncError = result;
+  // Errors that only concern one call's arguments leave the communicator as it was, also where it has failed meanwhile:
+  // that is still to be told.
+  if (comm->asyncError == tuttiSuccess && communicator && tellsFailure(*communicator, result))
+    comm->asyncError = result;
 }
 
 tuttiResult_t record(tuttiComm_t comm, tuttiResult_t result, std::string_view text) noexcept {

@@ -234,6 +234,22 @@ TEST(State, AWatchdogSeesWhatStoppedACommunicator) {
   CHECK_TUTTI(tuttiCommDestroy(comms[1]));
 }
 
+// A call that is refused for its arguments meanwhile is not why.
+TEST(State, WhatStoppedACommunicatorIsToldBehindARefusedCall) {
+  tuttiComm_t comms[2] = {};
+  CHECK_TUTTI(tuttiCommInitAll(comms, 2, nullptr));
+  CHECK_TUTTI(tuttiCommAbort(comms[0]));
+  const auto tells = [&] { return std::strstr(tuttiGetLastError(comms[1]), "called tuttiCommAbort") != nullptr; };
+  for (int i = 0; i < 4000 && !tells(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  int value = 1;
+  EXPECT_EQ(tuttiAllReduce(&value, nullptr, 1, tuttiInt32, tuttiSum, comms[1], nullptr), tuttiInvalidArgument);
+  EXPECT_NE(std::strstr(tuttiGetLastError(nullptr), "tuttiAllReduce"), nullptr);
+  EXPECT_TRUE(tells()) << tuttiGetLastError(comms[1]);
+  EXPECT_EQ(stateOf(comms[1]), tuttiRemoteError);
+  EXPECT_TRUE(tells()) << tuttiGetLastError(comms[1]);
+  CHECK_TUTTI(tuttiCommDestroy(comms[1]));
+}
+
 // Whole texts, whoever writes meanwhile; of what races there, a sanitizer tells.
 TEST(State, ManyThreadsWriteAndReadTheProcesssText) {
   std::vector<std::thread> threads;
