@@ -1,10 +1,8 @@
 // An all-reduce of two ranks that reach each other's buffers, in three ways: each rank sums its half and writes it to
 // both outputs; each sums its half, a piece at a time, and copies the peer's pieces from there (two-shot); each sums
-// all of it (one-shot). Beside the time of the call, "call_us": that of a round, in which the program also writes its
-// input before, and reads its output behind (where the second argument is 1). The first argument is bytes.
+// all of it (one-shot). The first argument is bytes. Where the second is 1 each rank writes its input before the call,
+// and reads its output behind it: the time is of all that, "call_us" of the call alone.
 #include <benchmark/benchmark.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -13,15 +11,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
+#include "bench/micro/pin.h"
 #include "kernels/host/combine.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr float kValue = 1;  // of each rank's input
 constexpr size_t kPiece = (64 << 10) / sizeof(float);
 
 struct alignas(128) Counter {
@@ -34,19 +35,10 @@ struct alignas(128) Counter {
 };
 
 struct Rank {
-  explicit Rank(size_t count) : input(count), output(count) {}
+  explicit Rank(size_t count) : input(count, kValue), output(count) {}
   std::vector<float> input, output;
   Counter met, pieces;
 };
-
-void pin(size_t number) {
-  cpu_set_t allowed, one;
-  CPU_ZERO(&one);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &allowed) && number-- == 0) CPU_SET(core, &one);
-  ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
-}
 
 class Pair {
  public:
@@ -58,17 +50,22 @@ class Pair {
     ranks_[self].met.next();
     ranks_[1 - self].met.await(ranks_[self].met.value.load(std::memory_order_relaxed));
   }
-  // Returns how long the call took, in seconds.
+  // Begins when both have come. Returns how long the call took, in seconds.
   template <class Way>
   double round(size_t self, Way way) {
-    meet(self);
-    if (isUsed_) std::ranges::fill(ranks_[self].input, static_cast<float>(++rounds_[self].value));
+    if (isUsed_) std::ranges::fill(ranks_[self].input, kValue);
     meet(self);
     const auto begun = Clock::now();
     way(*this, self);
     const std::chrono::duration<double> seconds = Clock::now() - begun;
     if (isUsed_) benchmark::DoNotOptimize(largest(ranks_[self].output));
     return seconds.count();
+  }
+
+  bool isRight() const {
+    return std::ranges::all_of(ranks_, [](const Rank& rank) {
+      return std::ranges::all_of(rank.output, [](float value) { return value == 2 * kValue; });
+    });
   }
 
   static void toBothOutputs(Pair& pair, size_t self) {
@@ -117,13 +114,9 @@ class Pair {
     return std::ranges::max(most);
   }
 
-  struct alignas(128) Rounds {
-    uint64_t value = 0;
-  };
   size_t count_;
   bool isUsed_;
   std::array<Rank, 2> ranks_;
-  std::array<Rounds, 2> rounds_{};
 };
 
 template <class Way>
@@ -131,7 +124,7 @@ void play(benchmark::State& state, Way way) {
   Pair pair(static_cast<size_t>(state.range(0)), state.range(1) != 0);
   std::atomic<bool> done{false};
   std::thread peer([&] {
-    pin(1);
+    tutti::pinTo(1);
     for (;;) {
       pair.meet(1);
       if (done.load(std::memory_order_relaxed)) return;
@@ -139,7 +132,7 @@ void play(benchmark::State& state, Way way) {
     }
   });
   std::thread self([&] {
-    pin(0);
+    tutti::pinTo(0);
     double seconds = 0;
     for (auto _ : state) {
       pair.meet(0);
@@ -151,6 +144,7 @@ void play(benchmark::State& state, Way way) {
   });
   self.join();
   peer.join();
+  if (!pair.isRight()) state.SkipWithError("a sum is wrong");
 }
 
 void sizes(benchmark::internal::Benchmark* one) {

@@ -3,7 +3,6 @@
 // and both measurements run between the same two cores. The counter "exchanges" is time per all-reduce / time per
 // exchange.
 #include <benchmark/benchmark.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <new>
 #include <vector>
 
+#include "bench/micro/pin.h"
 #include "link/fifo.h"
 #include "tutti/tutti.h"
 
@@ -39,22 +39,10 @@ struct Shared {
   tuttiUniqueId id;
 };
 
-void pinTo(int which) {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &set) || which-- != 0) continue;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    ::sched_setaffinity(0, sizeof set, &set);
-    return;
-  }
-}
-
 class Player {
  public:
   Player(Shared& shared, int rank) : shared_(shared), rank_(rank), in_(1 << 20), out_(1 << 20) {
-    pinTo(rank);
+    tutti::pinTo(rank);
     tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
     config.transports = "shm";
     require(tuttiCommInitRankConfig(&comm_, 2, shared.id, rank, &config), "join");

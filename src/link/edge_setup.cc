@@ -230,7 +230,9 @@ void EdgeSetup::State::tryToStand() {
     attempt->connection = attempt->setup->advance();
     if (!attempt->connection) return;
     attempt->setup.reset();
-    attempt->test.emplace(*attempt->connection, edge.self, edge.peer);
+    const SendEnd& send = attempt->connection->send;
+    attempt->test.emplace(*attempt->connection, edge.self, edge.peer,
+                          send.driver == nullptr ? send.fifo.depth : edge.depth);
   }
   if (attempt->test->advance()) finish(true, "");
 }

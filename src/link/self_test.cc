@@ -48,17 +48,10 @@ void drive(Driver* driver) {
     throw Error(ErrorCode::kRemote, "self-test: " + driver->error());
 }
 
-// More than there are, so that some come to a slot that was used before. Each end of a stream has slots of its own, and
-// what the other one sends must be as many: as links have at least.
-uint32_t slotsToSend(const SendEnd& end) noexcept {
-  const uint32_t depth = end.driver == nullptr ? end.fifo.depth : std::min(end.fifo.depth, slots::kDepth);
-  return std::max(depth + 2, 5u);
-}
-
 }  // namespace
 
-SelfTest::SelfTest(Connection& connection, int self, int peer)
-    : connection_(connection), self_(self), peer_(peer), slots_(slotsToSend(connection.send)) {}
+SelfTest::SelfTest(Connection& connection, int self, int peer, uint32_t depth)
+    : connection_(connection), self_(self), peer_(peer), slots_(std::max(depth + 2, 5u)) {}
 
 uint32_t SelfTest::sizeOfSlot(uint64_t slot) const noexcept {
   const uint32_t full = connection_.send.fifo.slotBytes;

@@ -1,6 +1,7 @@
 // The small exchange that a new connection has to pass before anyone relies on it.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "link/link.h"
@@ -12,8 +13,9 @@ namespace tutti::link {
 // written, and of that the two edges where both ends map it, so that the memory stays untouched until it is used.
 class SelfTest {
  public:
-  // `connection` must be new (no slot posted or received) and outlive the test.
-  SelfTest(Connection& connection, int self, int peer);
+  // `connection` must be new (no slot posted or received) and outlive the test. `depth`: of both ends' FIFOs, or, where
+  // each has its own, what they have agreed upon: an end that has more does not go around.
+  SelfTest(Connection& connection, int self, int peer, uint32_t depth);
   // True once everything went through in both directions; the counters then stand where the exchange left them, the
   // same at both ends. Throws Error that says what arrived wrong.
   bool advance();

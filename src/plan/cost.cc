@@ -53,11 +53,11 @@ double microseconds(double bytes, double gigabytesPerSecond) { return bytes / (1
 double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& machine) {
   const Workload work = workOf(algorithm, request, machine);
   const Profile& prices = machine.prices;
-  const bool spread = machine.hosts > 1;
+  const bool spread = machine.hosts > 1, oneMachine = isOneMachine(machine);
   const LinkCost& link = spread ? machine.remote : machine.local;
   const bool network = link.latencyUs >= kNetworkLatencyUs;
   const double crowd = std::max(1.0, machine.ranksPerCore);
-  const double fanLoss = !isOneMachine(machine) && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
+  const double fanLoss = !oneMachine && network ? 1 + prices.fanLoss * (work.fan - 1) : 1;
   // What ranks of one core hand each other is in its cache.
   const double whole = double(request.bytes) * (partsPerRank(request.collective) ? machine.ranks : 1) * machine.lanes;
   const double cold = machine.onOneCore ? 1 : coldness(whole, prices);
@@ -78,14 +78,13 @@ double flatUs(Algorithm algorithm, const Request& request, const ClusterModel& m
            gathered * (network ? slots * prices.networkMessageUs : load.messages * prices.mappedMessageUs);
   };
   // Over memory as many rounds as a link has slots are under way.
-  const bool takesTurns = isOneMachine(machine) && (network || crowd > 1);
+  const bool takesTurns = oneMachine && (network || crowd > 1);
   const double handed = takesTurns ? std::max(0.0, work.handed - (network ? 1 : slots::kDepth)) : 0;
   const double waiting = oneOfMany ? 0 : waitedFor(work, prices);
-  const double waitingGBs =
-      spread && isOneMachine(machine) ? std::max(link.bandwidthGBs, kContainersGBs) : link.bandwidthGBs;
+  const double waitingGBs = spread && oneMachine ? std::max(link.bandwidthGBs, kContainersGBs) : link.bandwidthGBs;
   // Drivers send from the caller's buffer otherwise. Every other call is taken to be in place. Between hosts, where a
   // wire is what is waited for, two shots take no less.
-  const double keptUs = network && isOneMachine(machine) ? microseconds(work.kept / 2, prices.copyGBs) : 0;
+  const double keptUs = network && oneMachine ? microseconds(work.kept / 2, prices.copyGBs) : 0;
   const double wireUs =
       spread ? microseconds(work.crossings * work.busiest.sent, machine.remote.bandwidthGBs / fanLoss) : 0;
   return steps * link.latencyUs + steps * rounds * (crowd - 1) * prices.turnUs + handed * kRoundUs +

@@ -439,6 +439,19 @@ TEST(EdgeSetup, RefusesEndsWithDifferentSlots) {
   }
 }
 
+// Each end of a stream has slots of its own.
+TEST(EdgeSetup, TestsStreamsWhoseEndsHaveUnlikeNumbersOfSlots) {
+  EdgePair edges(4096, 4);
+  edges.edge(1).streamDepth = 16;
+  MeetingPair meetings;
+  Registry low, high;
+  for (Registry* registry : {&low, &high}) registry->add(transports::makeTcp());
+  const auto chosen = choose(edges, meetings, low, high);
+  ASSERT_TRUE(chosen.connections[0] && chosen.connections[1]) << chosen.errors[0] << chosen.errors[1];
+  EXPECT_EQ(chosen.connections[0]->send.fifo.depth, 4u);
+  EXPECT_EQ(chosen.connections[1]->send.fifo.depth, 16u);
+}
+
 std::vector<std::string> namesOf(const std::vector<link::Transport*>& transports) {
   std::vector<std::string> names;
   for (const auto* transport : transports) names.emplace_back(transport->name());

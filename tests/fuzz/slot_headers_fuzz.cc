@@ -213,7 +213,7 @@ class End : public link::Connection {
 void runSelfTest(Input in) {
   Memory there(4, 4), back(4, 4);
   End ours(there.fifo, back.fifo), theirs(back.fifo, there.fifo);
-  link::SelfTest test(ours, 0, 1), honest(theirs, 1, 0);
+  link::SelfTest test(ours, 0, 1, there.fifo.depth), honest(theirs, 1, 0, back.fifo.depth);
   bool changed = false;
   for (int turns = 0; turns < kMostSteps; ++turns) {
     try {

@@ -121,7 +121,7 @@ class Part {
     call.type = item.collective == Collective::kBarrier ? DataType::kInt8 : DataType::kInt32;
     call.root = item.collective == Collective::kSendRecv ? (sends ? item.to : item.from) : item.root;
     call.sends = sends;
-    call.send = item.inPlace ? network.output() : network.input();
+    call.send = (item.inPlace >> rank & 1) != 0 ? network.output() : network.input();
     call.recv = network.output();
     call.count = item.count;
     if (item.collective == Collective::kAllToAllV) call.tables = tablesOfPairs(item, static_cast<size_t>(rank));

@@ -64,7 +64,7 @@ void lengthen(Program& program, Chance& chance) {
   for (auto& group : program.groups)
     for (Item& item : group) {
       item.count *= item.collective == Collective::kBarrier ? 1 : kTimesLonger;
-      item.inPlace = item.collective == Collective::kAllReduce && chance.percent(70);
+      if (item.collective == Collective::kAllReduce) item.inPlace = chance.of<unsigned>({0, 1, 2, 3, 3, 3});
     }
 }
 

@@ -16,9 +16,9 @@ struct Item {
   Collective collective = Collective::kSendRecv;
   schedule::Algorithm algorithm = schedule::Algorithm::kDirect;
   int root = 0, channels = 1;
-  int from = -1, to = -1;  // of a message; they may be one rank
-  size_t count = 0;        // elements
-  bool inPlace = false;
+  int from = -1, to = -1;                   // of a message; they may be one rank
+  size_t count = 0;                         // elements
+  unsigned inPlace = 0;                     // for which ranks, a bit each
   std::vector<std::vector<size_t>> counts;  // all-to-all-v, gather-v, scatter-v: [from][to]
 
   // A message has two ends, which may be one rank's; of a collective each rank has one part, called its sending one.

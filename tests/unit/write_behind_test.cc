@@ -172,7 +172,9 @@ TEST(MayWriteBehind, OneRankPostsItsWholeInputToOneOther) {
     schedule::Shape shape;
     shape.collective = collective;
     shape.size = ranks;
-    return mayWriteBehind(schedule::build(algorithm, shape, 0));
+    const bool first = mayWriteBehind(schedule::build(algorithm, shape, 0));
+    EXPECT_EQ(mayWriteBehind(schedule::build(algorithm, shape, 1)), first) << "both ends";
+    return first;
   };
   EXPECT_TRUE(may(Algorithm::kOneShot, 2));
   EXPECT_TRUE(may(Algorithm::kDoubling, 2));
